@@ -21,7 +21,7 @@ from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
-from compilegate.usecases.trial.documents import read_document
+from compilegate.usecases.records import read_document
 
 SHIPPED = Path(__file__).resolve().parents[1] / "workloads"
 DOCUMENTS = 10_000

@@ -24,7 +24,7 @@ from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
 from compilegate.usecases.operations.weekly_summary import digests
-from compilegate.usecases.registration.load import AT_ONCE
+from compilegate.usecases.registered import AT_ONCE
 from tests.domain.workload_builder import SOUND
 from tests.fakes import FixedClock, services
 

@@ -169,7 +169,7 @@ class TrainingLogs(Protocol):
     """The account's logs of training jobs."""
 
     def limit_retention(self) -> bool:
-        """Limit how long they are kept, where the deployment says so and nobody has yet."""
+        """Limit how long they are kept, where the deployment says so and no limit is set."""
         ...
 
 

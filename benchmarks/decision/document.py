@@ -98,7 +98,7 @@ def refreshed(text: str) -> str:
 
 
 def with_blocks(text: str, blocks: Mapping[str, Callable[[Any], str]], results: Any) -> str:
-    """The page with those of its blocks made anew that ``blocks`` names."""
+    """The page with the blocks that ``blocks`` names replaced."""
 
     def block(match: re.Match[str]) -> str:
         make = blocks.get(match["name"])

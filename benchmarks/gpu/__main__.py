@@ -9,7 +9,7 @@
 Run it with the training environment's Python, 3.11 or later. Every block is kept when it is
 whole, and the next call goes on after it: with a GPU for ten minutes at a time, repeat the first
 command with --budget-minutes 9 until it says that all is measured. The state folder holds all of
-it, with a copy of the training code, so that every block is of one code: remove it to begin anew.
+it, with a copy of the training code, so that every block is of one code: remove it to start over.
 results.json keeps the records; --table writes them into benchmarks/gpu/README.md.
 
 --dry-run-cpu runs all of it on a processor with a tiny model, to try it out: what it says of

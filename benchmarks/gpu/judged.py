@@ -19,7 +19,7 @@ from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.noninferiority import Samples, compare
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
-from compilegate.usecases.trial.job_output import JobOutput, quality_run, read_steps, speed_runs
+from compilegate.usecases.job_output import JobOutput, quality_run, read_steps, speed_runs
 
 CARDS = Path(__file__).with_name("cards.json")
 ERROR = 0.025  # of each side of an interval
@@ -43,12 +43,12 @@ def document(workload: Workload, folder: Path) -> dict[str, Any]:
     for job in sorted(folder.glob("speed-*")):
         whole = whole_blocks(job)
         for name, run in speed_runs(_output(job), job=f"{workload.name}-{job.name}"):
-            if name in whole.get(run["block"], ()):
-                run["cold_compile_seconds"] = _cold(folder, name)
-                arms[name]["runs"].append(run)
+            if name in whole.get(run.block, ()):
+                cold = _cold(folder, name)
+                arms[name]["runs"].append({**run.record, "cold_compile_seconds": cold})
     for order, (_, name, path) in enumerate(trained(folder)):
         run = quality_run(_output(path), job=path.name, metric=workload.metric)
-        arms[name]["runs"].append({**run, "order": order})
+        arms[name]["runs"].append(run.at(order).record)
     measured = [arm for arm in arms.values() if arm["runs"] or arm["name"] == BASELINE]
     quality = {"metric": workload.metric, "goal": workload.goal, "margin": workload.margin}
     return {"schema": 1, "workload": workload.name, "quality": quality, "arms": measured}
@@ -107,7 +107,7 @@ def figures(
 
 def _speed(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
     shown = arm_figures(arm, evidence, segments)
-    failed = [run.detail.get("reason") for run in arm.speed if not run.finished]
+    failed = [run.record.get("reason") for run in arm.speed if not run.finished]
     row = {"name": arm.name, "failed": failed[0] if failed else None}
     row |= {key: shown[key] for key in KEPT}
     if arm is evidence.baseline:

@@ -22,7 +22,7 @@ from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
 from compilegate.ports import ObjectStore
-from compilegate.usecases.trial.documents import read_document
+from compilegate.usecases.records import read_document
 
 S3 = "s3://"
 PACKAGE_FILE = "setup.py"

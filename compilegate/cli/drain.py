@@ -24,8 +24,8 @@ from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.utc import iso, minute
+from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
-from compilegate.usecases.operations.drain_mark import drain_mark
 
 STILL_RUNNING = 11
 MOST_NAMES = 20
@@ -121,7 +121,7 @@ def _check(invocation: Invocation) -> int:
         return 0
     deployment = _deployment(cloud)
     work = Drainage(deployment, time.monotonic).read()
-    mark, enabled = drain_mark(cloud.services), tuple(deployment.schedules.enabled())
+    mark, enabled = drain_mark(cloud.services.ledger), tuple(deployment.schedules.enabled())
     report = Report(work=work, enabled=enabled, mark=mark)
     if invocation.as_json:
         emit_json(report.document(cloud.stage))

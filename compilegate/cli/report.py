@@ -21,7 +21,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputErro
 from compilegate.domain.production.history import history
 from compilegate.ports import Services
 from compilegate.usecases.production.history_page import bodies, history_page
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial
 
 
 @on_cloud

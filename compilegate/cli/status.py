@@ -23,8 +23,8 @@ from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.domain.utc import minute
 from compilegate.domain.words import run_reason
+from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.flag.approval import waiting_approvals
-from compilegate.usecases.operations.drain_mark import drain_mark
 
 LAST = 3
 UNDER_WAY, WAITS = "under way", "waits for machines"
@@ -45,7 +45,7 @@ def status(
     """
     cloud = invocation.open_cloud()
     running = _running(cloud, workload)
-    mark = drain_mark(cloud.services)
+    mark = drain_mark(cloud.services.ledger)
     drained = {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None
     names = [workload] if workload else cloud.overview.workloads()
     document = {
@@ -166,7 +166,7 @@ def _approvals(cloud: Cloud, workloads: Collection[str]) -> list[dict[str, Any]]
             "reject": f'compilegate flag reject {name} --reason "..." {where}',
         }
         for name in workloads
-        for one in waiting_approvals(name, cloud.services)
+        for one in waiting_approvals(name, cloud.services.ledger)
     ]
     return sorted(approvals, key=lambda item: int(item["asked_at"]))
 

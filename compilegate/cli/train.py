@@ -27,8 +27,8 @@ from compilegate.domain.production.next_arm import MALFORMED, FlagReading
 from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.domain.words import run_reason
 from compilegate.ports import Services
-from compilegate.usecases.operations.drain_mark import refuse_if_drained
-from compilegate.usecases.registration.load import load_registered
+from compilegate.usecases.drain_mark import refuse_if_drained
+from compilegate.usecases.registered import load_registered
 
 REVERTED = 12
 

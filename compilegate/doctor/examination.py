@@ -61,6 +61,7 @@ def examine(
 ) -> Examination:
     """Examine one Python file; without ``compilers`` its imports say which ones it is for.
 
+    A compiler that no rule names is examined by the rules that hold for every compiler.
     ``hyperparameters`` are those it is started with, None where they are not known. Raises
     ScriptError for a file that is not Python.
     """
@@ -93,7 +94,7 @@ def intended_compilers(script: Script) -> tuple[str, ...]:
 
 def _findings(script: Script, compilers: tuple[str, ...]) -> Iterator[Finding]:
     for rule in RULES:
-        if set(rule.compilers).isdisjoint(compilers):
+        if not rule.matters_to(compilers):
             continue
         distinct = {_finding(script, rule, hit): None
                  for hit in rule.check(script) if not script.unreached(hit.node)}  # fmt: skip

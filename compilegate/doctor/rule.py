@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from compilegate.doctor.finding import COMPILERS, MANAGED_COMPILER, TORCH_COMPILE, Hit, Severity
 from compilegate.doctor.script import Script
 
-BOTH = COMPILERS
+# Also compilers that the doctor has no rules of their own for.
+EVERY = COMPILERS
 TORCH_ONLY = (TORCH_COMPILE,)
 MANAGED_ONLY = (MANAGED_COMPILER,)
 
@@ -40,3 +41,7 @@ class Rule:
     why: str
     fix: str
     link: str
+
+    def matters_to(self, compilers: Iterable[str]) -> bool:
+        """Whether it is about one of them, or about every compiler whatever its name."""
+        return self.compilers == EVERY or not set(self.compilers).isdisjoint(compilers)

@@ -200,9 +200,10 @@ class Fields:
         for index, value in enumerate(values):
             yield Fields(value, self.path(f"{key}[{index}]"))
 
-    def rest(self) -> dict[str, Any]:
-        """Every key not read yet, for documents that may hold more than is judged."""
-        return {key: value for key, value in self._data.items() if key not in self._read}
+    @property
+    def record(self) -> Mapping[str, Any]:
+        """The mapping itself, of a document that may hold more than is read."""
+        return self._data
 
     def wrong(self, key: str, problem: str, fix: str) -> InvalidInputError:
         """The error for a key of this mapping, with its value."""

@@ -39,30 +39,6 @@ class Flag:
         return text
 
 
-def promoted(
-    arm: Mapping[str, Any],
-    baseline: Mapping[str, Any],
-    *,
-    decision_id: str,
-    since: str | None = None,
-) -> Flag:
-    """The flag of a candidate that was proven; both arms as the plan has them."""
-    keys = [key for key in OVERRIDE_KEYS if key in arm["overrides"]]
-    # It follows the batch of all devices together, however that changes.
-    if "batch_size" in keys or arm["learning_rate"] != baseline["learning_rate"]:
-        keys.append("learning_rate")
-    if arm["image"] != baseline["image"]:
-        keys.append("image")
-    return Flag(
-        enabled=True,
-        state="probation",
-        candidate=arm["name"],
-        overrides={key: arm[key] for key in keys},
-        decision_id=decision_id,
-        since=since,
-    )
-
-
 OFF = Flag(enabled=False, state="off")
 
 

@@ -12,6 +12,8 @@ from compilegate.domain.naming import ROUND_DIGITS
 FLAG_ENTRIES = "flag#"
 # … those of production's runs: begun, waiting, ended.
 RUN_ENTRIES = "run#"
+# … those of trials: begun, decided, failed.
+TRIAL_ENTRIES = "trial#"
 # What the sort keys of questions to people, and of their answers, begin with.
 APPROVAL_ENTRIES = "approval#"
 # … and those of canary rounds.
@@ -32,7 +34,7 @@ def drain_entry(version: int) -> str:
 
 def started_entry(trial: str) -> str:
     """Sort key of a trial's beginning: which execution runs it, since when."""
-    return f"trial#{trial}#started"
+    return f"{TRIAL_ENTRIES}{trial}#started"
 
 
 def flag_entry(version: int) -> str:

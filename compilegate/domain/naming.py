@@ -111,6 +111,18 @@ def machine_name(stage: str, machine: str) -> str:
     return f"{stack_name(stage)}-{machine}"
 
 
+def machine_of(execution: str) -> str | None:
+    """Name of the state machine of an execution's ARN; None for another text."""
+    parts = execution.split(":")
+    return parts[6] if len(parts) == 8 and parts[5] == "execution" else None
+
+
+def trial_of(execution: str) -> tuple[str, str]:
+    """Workload and trial, after which an execution of a trial is named, from its ARN."""
+    workload, _, trial = execution.rpartition(":")[2].rpartition("-")
+    return workload, trial
+
+
 def flag_parameter(stage: str, workload: str) -> str:
     """Parameter Store name of the workload's flag (docs/contracts.md)."""
     return f"/compilegate/{stage}/workloads/{workload}/compiler"

@@ -119,8 +119,8 @@ def _applied(candidate: Arm) -> Item:
 def _same_runs(candidate: Arm, baseline: Arm) -> Iterator[Item]:
     item = Reporter(Section.FAIRNESS, candidate.name)
     runs = [*baseline.runs, *candidate.runs]
-    fingerprints = [run.detail["fingerprint"] for run in runs if run.detail.get("fingerprint")]
-    keys = sorted({str(key) for one in fingerprints if isinstance(one, dict) for key in one})
+    fingerprints = [run.fingerprint for run in runs if run.fingerprint]
+    keys = sorted({str(key) for one in fingerprints for key in one})
     free = sorted({name for key in candidate.overrides for name in EXPLAINED.get(key, ())})
     but = f", except for what the change explains ({', '.join(free)})" if free else ""
     yield item(

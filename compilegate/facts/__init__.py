@@ -10,8 +10,6 @@ from typing import Any
 
 from compilegate.domain.facts.images import CompilerImage, FrameworkImage, Registry
 from compilegate.domain.facts.model import (
-    CompileOverhead,
-    ComputeSpeedup,
     Facts,
     Gpu,
     Instance,
@@ -61,8 +59,6 @@ def load_facts(region: str | None = None) -> Facts:
         registries={name: Registry(**row) for name, row in images["registries"].items()},
         managed=_managed(read("compiler_versions")),
         tested_models=tuple(TestedModel(**common, **row) for row in tested["tested_models"]),
-        compile_overheads=tuple(CompileOverhead(**row) for row in assumptions["compile_overhead"]),
-        compute_speedups=tuple(ComputeSpeedup(**row) for row in assumptions["compute_speedup"]),
         lower_precision=LowerPrecision(**assumptions["lower_precision"][0]),
     )
 

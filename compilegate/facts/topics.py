@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
+from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.model import Facts
@@ -145,9 +146,14 @@ def _prices(facts: Facts, _region: str) -> list[Row]:
 
 
 def _assumptions(facts: Facts, _region: str) -> list[Row]:
+    compilers = [one for one in COMPILERS.values() if one.variant_of is None]
     assumed: list[Row] = [
-        *(asdict(row) for row in facts.compile_overheads),
-        *(asdict(row) for row in facts.compute_speedups),
+        *({"compiler": one.name, **asdict(row)} for one in compilers for row in one.overheads),
+        *(
+            {"compiler": one.name, **asdict(row)}
+            for one in compilers
+            if (row := one.compute_speedup)
+        ),
         {"compiler": None, **asdict(facts.lower_precision)},
     ]
     return [{"source": row["basis"], **row} for row in assumed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -66,13 +67,22 @@ class RunState:
         )
 
     def client(self, service: str) -> Any:
-        """A client of one AWS service of this cloud."""
-        return self.session().client(
-            service,
-            endpoint_url=self.endpoint,
-            # A proxy for the internet must not be used for this machine.
-            config=Config(proxies={}, inject_host_prefix=False, s3={"addressing_style": "path"}),
-        )
+        """The one client of an AWS service of this cloud.
+
+        It is made once: a second one would have exception classes of its own, which do not catch
+        those of the first.
+        """
+        return _client(self, service)
+
+
+@functools.cache
+def _client(state: RunState, service: str) -> Any:
+    return state.session().client(
+        service,
+        endpoint_url=state.endpoint,
+        # A proxy for the internet must not be used for this machine.
+        config=Config(proxies={}, inject_host_prefix=False, s3={"addressing_style": "path"}),
+    )
 
 
 def read_state(path: Path) -> RunState | None:

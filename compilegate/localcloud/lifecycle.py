@@ -23,6 +23,7 @@ from typing import Any
 
 from compilegate.localcloud.connection import RunState, answers, process_exists, read_state
 from compilegate.localcloud.errors import NotReadyError
+from compilegate.localcloud.names import Home
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DEFAULT_HOME = Path(".compilegate") / "local"
@@ -31,33 +32,17 @@ TRAINING_PYTHON_VARIABLE = "COMPILEGATE_TRAINING_PYTHON"
 
 
 @dataclass(frozen=True)
-class Places:
-    """Paths that a local cloud needs; ``home`` holds everything it writes."""
+class Places(Home):
+    """Paths that a local cloud needs."""
 
     repository: Path
-    home: Path
     emulator_python: Path
     training_python: Path
-
-    @property
-    def state_file(self) -> Path:
-        """Written by the emulator while it serves."""
-        return self.home / "state.json"
-
-    @property
-    def logs(self) -> Path:
-        """Logs of the last run; see ``emulator/services.py``."""
-        return self.home / "logs"
 
     @property
     def assemblies(self) -> Path:
         """Synthesised assemblies of the checkout, see ``assembly_cache``."""
         return self.repository / ".compilegate" / "assemblies"
-
-    @property
-    def work(self) -> Path:
-        """Working files of a run; gone after it."""
-        return self.home / "work"
 
 
 def find_places(home: Path | None = None, repository: Path = REPOSITORY) -> Places:

@@ -1,5 +1,8 @@
 """Names that the embedded cloud shares with its emulator, which runs in another environment."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 HOST = "127.0.0.1"
 # The emulator reads an access key of twelve digits as that account's root.
 ACCOUNT = "000000000000"
@@ -9,3 +12,25 @@ ADMIN_PATH = "/_compilegate/"
 # The stage of the app that is deployed here, and its stack.
 STAGE = "local"
 STACK = "compilegate-local"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where an embedded cloud writes; ``home`` holds all of it."""
+
+    home: Path
+
+    @property
+    def state_file(self) -> Path:
+        """Written when the emulator serves, removed when it ends."""
+        return self.home / "state.json"
+
+    @property
+    def logs(self) -> Path:
+        """Every part's log of the last run; kept after it."""
+        return self.home / "logs"
+
+    @property
+    def work(self) -> Path:
+        """Working files of a run; gone after it."""
+        return self.home / "work"

@@ -178,7 +178,7 @@ def _extra(trial: TrialReport) -> Spent:
     plan: Mapping[str, Any] = (trial.source["evidence"] or {}).get("plan") or {}
     prices = plan.get("usd_by_job") or {}
     return _sum(trial, [
-        (name, number(prices.get(str(run.detail.get("job")))))
+        (name, number(prices.get(run.job)))
         for name, run in _full_runs(trial)
         if run.mode == SHADOW or _is_lost(name, run)
     ])  # fmt: skip
@@ -186,7 +186,7 @@ def _extra(trial: TrialReport) -> Spent:
 
 def _production_cost(trial: TrialReport) -> Spent:
     return _sum(trial, [
-        (name, number(run.detail.get("usd")))
+        (name, number(run.record.get("usd")))
         for name, run in _full_runs(trial)
         if run.mode != SHADOW and not _is_lost(name, run)
     ])  # fmt: skip

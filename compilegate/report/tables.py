@@ -208,7 +208,7 @@ def _runs_table(measured: Measured) -> Table | None:
             UNKNOWN if run.seed is None else str(run.seed),
             shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
             shown(run.wall_seconds, duration),
-            str(run.detail.get("reason") or ("production" if run.stage == PROBATION else "")),
+            str(run.record.get("reason") or ("production" if run.stage == PROBATION else "")),
         )
         for arm in measured.arms
         for run in arm.arm.full_runs
@@ -226,15 +226,15 @@ def canary_table(measured: Measured) -> Table | None:
     runs = [(arm.name, run) for arm in measured.arms for run in arm.quality if run.mode != "shadow"]
     rows = []
     for name, run in sorted(runs, key=lambda one: one[1].order):
-        begun = number(run.detail.get("started_at"))
+        begun = number(run.record.get("started_at"))
         rows.append((
             UNKNOWN if begun is None
             else f"{datetime.fromtimestamp(begun, tz=UTC):%Y-%m-%d %H:%M}",
             name,
             shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
-            shown(run.detail.get("usd"), money),
+            shown(run.record.get("usd"), money),
             RUN_MODES[run.mode],
-            str(run.detail.get("job") or UNKNOWN),
+            run.job or UNKNOWN,
         ))  # fmt: skip
     columns = ("Begun (UTC)", "Arm", measured.evidence.quality.metric, "Price", "As", "Job")
     title = "Canary and production runs used as evidence"
@@ -245,7 +245,7 @@ def canary_table(measured: Measured) -> Table | None:
 def _failures_table(measured: Measured) -> Table | None:
     """Speed segments that did not finish."""
     rows = [
-        (arm.name, str(n), str(block.run.detail.get("reason") or "no reason was recorded"))
+        (arm.name, str(n), str(block.run.record.get("reason") or "no reason was recorded"))
         for arm in measured.arms
         for n, block in arm.blocks.items()
         if not block.run.finished
@@ -275,8 +275,7 @@ def _fingerprints(arm: MeasuredArm) -> dict[str, list[str]]:
     """Every value of each key, in the order of the runs."""
     values: dict[str, list[str]] = {}
     for run in arm.arm.runs:
-        fingerprint = run.detail.get("fingerprint")
-        for key, value in fingerprint.items() if isinstance(fingerprint, Mapping) else ():
+        for key, value in (run.fingerprint or {}).items():
             text = UNKNOWN if value is None else str(value)
             if text not in values.setdefault(str(key), []):
                 values[str(key)].append(text)

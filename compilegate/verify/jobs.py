@@ -18,7 +18,7 @@ from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
-from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.registration.upload import InputFile, Package, Shipment, prepare
 from compilegate.verify.observed import JobKind
 

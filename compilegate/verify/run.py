@@ -15,10 +15,10 @@ from compilegate.domain.facts.model import Price
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import ObjectStore, Services, Settings
-from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.job_output import read_output
+from compilegate.usecases.job_requests import JobSite
+from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.registration.upload import Shipment, upload
-from compilegate.usecases.trial.job_output import read_output
-from compilegate.usecases.trial.job_requests import JobSite
 from compilegate.verify import jobs
 from compilegate.verify.account import Account
 from compilegate.verify.checks import TASK_OUTPUT

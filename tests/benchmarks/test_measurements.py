@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import checks, digests, flag_reads, registering, results
 from compilegate.flags.backoff import Backoff
-from compilegate.usecases.registration.load import AT_ONCE
-from compilegate.usecases.trial.documents import read_document
+from compilegate.usecases.records import read_document
+from compilegate.usecases.registered import AT_ONCE
 from stacks.functions import STEPS
 
 JOBS, PER_SECOND = 1000, 4.0  # a tenth of the measured burst, at a tenth of the limit

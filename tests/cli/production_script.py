@@ -14,7 +14,7 @@ from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.production.build_request import load_begun
 from compilegate.usecases.production.watch_production import watch_production
-from compilegate.usecases.trial.documents import spec_at
+from compilegate.usecases.records import spec_at
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import FINGERPRINT, GOOD

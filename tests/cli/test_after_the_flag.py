@@ -12,7 +12,7 @@ import pytest
 from compilegate.cli.common import outcome as outcome_module
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions

@@ -17,7 +17,7 @@ from compilegate.cli.demo import start
 from compilegate.cli.demo.command import measure_times
 from compilegate.cli.trials.view import JobLines, JobView, TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions

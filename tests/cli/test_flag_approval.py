@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,9 +16,11 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
-from compilegate.usecases.trial.documents import Trial, save_record, to_json
+from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
+from tests.decision_builder import decision_document
 from tests.fakes import FakeProviders, cloud
+from tests.plan_builder import plan_record
 
 TRIAL = "0abc1234"
 ARM = ArmPlan("baseline", "none", "i", "ml.g5.xlarge", 1, 1, 1.0, "fp32", 32, 1e-3, "none", {})
@@ -31,8 +33,7 @@ def pending(providers: FakeProviders) -> Cloud:
     providers.aws_cloud = cloud()
     services: Any = providers.aws_cloud.services
     key = naming.record_key("bert-docs", TRIAL, "decision")
-    decision = {"decision_id": "d1", "verdict": "promote", "candidate": "compile", "reasons": []}
-    services.store.put(key, to_json(decision))
+    services.store.put(key, to_json(decision_document()))
     ask_approval({**EVENT, "decision_key": key}, services=services)
     services.tokens.waiting.add("token")
     await_approval({**EVENT, "token": "token"}, services=services)
@@ -119,7 +120,7 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
     trial = Trial("bert-docs", TRIAL, "")
     jobs: Any = pending.services.jobs
     jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
-    plan = {"arms": [asdict(arm) for arm in (ARM, replace(ARM, name="compile"))]}
+    plan = plan_record(ARM, replace(ARM, name="compile"))
     save_record(pending.services.store, trial, "plan", plan)
     arn = pending.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
 

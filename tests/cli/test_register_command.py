@@ -12,7 +12,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.register.many import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registered import load_registration
 from tests import fakes
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,11 +16,11 @@ from compilegate.cli.trials.screen import (
     screen,
 )
 from compilegate.cli.trials.view import JobLines, TrialWatcher
-from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound, RequestedRun
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial, save_record
 from tests.fakes import MemoryJobs, ScriptedWatch, cloud
+from tests.plan_builder import plan_record
 
 TRIAL = Trial("lm", "0abc1234", "workloads/lm/specs/x.json")
 PREFIX = "cg-lm-0abc1234-"
@@ -41,8 +40,7 @@ def watched(*jobs: tuple[str, str, list[str]], more: tuple[ArmPlan, ...] = ()) -
     """A watcher on a planned trial with these jobs: run, status, lines."""
     aws = cloud(looks=99)
     arn = aws.executions.start("lm-0abc1234", {"workload": "lm"})
-    plan = {"arms": [asdict(BASELINE), asdict(COMPILE), *map(asdict, more)]}
-    aws.services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
+    save_record(aws.services.store, TRIAL, "plan", plan_record(BASELINE, COMPILE, *more))
     assert isinstance(aws.services.jobs, MemoryJobs)
     assert isinstance(aws.watch, ScriptedWatch)
     for run, status, lines in jobs:
@@ -104,8 +102,7 @@ def test_while_production_carries_a_round_the_trial_waits(
 ) -> None:
     watcher = watched(("s0", "Completed", []))
     services = watcher._cloud.services
-    plan = {"arms": [asdict(BASELINE), asdict(COMPILE)], "quality_mode": {"used": used}}
-    services.store.put(naming.record_key("lm", "0abc1234", "plan"), json.dumps(plan).encode())
+    save_record(services.store, TRIAL, "plan", plan_record(BASELINE, COMPILE, used=used))
     asked = CanaryRound(
         trial="0abc1234", round=2, arms={},
         runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),

@@ -10,11 +10,15 @@ from typing import Any
 
 from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
+from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
+from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
+from compilegate.domain.eligibility.frameworks import KINDS
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
 from compilegate.domain.reasons.registry import REGISTRY
 from compilegate.domain.reasons.trial import TRIAL
+from compilegate.domain.records.trials import read_decision
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.verify.assumptions import load_assumptions
 from tests.docs import examples
@@ -92,11 +96,8 @@ def _reason_rows(kinds: Mapping[str, ReasonKind]) -> list[tuple[str, str, str, s
 
 def doctor_rules(page: str) -> str:
     """The rules of the doctor, by the compilers that they are about."""
-    titles = {
-        COMPILERS: "Every compiler",
-        COMPILERS[:1]: "torch.compile",
-        COMPILERS[1:]: "Managed compiler",
-    }
+    titles = {COMPILERS: "Every compiler"}
+    titles |= {(name,): DESCRIPTORS[name].title for name in COMPILERS}
     sections = []
     for compilers, title in titles.items():
         rows = [
@@ -106,6 +107,32 @@ def doctor_rules(page: str) -> str:
         ]
         sections.append(f"### {title}\n\n{table(('rule', 'severity', 'why'), rows)}")
     return _between(page, "rules", "\n".join(sections))
+
+
+def compilers(page: str) -> str:
+    """Every compiler that a candidate may name."""
+    head = ("`compiler`", "what", "needs", "`compile_mode`", "keeps a cache", "assumed gain",
+            "proof that a run was compiled")  # fmt: skip
+    rows = [
+        (f"`{one.name}`", one.title, _needs(one), _words(one.modes),
+         "yes" if one.keeps_cache else "no", _gain(one.compute_speedup), one.proof)
+        for one in DESCRIPTORS.values()
+    ]  # fmt: skip
+    return _between(page, "compilers", table(head, rows))
+
+
+def _words(values: Sequence[str]) -> str:
+    return ", ".join(f"`{value}`" for value in values) or "—"
+
+
+def _needs(compiler: Compiler) -> str:
+    if compiler.kind is None or compiler.since is None:
+        return "images of its own"
+    return f"{KINDS[compiler.kind]} {'.'.join(map(str, compiler.since))}"
+
+
+def _gain(assumed: ComputeSpeedup | None) -> str:
+    return "—" if assumed is None else f"{assumed.low:g} to {assumed.high:g}"
 
 
 def assumptions(page: str) -> str:
@@ -143,17 +170,18 @@ def flag_reads(page: str) -> str:
 def decision_message() -> Notification:
     """The message about a trial that promotes."""
     stage, workload, trial = "prod", "bert-docs", "0mabc123"
-    document = {
-        "verdict": "promote", "decision_id": "9f2c4d1e7ab0", "candidate": "compile",
+    decision = read_decision({
+        "verdict": "promote", "decision_id": "9f2c4d1e7ab0", "judge_version": "1.2.0",
+        "stage": "quality", "candidate": "compile",
         "reasons": [{"code": "speedup_proven", "message": "compile is 1.36x faster."}],
         "speedup": {"estimate": 1.36, "interval": [1.31, 1.41], "confidence": 0.95},
         "quality": {"estimate": -0.0004, "interval": [-0.002, 0.001], "margin": 0.005},
         "saving": {"usd_per_run": 216.0, "usd_per_year": 33700.0},
         "flag": {"name": naming.flag_parameter(stage, workload), "action": "enable"},
-    }  # fmt: skip
+    })  # fmt: skip
     text = "Turn the compiler on: 1.36x faster, quality held"
     return decision_notification(
-        document,
+        decision,
         stage=stage,
         workload=workload,
         subject=subject_line(stage, f"{workload}: {text}"),
@@ -190,6 +218,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     NOTIFICATIONS: notifications,
     ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
     DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
+    DOCS / "training.md": compilers,
     DOCS / "commands.md": examples.with_output,
     DOCS / "planning.md": examples.with_output,
     ROOT / "README.md": examples.with_output,

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.compilers import NAMES
 from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
 from compilegate.domain.eligibility.result import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
@@ -96,11 +95,6 @@ def test_every_verdict_has_its_flag_action_and_exit_code(verdict: str) -> None:
 
     assert row
     assert (FLAG_ACTIONS[verdict], EXIT_CODES[verdict]) == (row[1], int(row[2]))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_compiler_is_among_those_that_a_candidate_may_name(name: str) -> None:
-    assert re.search(rf"compiler: .*# .*\b{name}\b", SHOWN["workload"])
 
 
 @pytest.mark.parametrize("word", [*STATES, *OVERRIDE_KEYS, *EligibilityVerdict, "image"])

@@ -222,4 +222,4 @@ def test_the_repositorys_own_training_scripts_are_clean_for_torch_compile(doctor
 
 
 def test_every_compiler_of_a_workload_file_is_one_that_the_doctor_has_rules_for() -> None:
-    assert {compiler.assumptions for compiler in DOMAIN.values()} == set(COMPILERS)
+    assert {name for compiler in DOMAIN.values() for name in compiler.examined_as} <= set(COMPILERS)

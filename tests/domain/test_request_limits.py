@@ -17,7 +17,7 @@ from compilegate.domain.service_limits import Violation, violations
 from compilegate.facts import read, step_functions_fields
 from compilegate.localcloud.emulator.sagemaker import validation
 from compilegate.localcloud.emulator.sagemaker.failures import ApiError
-from compilegate.usecases.trial.job_requests import check_request
+from compilegate.usecases.job_requests import check_request
 from tests.domain.test_request import CONTEXT, full, short
 
 MODEL = read("create_training_job")

@@ -139,15 +139,10 @@ class App:
     def __init__(self, cloud: LocalCloud, outputs: Mapping[str, str]) -> None:
         self.cloud = cloud
         self.outputs = outputs
-        self._clients: dict[str, Any] = {}
+        self.client = cloud.running_state().client
         self.store = S3Store(self.client("s3"), outputs["DataBucket"])
         self.ledger = DynamoDbLedger(self.client("dynamodb"), outputs["LedgerTable"])
         self._count = 0
-
-    def client(self, service: str) -> Any:
-        if service not in self._clients:
-            self._clients[service] = self.cloud.client(service)
-        return self._clients[service]
 
     def start(self, document: dict[str, Any], machine: str | None = None) -> Running:
         """Submit a workload and start its execution; ``machine`` is EVALUATE's ARN, or another."""

@@ -16,8 +16,8 @@ from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.file import parse_workload
+from compilegate.usecases.records import to_json
 from compilegate.usecases.registration.upload import Package, submit
-from compilegate.usecases.trial.documents import to_json
 from tests.e2e.conftest import JOB, App, Running, stand_in
 from tests.localcloud.helpers import ended, eventually
 

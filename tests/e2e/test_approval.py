@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.executions import StepFunctionsTokens
+from compilegate.domain.flag_override import Override
 from compilegate.usecases.flag.approval import answer_approval, waiting_approvals
-from compilegate.usecases.flag.override import Override
 from compilegate.usecases.trial.replay import find_decision, replay
 from tests import fakes
 from tests.localcloud.helpers import eventually
@@ -30,7 +30,7 @@ def wait_until_asked(running: Any, seconds: float = 60.0) -> Any:
     """Until the state machine waits with its token."""
 
     def waiting() -> Any:
-        approvals = waiting_approvals(running.workload, services(running.app))
+        approvals = waiting_approvals(running.workload, services(running.app).ledger)
         return next((approval for approval in approvals if approval.tokens), None)
 
     return eventually(waiting, seconds, f"{running.execution} never asked")
@@ -88,7 +88,7 @@ def test_silence_leaves_the_flag_as_it_was(trial, app, monkeypatch):
 
     assert (False, "nobody") == (answer["approved"], answer["by"])
     assert running.flag() is None
-    assert [] == waiting_approvals(running.workload, services(app))
+    assert [] == waiting_approvals(running.workload, services(app).ledger)
 
 
 def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(trial, app):
@@ -98,5 +98,5 @@ def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(trial, app):
     running.wait()
     running.wait_until_released()
 
-    assert [] == waiting_approvals(running.workload, services(app))
+    assert [] == waiting_approvals(running.workload, services(app).ledger)
     assert running.flag() is None

@@ -23,9 +23,10 @@ from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
 from compilegate.localcloud.lifecycle import REPOSITORY
 from compilegate.usecases.flag.change_flag import change_flag, repair_flag
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
 from tests.e2e.flag_writer import DIED
 from tests.localcloud.helpers import alive, marked_processes
@@ -181,12 +182,7 @@ def promotion(app: Any, workload: str) -> dict[str, Any]:
     """The event of a promotion whose decision and plan lie where ApplyFlag reads them."""
     trial = naming.trial_id(int(time.time() * 1000))
     key = naming.record_key(workload, trial, "decision")
-    decision = {
-        "decision_id": "d1", "judge_version": "0", "verdict": "promote", "candidate": "compile",
-        "reasons": [{"code": "speedup_proven", "message": "1.5 times"}],
-        "flag": {"name": naming.flag_parameter("local", workload), "action": "enable"},
-    }  # fmt: skip
-    app.store.put(key, to_json(decision))
+    app.store.put(key, to_json(decision_document()))
     spec_key = naming.spec_key(workload, "any")
     app.store.put(spec_key, to_json({"workload": SOUND.to_dict(), "source_key": "none"}))
     event = {"workload": workload, "trial": trial, "spec_key": spec_key, "decision_key": key,

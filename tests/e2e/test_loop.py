@@ -13,7 +13,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.registration import Registration
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import judge
 from tests.e2e.conftest import App, deployed
 from tests.e2e.production import Promoted

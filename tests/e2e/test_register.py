@@ -32,7 +32,7 @@ from compilegate.domain import naming
 from compilegate.domain.production.history import history
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services, Settings
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.register import RegisterOptions
 from tests.e2e.conftest import JOB, App, stand_in
 from tests.localcloud.helpers import eventually

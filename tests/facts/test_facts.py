@@ -14,7 +14,7 @@ from compilegate.facts import FOLDER, load_facts, read
 FILES = sorted({file.stem for file in FOLDER.glob("*.json")} - {"create_training_job", "refreshed"})
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
 LISTS = (
-    "images", "versions", "instances", "prices", "compile_overhead", "compute_speedup", "rows",
+    "images", "versions", "instances", "prices", "lower_precision", "rows",
 )  # fmt: skip
 
 
@@ -203,13 +203,3 @@ def test_tested_models_are_looked_up_by_exact_combination(facts: Facts) -> None:
         if row.sequence_length == 512
     ]
     assert [] == facts.tested(Framework("pytorch", "2.1.0"), "bert-base-uncased", "ml.g5.48xlarge")
-
-
-def test_the_overhead_of_a_family_goes_before_the_general_one(facts: Facts) -> None:
-    general = facts.compile_overhead("torch_compile", "transformer")
-    own = facts.compile_overhead("torch_compile", "diffusion")
-
-    assert general is not None
-    assert own is not None
-    assert (None, "diffusion") == (general.family, own.family)
-    assert facts.compile_overhead("none", "transformer") is None

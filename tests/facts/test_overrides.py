@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from compilegate.domain.compilers import COMPILERS
+from compilegate.domain.compilers.descriptor import Compiler
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts
 from compilegate.ports import Settings
-from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.registered import facts_for_workload
 from tests.domain.workload_builder import SOUND, change
 
 REGION = "eu-west-1"
@@ -80,6 +83,19 @@ def test_an_image_with_the_managed_compiler_is_for_it_alone() -> None:
     assert HERE == managed.uri
     assert plain.uri is not None
     assert plain.uri.endswith("/pytorch-training:2.8.0-gpu-py312")
+
+
+def test_a_compiler_with_images_of_its_own_takes_neither_awss_nor_another_compilers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stand_in = replace(COMPILERS[MANAGED_COMPILER], name="stand_in")
+    monkeypatch.setitem(cast("dict[str, Compiler]", COMPILERS), "stand_in", stand_in)
+
+    for others in (facts(own(HERE)), facts(own(HERE, MANAGED_COMPILER))):
+        image = others.image(PYTORCH, compiler="stand_in", region=REGION)
+        assert (None, "no_compiler_image") == (image.uri, image.code)
+    given = facts(own(HERE, "stand_in"))
+    assert HERE == given.image(PYTORCH, compiler="stand_in", region=REGION).uri
 
 
 @pytest.mark.parametrize("version", ["2", "2.8", "2.8.0"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
-import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from tests.archives import tarball
 
 Document = dict[str, Any]
 
@@ -81,7 +81,7 @@ def output_of(job: Job, candidate: Candidate, changed: Mapping[str, Any]) -> byt
             }  # fmt: skip
             files[f"{folder}/summary.json"] = {**summary, **changed.get(arm, {})}
             files[f"{folder}/steps.jsonl"] = _steps(160, 0.03 / gain * (1 + 0.001 * block))
-    return _archive(files)
+    return tarball(files)
 
 
 def _summary(job: Job, candidate: Candidate, gain: float) -> Document:
@@ -118,14 +118,3 @@ def _steps(count: int, seconds: float) -> bytes:
         for n in range(count)
     )  # fmt: skip
     return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-
-
-def _archive(files: Mapping[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, value in files.items():
-            body = value if isinstance(value, bytes) else json.dumps(value).encode()
-            entry = tarfile.TarInfo(name)
-            entry.size = len(body)
-            tar.addfile(entry, io.BytesIO(body))
-    return buffer.getvalue()

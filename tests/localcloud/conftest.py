@@ -34,12 +34,7 @@ def cloud(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def client(cloud):
-    clients = {}
-
-    def make(service):
-        return clients.setdefault(service, cloud.client(service))
-
-    return lambda service: clients.get(service) or make(service)
+    return cloud.running_state().client
 
 
 @pytest.fixture(scope="session")

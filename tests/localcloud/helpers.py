@@ -10,6 +10,8 @@ import uuid
 import zipfile
 from pathlib import Path
 
+from tests.archives import tarball
+
 BUCKET = "localcloud-tests"
 ROLE = "arn:aws:iam::000000000000:role/any"
 TERMINAL = ("Completed", "Failed", "Stopped")
@@ -24,16 +26,6 @@ def eventually(probe, seconds, what):
             return answer
         time.sleep(0.05)
     raise AssertionError(f"{what}, after {seconds} s")
-
-
-def bundle(files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-        for name, text in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(text.encode())
-            archive.addfile(entry, io.BytesIO(text.encode()))
-    return buffer.getvalue()
 
 
 def function_bundle(source):
@@ -70,7 +62,7 @@ class Trainer:
         self, script, *, name=None, stage="quality", hyperparameters=None, files=None, **changes
     ):
         name = name or f"job-{uuid.uuid4().hex[:12]}"
-        source = self.put(f"source/{name}.tar.gz", bundle({"train.py": script, **(files or {})}))
+        source = self.put(f"source/{name}.tar.gz", tarball({"train.py": script, **(files or {})}))
         request = {
             "TrainingJobName": name,
             "RoleArn": ROLE,
@@ -127,8 +119,8 @@ class Trainer:
     def lines_so_far(self, name):
         try:
             return self.log_lines(name)
-        except IndexError:  # no log stream yet
-            return []
+        except (IndexError, self.client("logs").exceptions.ResourceNotFoundException):
+            return []  # no log stream yet, or no log group
 
     def run(self, script, **changes):
         return self.wait(self.start(script, **changes))

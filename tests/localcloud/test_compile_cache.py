@@ -8,8 +8,9 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.request.build import speed_request
+from tests.archives import tarball
 from tests.domain.test_request import CONTEXT, arm, workload
-from tests.localcloud.helpers import BUCKET, ROLE, bundle
+from tests.localcloud.helpers import BUCKET, ROLE
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +34,7 @@ def speed_job(trainer, name):
         for path in runtime.rglob("*.py")
     }
     key = f"source/{name}.tar.gz"
-    trainer.put(key, bundle({"train.py": PROGRAM, **source}))
+    trainer.put(key, tarball({"train.py": PROGRAM, **source}))
     context = dataclasses.replace(
         CONTEXT, bucket=BUCKET, role_arn=ROLE, source_key=key, kms_key_arn=None, subnet_ids=(),
         security_group_ids=(),

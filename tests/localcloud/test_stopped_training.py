@@ -14,7 +14,7 @@ import pytest
 from compilegate.adapters.bundle import make_bundle
 from compilegate.domain.request.build import quality_request
 from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, find_places
-from compilegate.usecases.trial.job_output import quality_run, read_output
+from compilegate.usecases.job_output import quality_run, read_output
 from tests.domain.test_request import CONTEXT, arm, workload
 from tests.localcloud.conftest import FAST
 from tests.localcloud.helpers import BUCKET, ROLE, Trainer
@@ -35,7 +35,7 @@ def trainer(tmp_path_factory):
     places = find_places(tmp_path_factory.mktemp("stopped"))
     with LocalCloud(places=places) as cloud:
         cloud.start(attached=True, extra_arguments=FAST)
-        trainer = Trainer(cloud.client)
+        trainer = Trainer(cloud.running_state().client)
         trainer.put("source.tgz", make_bundle(REPOSITORY / "training").body)
         for channel in ("train", "validation"):
             trainer.put(f"corpus/{channel}/text.jsonl", json.dumps({"text": TEXT}).encode())
@@ -103,23 +103,17 @@ def test_a_stopped_spot_run_goes_on_from_its_last_save_and_counts_each_step_once
     assert (False, None) == (killed["finished"], killed["reason"])
     assert 0 < went_on <= len(left.steps_beside("evidence/summary.json").numbers)
     assert list(range(1, STEPS + 1)) == list(steps.numbers)
-    assert True is quality_run(output, job=done, metric="eval_loss")["finished"]
+    assert True is quality_run(output, job=done, metric="eval_loss").finished
 
 
 def test_a_stopped_run_on_demand_leaves_its_evidence_and_nothing_to_go_on_from(trainer):
     request = requested(spot=False)
     _, left = stopped_when(
-        trainer, request, lambda name: any("step=" in line for line in lines(trainer, name))
-    )
+        trainer, request,
+        lambda name: any("step=" in line for line in trainer.lines_so_far(name)),
+    )  # fmt: skip
 
     assert 0 < len(left.steps_beside("evidence/summary.json").numbers) < STEPS
     assert None is left.summary("evidence/summary.json")["reason"]
-    assert False is quality_run(left, job="job", metric="eval_loss")["finished"]
+    assert False is quality_run(left, job="job", metric="eval_loss").finished
     assert [] == keys(trainer, request)
-
-
-def lines(trainer, name):
-    try:
-        return trainer.log_lines(name)
-    except (IndexError, trainer.client("logs").exceptions.ResourceNotFoundException):
-        return []

@@ -18,7 +18,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.reviews import PlannedTransition, Review
 from compilegate.domain.records.runs import TEAM, CapacityWait, ProductionRun
-from compilegate.domain.records.trials import ApprovalRequested
+from compilegate.domain.records.trials import ApprovalRequested, read_decision
 from compilegate.report.notifications import review
 from compilegate.report.notifications.decision import (
     approval_needed,
@@ -40,14 +40,14 @@ def _decision() -> Notification:
     source["context"]["stage"] = STAGE
     report = render(source)
     return decision_notification(
-        source["decision"], stage=STAGE, workload=NAME, subject=report.subject,
+        read_decision(source["decision"]), stage=STAGE, workload=NAME, subject=report.subject,
         text=report.message, owner=OWNER,
     )  # fmt: skip
 
 
 def _approval() -> Notification:
     request = ApprovalRequested(AT, AT + 86_400, "t1", "e", "d1", "k", "compile")
-    decision = samples.promote()["decision"]
+    decision = read_decision(samples.promote()["decision"])
     return approval_needed(decision, request, workload=NAME, trial="t1", owner=OWNER, stage=STAGE)
 
 
@@ -77,7 +77,7 @@ def _review(flag: Flag, **changes: object) -> Notification:
     news = review.ReviewNews(NAME, STAGE, Review(**values), flag)  # type: ignore[arg-type]
     text = "\n\n".join(review.paragraphs(news, None, None)) + "\n"
     return decision_notification(
-        {}, stage=STAGE, workload=NAME, subject=review.subject(news, None), text=text,
+        None, stage=STAGE, workload=NAME, subject=review.subject(news, None), text=text,
         owner=OWNER, kind=str(changes["message_kind"]),
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ import pytest
 
 import app
 from compilegate.domain import metrics
-from compilegate.usecases.operations.metrics import measure_day
+from compilegate.usecases.operations.measure_day import measure_day
 from tests.fakes import services
 from tests.stacks.template import TEMPLATE
 

@@ -37,3 +37,10 @@ def jobs(tmp_path_factory):
     # Of all processes of this run of the tests: what one has compiled, none compiles again.
     shared = folder.parent.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
     return Jobs(folder, channels, shared / "inductor")
+
+
+@pytest.fixture
+def place(tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    return {"COMPILEGATE_CHECKPOINT_DIR": str(folder)}, folder

@@ -147,6 +147,17 @@ def after_steps(count):
     return reached
 
 
+def stopped_after(jobs, steps, variables, **settings):
+    """Run a job that SIGTERM stops after so many steps."""
+    done = jobs.interrupt("launch.py", variables, when=after_steps(steps), **settings)
+    assert 143 == done.status, done.output
+    return done
+
+
+def numbers(done):
+    return [line["step"] for line in done.steps()]
+
+
 def run_code(code, *arguments):
     """Run code in the training environment; what its last line prints, read as JSON."""
     if not PYTHON.exists():

@@ -2,6 +2,9 @@
 
 from types import SimpleNamespace
 
+from compilegate_runtime.ranks import Ranks
+from compilegate_runtime.saving import AgreedSaves, SaveSchedule
+
 SUMMARY_KEYS = {
     "schema", "job", "arm", "replicate", "seed", "compiler", "metrics", "loss_curve",
     "peak_memory_gib", "devices", "fingerprint", "initial_loss", "initial_weights_sha256",
@@ -132,3 +135,14 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+
+def saves_of(clock, minutes=5.0):
+    """The saves of a single process."""
+    return AgreedSaves(SaveSchedule(minutes, clock), Ranks(0, 1), clock)
+
+
+def take_step(recorder):
+    """A step of two samples with a loss of 1."""
+    recorder.begin_step()
+    recorder.end_step(1.0, samples=2)

@@ -53,7 +53,8 @@ def test_bf16_is_rounded_as_eager_rounds_it(compiler, as_eager):
 
 def test_a_workload_file_may_name_it_and_its_assumptions_are_torch_compiles():
     assert NAME in NAMES
-    assert ("torch_compile", ()) == (COMPILERS[NAME].assumptions, COMPILERS[NAME].modes)
+    assert ("torch_compile", ()) == (COMPILERS[NAME].base, COMPILERS[NAME].modes)
+    assert COMPILERS["torch_compile"].overheads == COMPILERS[NAME].overheads
 
 
 @pytest.mark.parametrize(("version", "refused"), [("2.13.0", False), ("2.5.1", True)])

@@ -11,8 +11,8 @@ from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
-from compilegate.usecases.production.canary import close_after_run, open_canary
-from compilegate.usecases.trial.documents import read_document, to_json
+from compilegate.usecases.canary import close_after_run, open_canary
+from compilegate.usecases.records import read_document, to_json
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.flag import Flag, parse_flag, promoted
+from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.domain.planning.arm_plan import promoted
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.production.watch_production import watch_production
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import Trial, load_plan, to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -38,13 +38,12 @@ def promote(services: Any, workload: Workload = SOUND) -> Flag:
     put_spec(services, workload)
     services.clock.seconds = BEGIN
     assert plan_trial(EVENT, services=services)["plan_key"], "the trial was refused"
-    plan = json.loads(services.store.get(naming.record_key(WORKLOAD, TRIAL, "plan")))
+    plan = load_plan(services.store, Trial(WORKLOAD, TRIAL, SPEC))
     services.store.put(
         naming.record_key(WORKLOAD, TRIAL, "evidence"), to_json(trial_evidence(workload))
     )
     register(services, SPEC)
-    arms = {arm["name"]: arm for arm in plan["arms"]}
-    flag = promoted(arms["compile"], arms["baseline"], decision_id="d1")
+    flag = promoted(plan.arm("compile"), plan.baseline, decision_id="d1")
     change = FlagChange(
         change_id=f"trial#{TRIAL}#flag", by=EVALUATE, action="enable", flag=flag, reason="proven",
         decided_at=BEGIN, decision_id="d1", details={"trial": TRIAL},

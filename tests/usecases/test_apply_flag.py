@@ -13,10 +13,11 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.flag.change_flag import change_flag
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.apply_flag import apply_flag
-from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, load, put_spec
@@ -26,10 +27,7 @@ def decide(services: Any, verdict: str, action: str) -> dict[str, Any]:
     """A recorded decision, as JudgeArms leaves it."""
     plan_trial(EVENT, services=services)
     key = naming.record_key("bert-docs", TRIAL, "decision")
-    decision = {
-        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
-        "reasons": [{"code": "x", "message": "y"}], "flag": {"name": FLAG, "action": action},
-    }  # fmt: skip
+    decision = decision_document(verdict, flag={"name": FLAG, "action": action})
     services.store.put(key, to_json(decision))
     return {**EVENT, "decision_key": key}
 

@@ -8,6 +8,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag_override import Override
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import (
     answer_approval,
@@ -17,13 +18,13 @@ from compilegate.usecases.flag.approval import (
     waiting_approvals,
 )
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.flag.override import Override
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.apply_flag import apply_flag
-from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
@@ -43,11 +44,7 @@ def event(services: Any) -> dict[str, Any]:
 def decided(services: Any, verdict: str, action: str) -> dict[str, Any]:
     plan_trial(EVENT, services=services)
     key = naming.record_key(NAME, TRIAL, "decision")
-    decision = {
-        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
-        "reasons": [{"code": "x", "message": "1.4 times as fast"}],
-        "flag": {"name": FLAG, "action": action},
-    }  # fmt: skip
+    decision = decision_document(verdict, flag={"name": FLAG, "action": action})
     services.store.put(key, to_json(decision))
     return {**EVENT, "decision_key": key}
 
@@ -202,10 +199,10 @@ def test_a_trial_that_is_stopped_while_it_waits_waits_no_longer(
     services: Any, event: dict[str, Any]
 ) -> None:
     asked(services, event)
-    assert [TRIAL] == [one.trial for one in waiting_approvals(NAME, services)]
+    assert [TRIAL] == [one.trial for one in waiting_approvals(NAME, services.ledger)]
 
     abort_trial({**event, "error": "Stopped", "cause": ""}, services=services)
 
-    assert [] == waiting_approvals(NAME, services)
+    assert [] == waiting_approvals(NAME, services.ledger)
     with pytest.raises(InvalidInputError, match="the trial was stopped while it waited"):
         answer(services, approved=True)

@@ -9,10 +9,10 @@ import pytest
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.production.history import history
-from compilegate.usecases.production.canary import close_after_run
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.canary import close_after_run
+from compilegate.usecases.records import to_json
+from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.register import RegisterOptions, retire
-from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.fakes import MemorySchedules
 from tests.usecases.canary_builder import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.records.runs import BegunRun
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import change
 from tests.usecases.canary_builder import (
@@ -110,3 +110,13 @@ def test_runs_of_another_job_beside_the_trial_are_none_of_its_evidence(services:
     call_judge(services, 5, [], says("promote"))
 
     assert [1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+
+
+def test_a_production_run_that_cannot_be_read_makes_the_trial_invalid(services: Any) -> None:
+    begin(services)
+    measured(services, {"gpu": "g"})
+    produce(services, "r1", "baseline", None, result={"wall_seconds": "long"})
+    answer = call_judge(services, 5, [], says("promote"))
+
+    assert "invalid" == answer["verdict"]
+    assert "wall_seconds: must be a number" in load(services, "decision")["reasons"][0]["message"]

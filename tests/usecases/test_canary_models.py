@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.usecases.production.canary import close_after_run, end_canary, release_models
+from compilegate.usecases.canary import close_after_run, end_canary, release_models
 from compilegate.usecases.trial.abort_trial import abort_trial
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import change
 from tests.usecases.canary_builder import (
     CARRIED,
@@ -69,7 +70,7 @@ def test_models_are_released_with_the_promotion_of_their_own_candidate_and_never
     begun_round(services)
     mine = produce(services, "r1", "compile", 0)
     theirs = produce(services, "r2", "baseline", 1)
-    decision = {"verdict": verdict, "candidate": candidate}
+    decision = decision_document(verdict, candidate=candidate)
     services.store.put("decision.json", json.dumps(decision).encode())
     event = {**EVENT, "decision_key": "decision.json", "flag_enabled": enabled}
     answer = release_models(event, services=services)

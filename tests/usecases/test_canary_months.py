@@ -15,19 +15,19 @@ from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.runs import BegunRun, ProductionRun
-from compilegate.usecases.production.canary import close_after_run, open_canary
-from compilegate.usecases.trial.documents import read_document, to_json
+from compilegate.usecases.canary import close_after_run, open_canary
+from compilegate.usecases.records import read_document, to_json
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests import fakes
+from tests.archives import tarball
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import (
     EVENT,
     SPEC,
     arms_of,
     evidence,
-    evidence_tar,
     load,
     outcome,
     put_output,
@@ -145,7 +145,7 @@ class Months:
             "metrics": {"eval_accuracy": self.metric(arm)}, "wall_seconds": self.seconds(arm),
             "compiler": {"applied": True, "compile_seconds": 1.0}, "initial_loss": 3.0,
         }  # fmt: skip
-        return evidence_tar({"evidence/summary.json": summary, "evidence/steps.jsonl": b""})
+        return tarball({"evidence/summary.json": summary, "evidence/steps.jsonl": b""})
 
     def seconds(self, arm: str) -> float:
         return RUN_SECONDS / (SPEEDUP if arm == "compile" else 1.0)

@@ -11,9 +11,10 @@ import pytest
 from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.flag_override import AGAIN_SECONDS, Override
 from compilegate.domain.records.flags import Author
 from compilegate.usecases.flag.change_flag import change_flag, latest_flag, repair_flag
-from compilegate.usecases.flag.override import AGAIN_SECONDS, Override, revert_by_hand
+from compilegate.usecases.flag.override import revert_by_hand
 from tests import fakes
 from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, flag_change, history
 
@@ -47,7 +48,7 @@ def test_the_entry_says_who_what_why_and_from_what_to_what(services: Any) -> Non
     }  # fmt: skip
     assert expected == entry
     assert made.flag.since == "2026-09-21T14:13:20Z"
-    assert (made.flag, 1) == latest_flag(WORKLOAD, services)
+    assert (made.flag, 1) == latest_flag(WORKLOAD, services.ledger)
     assert_sound(services)
 
 
@@ -77,7 +78,7 @@ def test_a_flag_that_is_already_so_is_not_changed(
 ) -> None:
     for earlier in before:
         make(services, earlier)
-    stood = latest_flag(WORKLOAD, services)
+    stood = latest_flag(WORKLOAD, services.ledger)
 
     made = make(services, kind, change_id="again")
 
@@ -120,7 +121,7 @@ def test_a_word_that_was_overruled_still_binds_older_evidence(services: Any) -> 
     made = make(services, "stale", decided_at=said)
 
     assert made.held_by is not None
-    assert "probation" == latest_flag(WORKLOAD, services)[0].state
+    assert "probation" == latest_flag(WORKLOAD, services.ledger)[0].state
 
 
 def test_a_proven_regression_turns_off_whatever_a_person_has_said(services: Any) -> None:
@@ -168,7 +169,7 @@ def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
         by="human:ana" if other == "human set" else "evaluate",
     )
     change_flag(WORKLOAD, successor, services=services)
-    stood = latest_flag(WORKLOAD, services)
+    stood = latest_flag(WORKLOAD, services.ledger)
 
     late = replace(flag_change(kind, decided_at=now(services) + 9), based_on=1)
     made = change_flag(WORKLOAD, late, services=services)
@@ -286,6 +287,6 @@ def test_a_word_that_is_said_again_binds_a_trial_that_began_in_between(on: Any) 
 
     assert (3, False) == (said_again, made.changed)
     assert made.held_by is not None
-    assert not latest_flag(WORKLOAD, on)[0].enabled
+    assert not latest_flag(WORKLOAD, on.ledger)[0].enabled
     assert 3 == len(history(on))
     assert_sound(on)

@@ -14,6 +14,8 @@ from compilegate.report.words import control_sentences
 from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.on_job_ended import on_job_ended
+from tests.archives import tarball
+from tests.decision_builder import decision_document
 from tests.usecases.trial_builder import (
     EVENT,
     FLAG,
@@ -25,7 +27,6 @@ from tests.usecases.trial_builder import (
     call_judge,
     ended,
     evidence,
-    evidence_tar,
     load,
     outcome,
     planned,
@@ -88,11 +89,7 @@ def test_a_promotion_carries_everything_that_the_arm_changed(services: Any) -> N
     )
     planned(services, candidate, facts=FactOverrides({}, IMAGES), training__precision="fp32")
     key = naming.record_key("bert-docs", TRIAL, "decision")
-    decision = {
-        "decision_id": "d1", "judge_version": "1.2.0", "verdict": "promote", "candidate": "compile",
-        "reasons": [], "flag": {"name": FLAG, "action": "enable"},
-    }  # fmt: skip
-    services.store.put(key, json.dumps(decision).encode())
+    services.store.put(key, json.dumps(decision_document()).encode())
     apply_flag({**EVENT, "decision_key": key}, services=services)
 
     assert {
@@ -113,11 +110,11 @@ OUTCOMES = {
 BROKEN = {
     "nothing": None,
     "no tarball": b"not a tarball",
-    "no block": evidence_tar({}),
-    "a broken summary": evidence_tar({f"evidence/block-0/{CONTROL}/summary.json": b"{"}),
+    "no block": tarball({}),
+    "a broken summary": tarball({f"evidence/block-0/{CONTROL}/summary.json": b"{"}),
     "another block's": speed_output(range(1, 2), speedup=1.0, arms=[CONTROL]),
     "another arm's": speed_output(range(1), speedup=9.0, arms=["managed"]),
-    "figures against the contract": evidence_tar(
+    "figures against the contract": tarball(
         {
             f"evidence/block-0/{CONTROL}/summary.json": {
                 "schema": 1, "finished": True, "full_run_steps": -1, "compiler": {},

@@ -11,8 +11,8 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import CLEAN_UP_SECONDS, RunPhase, next_steps
 from compilegate.domain.errors import DrainedError, WorkloadLockedError
 from compilegate.domain.records.runs import CapacityWait
+from compilegate.usecases.drain_mark import drain_mark, refuse_if_drained
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
-from compilegate.usecases.operations.drain_mark import drain_mark, refuse_if_drained
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.trial.lock import acquire_lock
 from tests.fakes import MACHINE, TRAIN, MemorySchedules, ScriptedExecutions, cloud
@@ -177,6 +177,6 @@ def test_it_ends_with_nothing_running_and_every_lease_free(deployment: Deploymen
     assert "Stopped" == services.jobs.describe("cg-lm-0mabc123-q1a0-r0")["TrainingJobStatus"]
     (failed,) = [e for e in services.ledger.entries("lm") if e["kind"] == "failed"]
     assert trial == failed["execution"]
-    mark = drain_mark(services)
+    mark = drain_mark(services.ledger)
     assert mark is not None
     assert mark.drained

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.flag_override import Override
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import (
     answer_approval,
@@ -21,13 +22,14 @@ from compilegate.usecases.flag.approval import (
     close_approval,
 )
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.flag.override import Override, find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.apply_flag import apply_flag
-from compilegate.usecases.trial.documents import to_json
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
 from tests import fakes
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import FLAG, WORKLOAD, assert_sound, flag_change
 from tests.usecases.interleaving import AFTER, BEFORE, GO, Crash, Stepped
@@ -47,10 +49,7 @@ def world(verdict: str, action: str, approval: str = "none") -> Services:
     services.clock.seconds += 60  # type: ignore[attr-defined] - a clock that can be moved
     acquire_lock(EVENT, services=services)
     plan_trial(EVENT, services=services)
-    decision = {
-        "decision_id": "d1", "verdict": verdict, "candidate": "compile", "judge_version": "0",
-        "reasons": [{"code": "x", "message": "y"}], "flag": {"name": FLAG, "action": action},
-    }  # fmt: skip
+    decision = decision_document(verdict, flag={"name": FLAG, "action": action})
     services.store.put(KEY, to_json(decision))
     record_decision({**EVENT, "decision_key": KEY}, services=services)
     return services

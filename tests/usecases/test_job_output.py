@@ -11,8 +11,8 @@ import tracemalloc
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.usecases.trial import job_output
-from compilegate.usecases.trial.job_output import (
+from compilegate.usecases import job_output
+from compilegate.usecases.job_output import (
     CURVE_POINTS,
     LONGEST_LINE,
     JobOutput,
@@ -21,6 +21,7 @@ from compilegate.usecases.trial.job_output import (
     read_steps,
     speed_runs,
 )
+from tests.archives import tarball
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
 
@@ -28,16 +29,6 @@ SUMMARY = {"schema": 1, "seed": 17, "finished": True}
 def line(step: int, **changes) -> bytes:
     text = {"step": step, "seconds": 0.5, "samples": 8, "loss": 1 / step, **changes}
     return json.dumps(text).encode() + b"\n"
-
-
-def tarball(files: dict[str, bytes]) -> bytes:
-    body = io.BytesIO()
-    with tarfile.open(fileobj=body, mode="w:gz") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return body.getvalue()
 
 
 def read(body: bytes) -> JobOutput:
@@ -109,7 +100,7 @@ def test_what_a_run_started_from_reaches_the_evidence() -> None:
     files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
     run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
 
-    assert start == {key: run[key] for key in start}
+    assert start == {key: run.record[key] for key in start}
 
 
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.write_report import write_report
 from tests.domain.workload_builder import SOUND

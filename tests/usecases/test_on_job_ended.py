@@ -160,7 +160,7 @@ def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_round
     end_job(services, "q1b17", judge)
 
     (shown,) = judge.shown
-    items = [[run.detail["job"] for run in arm.runs] for arm in shown.arms]
+    items = [[run.job for run in arm.runs] for arm in shown.arms]
     assert [[job_of("q1a17")], [job_of("q1b17")], []] == items
 
 

@@ -13,8 +13,9 @@ from compilegate.domain import naming
 from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.workload.model import Schedule
-from compilegate.usecases.trial.check_eligibility import check_eligibility, past_overheads
-from compilegate.usecases.trial.documents import Trial, save_decision, to_json
+from compilegate.usecases.planning import past_overheads
+from compilegate.usecases.records import Trial, save_decision, to_json
+from compilegate.usecases.trial.check_eligibility import check_eligibility
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import EVENT, SPEC, put_spec, says

@@ -14,9 +14,10 @@ from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.workload.model import Candidate
 from compilegate.ports import Services
+from compilegate.usecases.planning import plan_for
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
-from compilegate.usecases.trial.plan_trial import plan_for, plan_trial
+from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import SOUND, change
 from tests.fakes import FixedQuotas
 from tests.usecases.trial_builder import EVENT, TRIAL, put_spec

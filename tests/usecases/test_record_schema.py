@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import UnreadableRecordError
-from compilegate.usecases.trial.documents import Trial, load_record, save_record
+from compilegate.usecases.records import Trial, load_record, save_record
 
 TRIAL = Trial("bert-docs", "0mabc123", "workloads/bert-docs/specs/1.json")
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.records import spec_at
+from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.register import RegistrationRequest
-from compilegate.usecases.trial.documents import spec_at
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled

@@ -107,6 +107,20 @@ def test_a_script_that_ignores_its_seed_is_invalid(services: Any) -> None:
     assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
 
 
+def test_figures_that_break_the_contract_are_refused_again_and_never_become_evidence(
+    services: Any,
+) -> None:
+    first_round(services)
+    done = outcome("q1b17")
+    put_output(services, done["job"], quality_output(17, metric=1e300))
+
+    for _ in range(2):
+        assert "invalid" == call_judge(services, 2, [done], says("promote"))["verdict"]
+        message = load(services, "decision")["reasons"][0]["message"]
+        assert f"{done['job']}.metric: is out of range" in message
+        assert [[], []] == [arm["runs"] for arm in evidence(services)["arms"]]
+
+
 def lost_to_the_cloud(run: str) -> dict[str, Any]:
     return outcome(run, "Failed", infrastructure=True, reason="CapacityError: none left")
 

@@ -11,7 +11,7 @@ import pytest
 
 from compilegate.domain import metrics, naming
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.usecases.operations.metrics import measure_day
+from compilegate.usecases.operations.measure_day import measure_day
 from compilegate.usecases.operations.sweep import sweep
 from tests.fakes import MemoryTopic, services
 from tests.usecases.production_ledger import NOW, decided, ran, register, write

@@ -13,7 +13,8 @@ from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.usecases.operations.weekly_summary import digests, send_digests
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
+from tests.decision_builder import decision_document
 from tests.fakes import FixedClock, MemoryTopic
 from tests.fakes import services as made
 from tests.usecases.production_ledger import (
@@ -95,7 +96,7 @@ def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) 
     flag_entry(cloud, "bert", 2, NOW - 15 * DAY, Flag(False, "reverted", "compile"), ON)
     faster = {"by": "evaluate", "action": "enable", "trial": "0nabc123"}
     flag_entry(cloud, "bert", 3, NOW - 10 * DAY, ON, OFF, **faster)
-    decision = {"verdict": "promote", "saving": {"usd_per_run": 5.0}}
+    decision = decision_document(saving={"usd_per_run": 5.0})
     cloud.store.put(naming.record_key("bert", "0nabc123", "decision"), to_json(decision))
     ran(cloud, "bert", NOW - 5 * DAY, "compile", usd=4.0)
 

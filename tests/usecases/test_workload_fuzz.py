@@ -24,9 +24,9 @@ from compilegate.domain.request.problems import problems
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import read
 from compilegate.ports import Settings
-from compilegate.usecases.registration.load import facts_for_workload
-from compilegate.usecases.trial.documents import read_document
-from compilegate.usecases.trial.plan_trial import plan_for
+from compilegate.usecases.planning import plan_for
+from compilegate.usecases.records import read_document
+from compilegate.usecases.registered import facts_for_workload
 from tests.domain.workload_strategies import FULL, faulty, sound
 from tests.fuzzing import at_most
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import tarfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,9 +19,10 @@ from compilegate.domain.decision import (
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.plan_trial import plan_trial
+from tests.archives import tarball
 from tests.domain.workload_builder import SOUND, change
 
 TRIAL = "abcd1234"
@@ -133,17 +132,6 @@ def put_output(services: Any, job: str, body: bytes) -> None:
     services.store.put(naming.job_output_key("bert-docs", TRIAL, job), body)
 
 
-def evidence_tar(files: dict[str, Any]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
-        for name, value in files.items():
-            body = value if isinstance(value, bytes) else json.dumps(value).encode()
-            entry = tarfile.TarInfo(name)
-            entry.size = len(body)
-            tar.addfile(entry, io.BytesIO(body))
-    return buffer.getvalue()
-
-
 def quality_output(seed: int, metric: float = 0.91) -> bytes:
     steps = [{"step": n, "seconds": 0.03, "samples": 32, "loss": 3.0} for n in range(20)]
     summary = {
@@ -152,7 +140,7 @@ def quality_output(seed: int, metric: float = 0.91) -> bytes:
         "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
     }  # fmt: skip
     lines = b"".join(json.dumps(step).encode() + b"\n" for step in steps)
-    return evidence_tar({"evidence/summary.json": summary, "evidence/steps.jsonl": lines})
+    return tarball({"evidence/summary.json": summary, "evidence/steps.jsonl": lines})
 
 
 def speed_output(
@@ -176,7 +164,7 @@ def speed_output(
                 "compiler": {"applied": True, "compile_seconds": 1.0 + 0.1 * block},
                 "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
             }  # fmt: skip
-    return evidence_tar(files)
+    return tarball(files)
 
 
 def planned(services: Any, *candidates: Candidate, **changes: Any) -> None:

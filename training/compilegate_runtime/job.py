@@ -7,7 +7,7 @@ import traceback
 from collections import namedtuple
 
 from compilegate_runtime import compile_cache, environment
-from compilegate_runtime.compilers import MANAGED, NoCompiler, compiler_for
+from compilegate_runtime.compilers import NoCompiler, backend_named, compiler_for
 from compilegate_runtime.compilers.xla import identify_process
 from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice, XlaDevice
 from compilegate_runtime.errors import CompilerUnavailableError, StoppedError, TrainingError
@@ -107,7 +107,7 @@ def recorded(settings, full_run_steps, steps):
 def _device(settings, uses_torch):
     if not uses_torch:
         return Processor(settings.precision)
-    kind = XlaDevice if settings.compiler == MANAGED else TorchDevice
+    kind = XlaDevice if backend_named(settings.compiler).on_xla else TorchDevice
     return kind(settings.precision)
 
 

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from compilegate_runtime import compile_cache, environment, job
-from compilegate_runtime.compilers import MANAGED
+from compilegate_runtime.compilers import backend_named
 from compilegate_runtime.device import ScriptsDevice
 from compilegate_runtime.errors import (
     CompilerUnavailableError,
@@ -67,7 +67,7 @@ class Launch:
         settings = self.settings
         words = arguments.script_words(settings, self.others)
         arguments.set_environment(settings)
-        if settings.compiler == MANAGED:
+        if settings.compiler != "none" and not backend_named(settings.compiler).compiles_modules:
             raise CompilerUnavailableError(
                 f"compiler {settings.compiler} was requested but not applied: a script has to be "
                 "ported to it, see training/causal_lm.py"

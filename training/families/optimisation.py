@@ -15,7 +15,6 @@ from concurrent import futures
 
 import torch
 from compilegate_runtime import seeds
-from compilegate_runtime.compilers import MANAGED
 from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.saving import EVERY_MINUTES
@@ -54,7 +53,7 @@ class Training:
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._share_of_peak)
         self._scaler = self._gradient_scaler()
         self._checkpoints = None
-        if this.evaluates and this.compiler.requested != MANAGED:  # whose tensors are not torch's
+        if this.evaluates and not this.compiler.on_xla:  # whose tensors are not torch's
             minutes = self._knobs.checkpoint_minutes
             self._checkpoints = Checkpoints(this.recorder, processes.rank, minutes)
             self._resume()
@@ -100,7 +99,7 @@ class Training:
                 "compile_optimizer does not go with precision fp16, whose optimizer's step depends "
                 "on the gradients; use bf16"
             )
-        if self._this.compiler.requested == MANAGED:
+        if self._this.compiler.on_xla:
             from torch_xla.amp import GradScaler  # noqa: PLC0415 — exists in few images
 
             return GradScaler()
@@ -130,7 +129,7 @@ class Training:
         first = next(left)
         if not recorder.steps_done:
             self._measure_initial_loss(make(*first))
-            if self._this.compiler.requested != MANAGED:  # whose graphs it would add to
+            if not self._this.compiler.on_xla:  # whose graphs it would add to
                 weights = InitialWeights()
                 weights.add(self.model)
                 recorder.initial_weights = weights.sha256()

@@ -7,7 +7,6 @@ import os
 
 import torch
 from compilegate_runtime import environment
-from compilegate_runtime.compilers import MANAGED
 from torch import distributed
 
 # The first process of a machine may tokenise for long while the others wait for it.
@@ -25,7 +24,7 @@ class Processes:
     def __init__(self, this):
         self.rank, self.count = environment.rank(), environment.world_size()
         self._device = this.device
-        self._joined = self.count > 1 and this.settings.compiler != MANAGED
+        self._joined = self.count > 1 and not this.compiler.on_xla
         self.local = int(
             os.environ.get("LOCAL_RANK") or os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK") or 0
         )

@@ -13,7 +13,7 @@ from compilegate.adapters.workload_files import MOST_BYTES, WorkloadFile, read_w
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Settings
-from compilegate.usecases.registration.load import facts_for_workload
+from compilegate.usecases.registered import facts_for_workload
 
 SUFFIXES = (".yaml", ".yml")
 SKIPPED_FOLDERS = ("node_modules", "cdk.out", "__pycache__")

@@ -14,7 +14,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.domain.naming import stack_name
 from compilegate.ports import Schedules, Services, Topic
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registered import load_registration
 
 if TYPE_CHECKING:
     from compilegate.adapters.dynamodb import DynamoDbOverview

@@ -17,7 +17,7 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
 from compilegate.ports import Services
-from compilegate.usecases.trial.documents import Trial, load_record
+from compilegate.usecases.records import Trial, load_record
 from compilegate.usecases.trial.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")

@@ -158,14 +158,14 @@ class DemoScenario:
     def _inject_fault(self) -> None:
         self._reporter.phase(
             f"A fault is injected into the compiled arm ({FAULT_VARIABLE}={FAULT}); "
-            "nobody is notified."
+            "only the evidence shows it."
         )
         self._register(FAULT)
         for _ in range(MOST_FAULTY_RUNS):
             self._train(1, FAULT)
             if not self._flag.enabled or self.result.failure is not None:
                 break
-        versions = flag_versions(self.workload, self._cloud.services)
+        versions = flag_versions(self.workload, self._cloud.services.ledger)
         detected = any(run.alarmed for run in self.result.runs if run.fault)
         self._expect(not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty runs")
         self._expect(
@@ -185,7 +185,7 @@ class DemoScenario:
 
     @property
     def _flag(self) -> Flag:
-        return latest_flag(self.workload, self._cloud.services)[0]
+        return latest_flag(self.workload, self._cloud.services.ledger)[0]
 
     def _expect(self, met: bool, failure: str) -> None:
         if not met and self.result.failure is None:

@@ -15,10 +15,9 @@ from rich.text import Text
 from compilegate import __version__
 from compilegate.cli.common.output import console, emit_json, progress, say
 from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
-from compilegate.cli.doctor.files import Target, find_targets
+from compilegate.cli.doctor.files import EVERY, EXAMINED_AS, Target, find_targets
 from compilegate.doctor import (
     BY_ID,
-    COMPILERS,
     Examination,
     Finding,
     ScriptError,
@@ -33,6 +32,7 @@ from compilegate.domain.reasons import Severity as ReasonSeverity
 CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
 DEPLOYMENT_CODES = {None: CLEAN, ReasonSeverity.BLOCK: BREAKS, ReasonSeverity.WARN: SLOWS}
 PROGRESS_ABOVE = 40
+ALL = "all"  # of --compiler
 FRAMEWORK = re.compile(rb"torch|tensorflow|keras|transformers|accelerate|lightning|deepspeed")
 STYLES = {Severity.BREAKS: "red", Severity.SLOWS: "yellow", Severity.NOTE: "cyan"}
 WORDS = {
@@ -52,11 +52,9 @@ class Part(StrEnum):
 
 
 class Compiler(StrEnum):
-    """What ``--compiler`` takes."""
+    """What ``--compiler`` takes: any compiler that there is, or all of them."""
 
-    TORCH_COMPILE = "torch_compile"
-    MANAGED = "sagemaker_training_compiler"
-    ALL = "all"
+    vars().update({name.upper(): name for name in (*EXAMINED_AS, ALL)})
 
 
 PathsArgument = Annotated[
@@ -135,8 +133,8 @@ def doctor(
         )  # fmt: skip
     if as_sarif and as_json:
         raise InvalidInputError("exclude each other", field="--json and --sarif", fix="choose one")
-    compilers = {None: (), Compiler.ALL: COMPILERS}.get(compiler, (str(compiler),))
-    examinations, unreadable = _examine_all(find_targets(paths, compilers))
+    named = {**EXAMINED_AS, ALL: EVERY}[compiler] if compiler else ()
+    examinations, unreadable = _examine_all(find_targets(paths, named))
     if as_sarif:
         emit_json(to_sarif(examinations, version=__version__))
     elif as_json:

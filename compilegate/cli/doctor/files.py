@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.workload_files import read_workload
-from compilegate.doctor import COMPILERS
-from compilegate.domain.compilers import compiler_named
+from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
 
 WORKLOADS = (".yaml", ".yml")
 SKIPPED = ("__pycache__", "node_modules", "site-packages")
+# By compiler of a workload file, whose rules it is examined by: a variant's are its base's.
+EXAMINED_AS = {name: one.examined_as or (name,) for name, one in COMPILERS.items()}
+EVERY = tuple(dict.fromkeys(name for names in EXAMINED_AS.values() for name in names))
 ENVIRONMENT = "pyvenv.cfg"  # every virtual environment has one at its root
 
 
@@ -87,13 +89,11 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
         if same is None:
             same = (entry, hyperparameters, set())
             starts.append(same)
-        compiler = compiler_named(candidate.compiler)
-        if compiler is not None:
-            same[2].add(compiler.assumptions)  # the doctor's rules hold for variants as well
+        same[2].update(EXAMINED_AS.get(candidate.compiler or "none", ()))
     if not starts:
         starts.append((training.entry_point, dict(training.hyperparameters), set()))
     for entry, hyperparameters, named in starts:
-        chosen = compilers or tuple(name for name in COMPILERS if name in named)
+        chosen = compilers or tuple(name for name in EVERY if name in named)
         yield Target(file.source_dir / entry, chosen, hyperparameters)
 
 

@@ -15,6 +15,7 @@ from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.facts.refresh import check_known_region, refresh
 from compilegate.cli.facts.screen import show_overview, show_topic
+from compilegate.domain.compilers import COMPILERS, has_own_image
 from compilegate.domain.facts.model import Facts
 from compilegate.facts import load_facts
 from compilegate.facts.topics import TOPICS, Row, chosen, overview, with_age
@@ -26,7 +27,7 @@ app.command("refresh")(refresh)
 OPTIONS = {
     "framework": "For example pytorch.",
     "version": "The framework's; 2.1 is every 2.1.x.",
-    "compiler": "none or sagemaker_training_compiler.",
+    "compiler": f"{' or '.join(['none', *filter(has_own_image, COMPILERS)])}.",
     "instance": "A type or a family: ml.g5.xlarge or g5.",
     "model": "Part of its name, for example bert.",
     "confidence": "given, list, high, medium or low.",

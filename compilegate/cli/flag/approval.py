@@ -13,18 +13,13 @@ from compilegate.cli.common.session import (
     YesOption,
     on_cloud,
 )
+from compilegate.domain.flag_override import Override
 from compilegate.domain.notification import command_at
+from compilegate.domain.production.approvals import answer_words, check_answer
 from compilegate.domain.production.history import Approval
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.utc import minute
-from compilegate.usecases.flag.approval import (
-    Answered,
-    answer_approval,
-    answer_words,
-    question,
-    refuse_other,
-)
-from compilegate.usecases.flag.override import Override
+from compilegate.usecases.flag.approval import Answered, answer_approval, question
 
 APPROVE_HELP = """Approve a promotion that waits for approval; its flag is then turned on.
 
@@ -56,8 +51,8 @@ def answer_command(*, approved: bool) -> Callable[..., None]:
         cloud = invocation.open_cloud()
         approval = question(workload, cloud.services)
         override = Override(cloud.who(), reason)
-        if approval.answer is not None and approval.answer.approved is not approved:
-            refuse_other(workload, approval.answer, cloud.services)
+        if approval.answer is not None:
+            check_answer(approval.answer, approved=approved, workload=workload, stage=cloud.stage)
         confirm(
             [_effect(workload, approval, approved=approved)], yes=yes, as_json=invocation.as_json
         )

@@ -17,18 +17,14 @@ from compilegate.cli.common.session import (
     on_cloud,
 )
 from compilegate.cli.flag.status import change_line
+from compilegate.domain.decision import Verdict
+from compilegate.domain.flag_override import Override
 from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.trial.planned_candidates import PlannedCandidate
 from compilegate.report.notifications.production import flag_changed
 from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag
-from compilegate.usecases.flag.override import (
-    PROMOTE,
-    Override,
-    PlannedCandidate,
-    find_candidate,
-    revert_by_hand,
-    set_by_hand,
-)
-from compilegate.usecases.registration.load import owner_of_workload
+from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.registered import owner_of_workload
 
 CandidateOption = Annotated[
     str, typer.Option("--candidate", metavar="NAME", help="A candidate of a trial.")
@@ -82,7 +78,7 @@ def revert(
     cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
     override = Override(cloud.who(), reason)
-    now, _ = latest_flag(workload, cloud.services)
+    now, _ = latest_flag(workload, cloud.services.ledger)
     effect = "turns the flag off" if now.enabled else "keeps the flag off"
     sentence = f"{workload}: {effect}; production trains the baseline from its next run on."
     confirm([sentence, PRECEDENCE], yes=yes, as_json=invocation.as_json)
@@ -92,7 +88,7 @@ def revert(
 
 def _effect_of_set(workload: str, chosen: PlannedCandidate) -> list[str]:
     changes = ", ".join(f"{key} {value}" for key, value in chosen.flag.overrides.items())
-    of_another = " of another candidate" if chosen.verdict == PROMOTE else ""
+    of_another = " of another candidate" if chosen.verdict == Verdict.PROMOTE else ""
     proof = (
         f"Trial {chosen.trial} has proven it."
         if chosen.proven
@@ -111,7 +107,7 @@ def _report(
     workload: str, made: Changed, override: Override, cloud: Cloud, *, as_json: bool
 ) -> None:
     """Notify the owner and show the record; typer.Exit(1) if the parameter was not written."""
-    version = flag_versions(workload, cloud.services)[made.version - 1]
+    version = flag_versions(workload, cloud.services.ledger)[made.version - 1]
     unsent = _publish(workload, version, cloud)
     if as_json:
         emit_json({
@@ -141,7 +137,7 @@ def _publish(workload: str, version: FlagVersion, cloud: Cloud) -> str | None:
     if cloud.topic is None:
         return "the stack has no topic"
     try:
-        owner = owner_of_workload(workload, cloud.services)
+        owner = owner_of_workload(workload, cloud.services.store)
         cloud.topic.publish(flag_changed(workload, version, owner=owner, stage=cloud.stage))
     except Exception as error:  # noqa: BLE001 - the flag has changed in any case
         return f"{type(error).__name__}: {error}"

@@ -58,7 +58,7 @@ def history(
     compilegate flag history bert-docs --json
     """
     cloud = invocation.open_cloud()
-    changes = flag_versions(workload, cloud.services)[::-1]
+    changes = flag_versions(workload, cloud.services.ledger)[::-1]
     if not changes:
         check_workload_exists(workload, cloud)
     if invocation.as_json:
@@ -82,7 +82,7 @@ def repair(
     cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
     repaired = repair_flag(workload, cloud.services)
-    current, version = latest_flag(workload, cloud.services)
+    current, version = latest_flag(workload, cloud.services.ledger)
     if invocation.as_json:
         emit_json({"workload": workload, "repaired": repaired, "version": version,
                    "enabled": current.enabled, "state": current.state})  # fmt: skip

@@ -23,7 +23,7 @@ from compilegate.domain.reasons import with_fix
 from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.request.sections import JobContext, uploaded
 from compilegate.domain.workload.model import Workload
-from compilegate.usecases.trial.plan_trial import plan_for
+from compilegate.usecases.planning import plan_for
 
 REFUSED = 11
 

@@ -29,11 +29,10 @@ from compilegate.cli.register.many import (
 )
 from compilegate.domain.errors import InvalidInputError, shown
 from compilegate.domain.formats import plural
-from compilegate.domain.production.registration import Change
+from compilegate.domain.production.registering import UNCHANGED, Change
 from compilegate.domain.records.flags import HUMAN
-from compilegate.usecases.operations.drain_mark import refuse_if_drained
+from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.registration.register import (
-    UNCHANGED,
     RegisterOptions,
     RegistrationOutcome,
 )

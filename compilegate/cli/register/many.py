@@ -18,6 +18,7 @@ from compilegate.cli.common.error_handling import exit_code, explain
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
+from compilegate.usecases.job_requests import JobSite
 from compilegate.usecases.production.build_request import check_trainable
 from compilegate.usecases.registration.register import (
     RegisterOptions,
@@ -26,7 +27,6 @@ from compilegate.usecases.registration.register import (
     register,
     retire,
 )
-from compilegate.usecases.trial.job_requests import JobSite
 
 # A workload that changes makes twelve calls of 20 ms or more, one or two of them to EventBridge
 # Scheduler: some 130 a second from all workers together, below its lowest quota of 250. Throttled

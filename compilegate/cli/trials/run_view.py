@@ -15,7 +15,7 @@ from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.build_request import load_begun, usd_per_hour
-from compilegate.usecases.trial.documents import Spec, Trial, spec_at
+from compilegate.usecases.records import Spec, Trial, spec_at
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from compilegate.cli.trials.screen import screen
 from compilegate.cli.trials.view import TrialView, TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
-from compilegate.usecases.operations.drain_mark import refuse_if_drained
+from compilegate.usecases.drain_mark import refuse_if_drained
+from compilegate.usecases.records import Trial
 from compilegate.usecases.registration.upload import submit
-from compilegate.usecases.trial.documents import Trial
 
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0

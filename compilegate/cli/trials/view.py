@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,16 +11,15 @@ from typing import Any
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.decision import SHADOW
-from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import history
 from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.request.sections import PROGRESS_LINE
+from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.flag.approval import approval_of
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial, find_plan
 
 _PREFIX = re.compile(PROGRESS_LINE)
 ACTIVE = ("InProgress", "Stopping")
@@ -167,34 +165,34 @@ class TrialWatcher:
     def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
         self.trial, self.arn = trial, arn
         self._cloud = cloud
-        self._plan: Mapping[str, Any] | None = None
+        self._plan: RecordedPlan | None = None
         self._jobs: dict[str, JobView] = {}
 
     def read(self) -> TrialView:
         """The trial as it is now."""
         state = self._cloud.executions.describe(self.arn)
-        arms = self._arms()
-        if arms:
+        if self._plan is None:
+            self._plan = find_plan(self._cloud.services.store, self.trial)
+        plan = self._plan
+        if plan is not None:
             prefix = naming.trial_job_prefix(self.trial.workload, self.trial.trial)
             for name in self._cloud.watch.names(prefix):
                 run = naming.job_run(self.trial.workload, self.trial.trial, name)
                 previous = self._jobs.get(name)
                 if run is not None and (previous is None or previous.active):
-                    self._jobs[name] = self._read_job(name, run, previous)
-        names = tuple(str(arm["name"]) for arm in arms)
+                    self._jobs[name] = self._read_job(name, run, plan.arms, previous)
         jobs = tuple(self._jobs.values())
         return TrialView(
             self.trial,
             state,
-            names,
+            tuple(arm.name for arm in plan.arms) if plan else (),
             jobs,
-            canary_arms=self._canary_arms(state, jobs),
+            canary_arms=self._canary_arms(state, jobs) if plan and plan.is_canary else (),
             needs_approval=self._needs_approval(state, jobs),
         )
 
     def _canary_arms(self, state: ExecutionState, jobs: Sequence[JobView]) -> tuple[str, ...]:
-        mode = (self._plan or {}).get("quality_mode") or {}
-        if not state.running or mode.get("used") in (None, SHADOW) or any(j.active for j in jobs):
+        if not state.running or any(job.active for job in jobs):
             return ()
         return tuple(
             run.arm
@@ -206,22 +204,12 @@ class TrialWatcher:
     def _needs_approval(self, state: ExecutionState, jobs: Sequence[JobView]) -> bool:
         if not state.running or not jobs or any(job.active for job in jobs):
             return False
-        approval = approval_of(self.trial, self._cloud.services)
+        approval = approval_of(self.trial, self._cloud.services.ledger)
         return approval is not None and approval.answer is None
 
-    def _arms(self) -> Sequence[Mapping[str, Any]]:
-        if self._plan is None:
-            try:
-                self._plan = json.loads(
-                    self._cloud.services.store.get(self.trial.record_key("plan"))
-                )
-            except NotFoundError:
-                return ()
-        arms: Sequence[Mapping[str, Any]] = self._plan["arms"]
-        return arms
-
-    def _read_job(self, name: str, run: naming.RunId, previous: JobView | None) -> JobView:
-        arms = [ArmPlan.from_dict(arm) for arm in self._arms()]
+    def _read_job(
+        self, name: str, run: naming.RunId, arms: Sequence[ArmPlan], previous: JobView | None
+    ) -> JobView:
         job = read_job(name, previous, self._cloud)
         return replace(
             job,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from compilegate.doctor.finding import Hit, Severity
 from compilegate.doctor.loaders import Loader, training_loaders
 from compilegate.doctor.options import UNKNOWN
-from compilegate.doctor.rule import BOTH, MANAGED_PITFALLS, TUNING, Rule
+from compilegate.doctor.rule import EVERY, MANAGED_PITFALLS, TUNING, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import argument, called, constant, keyword, receiver, texts
 from compilegate.doctor.trainers import trainer_settings
@@ -99,7 +99,7 @@ def _kept_as(script: Script, call: ast.Call) -> str:
 
 RULES = (
     Rule(
-        "loader-workers", "Batches are prepared between the steps", Severity.NOTE, BOTH,
+        "loader-workers", "Batches are prepared between the steps", Severity.NOTE, EVERY,
         loader_workers,
         "The faster the compiled step, the larger the share of time spent waiting for data.",
         "give the training loader num_workers, from 4 up to the CPUs per GPU, and "
@@ -107,7 +107,7 @@ RULES = (
         TUNING,
     ),
     Rule(
-        "preprocessing-workers", "Preprocessing with one process", Severity.NOTE, BOTH,
+        "preprocessing-workers", "Preprocessing with one process", Severity.NOTE, EVERY,
         preprocessing_workers,
         "The GPUs are idle and billed while the data set is prepared.",
         "give map(…, num_proc=…), or pass preprocessing_num_workers",
@@ -115,7 +115,7 @@ RULES = (
     ),
     Rule(
         "fixed-learning-rate", "A learning rate that cannot follow the batch size",
-        Severity.NOTE, BOTH,
+        Severity.NOTE, EVERY,
         fixed_learning_rate,
         "A compiler often makes room for a larger batch, and a larger batch needs another "
         "learning rate.",

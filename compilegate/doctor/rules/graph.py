@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
 from compilegate.doctor.kinds import Kind
-from compilegate.doctor.rule import BOTH, GRAPH_BREAKS, RECOMPILATION, TORCH_ONLY, Rule
+from compilegate.doctor.rule import EVERY, GRAPH_BREAKS, RECOMPILATION, TORCH_ONLY, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import Function, called, dotted, receiver
 
@@ -113,7 +113,7 @@ def _set_up(script: Script, function: Function, name: str) -> Iterator[ast.expr]
             if script.function_of(node) is not function:
                 yield node.value
             else:
-                return  # set anew in each call: it does not grow from call to call
+                return  # set in each call: it does not grow from call to call
 
 
 def _hit(script: Script, node: ast.AST, message: str) -> Hit:
@@ -123,7 +123,7 @@ def _hit(script: Script, node: ast.AST, message: str) -> Hit:
 
 RULES = (
     Rule(
-        "branch-on-tensor", "A decision on a tensor's value in the model", Severity.SLOWS, BOTH,
+        "branch-on-tensor", "A decision on a tensor's value in the model", Severity.SLOWS, EVERY,
         branch_on_tensor,
         "The graph ends there: the value is fetched, Python decides, and a second graph begins. "
         "With fullgraph=True it is an error.",
@@ -131,14 +131,14 @@ RULES = (
         GRAPH_BREAKS,
     ),
     Rule(
-        "fetch-in-model", "A value is fetched inside the model", Severity.SLOWS, BOTH,
+        "fetch-in-model", "A value is fetched inside the model", Severity.SLOWS, EVERY,
         fetch_in_model,
         "The graph is cut in two and Python waits for the GPU. With fullgraph=True it is an error.",
         "keep the value a tensor, return it, and read it outside the model",
         GRAPH_BREAKS,
     ),
     Rule(
-        "changing-shape", "A result whose size depends on values", Severity.SLOWS, BOTH,
+        "changing-shape", "A result whose size depends on values", Severity.SLOWS, EVERY,
         changing_shape,
         "The size is known only once the GPU has computed it, so the graph is cut there, and XLA "
         "compiles again for each new size.",
@@ -146,7 +146,7 @@ RULES = (
         GRAPH_BREAKS,
     ),
     Rule(
-        "random-in-model", "Python's or NumPy's randomness in the model", Severity.SLOWS, BOTH,
+        "random-in-model", "Python's or NumPy's randomness in the model", Severity.SLOWS, EVERY,
         random_in_model,
         "The draw happens in Python: the graph is cut there, or compiled once per outcome.",
         "draw with torch.rand on the device, or outside the model",

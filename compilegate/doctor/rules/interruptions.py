@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
 from compilegate.doctor.options import UNKNOWN
-from compilegate.doctor.rule import BOTH, MANAGED_PITFALLS, TUNING, Rule
+from compilegate.doctor.rule import EVERY, MANAGED_PITFALLS, TUNING, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called, dotted, keyword, set_variable
 from compilegate.doctor.trainers import trainer_settings
@@ -121,7 +121,7 @@ def _intervals(script: Script, what: str, does: str) -> Iterator[Hit]:
 
 RULES = (
     Rule(
-        "debugging-on", "A profiler or debug mode is on", Severity.SLOWS, BOTH,
+        "debugging-on", "A profiler or debug mode is on", Severity.SLOWS, EVERY,
         debugging,
         "It looks at every operation, which undoes what fusing them gains and makes any "
         "comparison unfair.",
@@ -129,14 +129,14 @@ RULES = (
         TUNING,
     ),
     Rule(
-        "frequent-checkpoints", "Checkpoints too often", Severity.SLOWS, BOTH,
+        "frequent-checkpoints", "Checkpoints too often", Severity.SLOWS, EVERY,
         checkpoints,
         "A checkpoint fetches all weights from the GPU and writes them while training waits.",
         "save every few hundred steps, or once per epoch",
         MANAGED_PITFALLS,
     ),
     Rule(
-        "frequent-evaluation", "Evaluation too often", Severity.SLOWS, BOTH,
+        "frequent-evaluation", "Evaluation too often", Severity.SLOWS, EVERY,
         evaluation,
         "Training waits meanwhile, and the model is compiled once more for evaluation.",
         "evaluate every few hundred steps, or once per epoch",

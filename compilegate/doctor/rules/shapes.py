@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from compilegate.doctor.finding import Hit, Severity
 from compilegate.doctor.loaders import training_loaders
-from compilegate.doctor.rule import BOTH, MANAGED_PITFALLS, RECOMPILATION, Rule
+from compilegate.doctor.rule import EVERY, MANAGED_PITFALLS, RECOMPILATION, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import argument, called, dotted, keyword, last_name, receiver, texts
 from compilegate.doctor.trainers import trainer_settings
@@ -127,7 +127,7 @@ def _remainders(script: Script) -> Iterator[Hit]:
 
 RULES = (
     Rule(
-        "dynamic-padding", "Padding to the longest sample", Severity.SLOWS, BOTH,
+        "dynamic-padding", "Padding to the longest sample", Severity.SLOWS, EVERY,
         dynamic_padding,
         "Batches then differ in length. A compiler makes one program per shape, or a slower one "
         "for all of them.",
@@ -136,7 +136,7 @@ RULES = (
         MANAGED_PITFALLS,
     ),
     Rule(
-        "ragged-last-batch", "A smaller last batch", Severity.SLOWS, BOTH,
+        "ragged-last-batch", "A smaller last batch", Severity.SLOWS, EVERY,
         ragged_last_batch,
         "A batch of another size is compiled again, in the middle of the run; torch.compile then "
         "continues with programs for changing sizes.",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from compilegate.doctor.finding import Hit, Severity
 from compilegate.doctor.kinds import Kind
 from compilegate.doctor.options import UNKNOWN
-from compilegate.doctor.rule import BOTH, MANAGED_PITFALLS, TUNING, Rule
+from compilegate.doctor.rule import EVERY, MANAGED_PITFALLS, TUNING, Rule
 from compilegate.doctor.script import Script
 from compilegate.doctor.syntax import called, keyword, receiver
 from compilegate.doctor.trainers import trainer_settings
@@ -102,7 +102,7 @@ def device_wait(script: Script) -> Iterator[Hit]:
 
 RULES = (
     Rule(
-        "host-sync", "A value is fetched from the GPU in every step", Severity.SLOWS, BOTH,
+        "host-sync", "A value is fetched from the GPU in every step", Severity.SLOWS, EVERY,
         host_sync,
         "The processor then waits for the GPU and cannot prepare the next step meanwhile, which "
         "costs a fast compiled step more. Under XLA it also forces the pending graph to run.",
@@ -110,14 +110,14 @@ RULES = (
         MANAGED_PITFALLS,
     ),
     Rule(
-        "logged-tensor", "A tensor is printed or logged in every step", Severity.SLOWS, BOTH,
+        "logged-tensor", "A tensor is printed or logged in every step", Severity.SLOWS, EVERY,
         logged_tensor,
         "Showing a value fetches it from the GPU, so every step waits for the one before.",
         "log every N steps: if step % 100 == 0, or logging_steps=100",
         MANAGED_PITFALLS,
     ),
     Rule(
-        "device-wait", "An explicit wait in every step", Severity.SLOWS, BOTH,
+        "device-wait", "An explicit wait in every step", Severity.SLOWS, EVERY,
         device_wait,
         "It keeps the processor from preparing the next step, and hides what the compiler gains.",
         "remove it, or do it every N steps; time whole windows of steps instead of single ones",

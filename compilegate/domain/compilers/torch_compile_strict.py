@@ -8,15 +8,18 @@ away. The option is TorchInductor's ``emulate_precision_casts``
 
 from __future__ import annotations
 
-from compilegate.domain.compilers.descriptor import Compiler
-from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
+from dataclasses import replace
 
-COMPILER = Compiler(
+from compilegate.domain.compilers import torch_compile
+
+COMPILER = replace(
+    torch_compile.COMPILER,
     name="torch_compile_strict",
     rank=2,
     title="torch.compile with eager numerics",
-    kind="pytorch",
     since=(2, 6),
     source="https://github.com/pytorch/pytorch/pull/131595",
-    assumed_as=TORCH_COMPILE,
+    modes=(),
+    variant_of=torch_compile.TORCH_COMPILE,
+    proposal=None,
 )

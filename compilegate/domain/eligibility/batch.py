@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from compilegate.domain.eligibility.candidate_job import PROFILE, WORKLOAD_FILE, CandidateJob
-from compilegate.domain.eligibility.frameworks import torch_compile_instead
+from compilegate.domain.eligibility.frameworks import compiler_instead
 from compilegate.domain.formats import significant
 from compilegate.domain.planning.arm_plan import scaled_learning_rate
 from compilegate.domain.reasons import Reason, block, info, warn
@@ -71,7 +71,7 @@ def tested_rule(job: CandidateJob) -> Iterator[Reason]:
     ratio, row = min(rows, key=itemgetter(0), default=(1.0, None))
     if row is None or ratio >= 1:
         return
-    instead = torch_compile_instead(job)
+    instead = compiler_instead(job)
     keep = "keep the batch size and watch peak memory"
     if job.training.batch_size > row.compiled_batch:
         keep = f"set batch_size: {row.compiled_batch} on the candidate, with learning_rate_scaling"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from compilegate.domain.compilers import has_own_image
+from compilegate.domain.compilers import compile_overhead, compute_speedup
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.economics import (
     WEEKS_PER_YEAR,
     Range,
@@ -84,7 +85,7 @@ class CandidateJob:
     @property
     def managed(self) -> bool:
         """Whether the candidate names SageMaker Training Compiler."""
-        return has_own_image(self.compiler)
+        return self.compiler == MANAGED_COMPILER
 
     @property
     def has_graph(self) -> bool:
@@ -158,7 +159,7 @@ class CandidateJob:
         """Seconds a run pays for compilation, None without a compiler."""
         if not self.compiled:
             return None
-        assumed = self.facts.compile_overhead(self.compiler, self.workload.model.family)
+        assumed = compile_overhead(self.compiler, self.workload.model.family)
         image = self.image().uri if self.measured else None
         return overhead_of(self.workload, self.candidate, assumed, self.measured, image)
 
@@ -176,7 +177,7 @@ class CandidateJob:
 
         None without a compiler, without a graph to compile, or when the cluster changes too.
         """
-        assumed = self.facts.compute_speedup(self.compiler)
+        assumed = compute_speedup(self.compiler)
         if assumed is None or not self.has_graph or not self.same_cluster:
             return None
         share = max(0.0, 1 - sum(self.waits))

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.compilers import COMPILERS, has_own_image
+from compilegate.domain.compilers import COMPILERS
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.eligibility.candidate_job import CandidateJob
 from compilegate.domain.formats import money
 from compilegate.domain.planning.plan import expected_usd
@@ -129,7 +130,7 @@ def _larger_batch(baseline: CandidateJob, compiler: Option) -> Option:
     batch = baseline.workload.training.batch_size
     room = (
         _tested(baseline, batch)
-        if has_own_image(compiler.changes["compiler"])
+        if compiler.changes["compiler"] == MANAGED_COMPILER
         else _headroom(baseline)
     )
     if isinstance(room, str):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compilegate.domain.compilers import compute_speedup
 from compilegate.domain.economics import Range, payback_days
 from compilegate.domain.eligibility.candidate_job import CandidateJob
 from compilegate.domain.eligibility.overhead import BreakEven, Overhead
@@ -127,7 +128,7 @@ def _payback(lead: CandidateJob, trial: float | None) -> float | None:
 
 
 def _assumptions(lead: CandidateJob) -> Iterator[str]:
-    overhead, speedup = lead.overhead, lead.facts.compute_speedup(lead.compiler)
+    overhead, speedup = lead.overhead, compute_speedup(lead.compiler)
     if overhead:
         warm, cold = f"{overhead.warm_seconds:g} s of a run", f"{overhead.cold_seconds:g} s"
         same = overhead.warm_seconds == overhead.cold_seconds

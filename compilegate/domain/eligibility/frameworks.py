@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compilegate.domain.compilers import COMPILERS, compiler_named
-from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
+from compilegate.domain.compilers import COMPILERS, compiler_named, has_own_image
 from compilegate.domain.eligibility.candidate_job import WORKLOAD_FILE, CandidateJob
 from compilegate.domain.facts.versions import age, label, parts
 from compilegate.domain.reasons import Reason, block, info
 from compilegate.domain.workload.model import CONTROL_SUFFIX
 
-KINDS = {"pytorch": "PyTorch"}
+KINDS = {"pytorch": "PyTorch", "tensorflow": "TensorFlow"}
 LEVERS = {
     "xgboost": "tree_method=hist (with device=cuda on a GPU instance), distributed XGBoost over "
     "several instances, or LightGBM",
@@ -38,38 +37,44 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
     compiler, framework = compiler_named(job.compiler), job.framework
     if compiler is None or compiler.kind is None or not job.has_graph:
         return
+    library = KINDS[compiler.kind]
     if framework.kind != compiler.kind:
+        instead = compiler_instead(job)
         yield block(
             "framework_unsupported", job.field("framework.name"),
-            f"{compiler.name} compiles {KINDS[compiler.kind]}, not {framework.name}",
-            fix="for TensorFlow, tf.function(jit_compile=True), or the managed compiler, which "
-            f"is {job.facts.managed.status}",
+            f"{compiler.name} compiles {library}, not {framework.name}",
+            fix=f"use {instead}" if instead else "for TensorFlow, tf.function(jit_compile=True), "
+            f"or the managed compiler, which is {job.facts.managed.status}",
             source=compiler.source,
         )  # fmt: skip
     elif compiler.since and parts(framework.version) < compiler.since:
         rows = [row for row in job.facts.images if row.framework == framework.name]
         row = max(rows, key=age, default=None)
-        current = f"{row.framework} {label(row)}" if row else "pytorch 2.x"
+        series = f"{compiler.since[0]}.x"
+        current = f"{row.framework} {label(row)}" if row else f"{compiler.kind} {series}"
         yield block(
             "version_unsupported", job.field("framework.version"),
-            f"{KINDS[compiler.kind]} {framework.version} has no {compiler.title}",
-            fix=f"move to PyTorch 2.x; a current image is {current}", source=compiler.source,
+            f"{library} {framework.version} has no {compiler.title}",
+            fix=f"move to {library} {series}; a current image is {current}", source=compiler.source,
         )  # fmt: skip
 
 
-def torch_compile_instead(job: CandidateJob) -> str | None:
-    """How to name torch.compile as the alternative; None where the job is not PyTorch's."""
+def compiler_instead(job: CandidateJob) -> str | None:
+    """The first compiler of the job's own library, as the alternative; None without any."""
     framework = job.workload.framework
-    if not job.has_graph or framework.kind != "pytorch":
+    first = next((one for one in COMPILERS.values() if one.kind == framework.kind), None)
+    if not job.has_graph or first is None:
         return None
-    old = parts(framework.version) < (COMPILERS[TORCH_COMPILE].since or ())
-    return f"{TORCH_COMPILE} on PyTorch 2" if old else TORCH_COMPILE
+    if first.since is None or parts(framework.version) >= first.since:
+        return first.name
+    return f"{first.name} on {KINDS[framework.kind]} {first.since[0]}"
 
 
 def image_rule(job: CandidateJob) -> Iterator[Reason]:
     """The baseline and the candidate each need an image; ``managed`` has rules for its own."""
     yield from _image(job, job.baseline, "the baseline")
-    if job.candidate.framework is not None and not job.managed:
+    other = job.candidate.framework is not None or has_own_image(job.compiler)
+    if other and not job.managed:
         yield from _image(job, job, "the candidate")
 
 
@@ -120,7 +125,7 @@ def _separation(job: CandidateJob, *, older: bool) -> str:
     workload, control = job.workload, f"{job.candidate.name}{CONTROL_SUFFIX}"
     taken = any(one.name == control for one in workload.candidates)
     twin = job.image("none").uri is not None and job.framework.kind == workload.framework.kind
-    if job.managed and twin and not taken:
+    if has_own_image(job.compiler) and twin and not taken:
         return (
             f"the trial's control {control}, the same version without the compiler, measures "
             f"what that {'step back costs' if older else 'version changes'} and what the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compilegate.domain.eligibility.candidate_job import CandidateJob
-from compilegate.domain.eligibility.frameworks import torch_compile_instead
+from compilegate.domain.eligibility.frameworks import compiler_instead
 from compilegate.domain.facts.images import CompilerImage
 from compilegate.domain.facts.versions import age, label, matches, parts
 from compilegate.domain.reasons import Reason, block, info, warn
@@ -109,7 +109,7 @@ def family_rule(job: CandidateJob) -> Iterator[Reason]:
 
 
 def _or_instead(job: CandidateJob) -> str:
-    instead = torch_compile_instead(job)
+    instead = compiler_instead(job)
     return f", or {instead}" if instead else ""
 
 
@@ -117,7 +117,7 @@ def lifecycle_rule(job: CandidateJob) -> Iterator[Reason]:
     """Frozen and unpatched, always reported; and versions without an image to compare with."""
     if not job.managed:
         return
-    managed, instead = job.facts.managed, torch_compile_instead(job)
+    managed, instead = job.facts.managed, compiler_instead(job)
     prefer = f"prefer {instead} if it performs as well; " if instead else ""
     yield warn(
         "image_unpatched", job.compiler_field, f"the managed compiler is {managed.status}",

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.compilers import COMPILERS, keeps_cache
-from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
+from compilegate.domain.compilers import COMPILERS, DEFAULT, keeps_cache
+from compilegate.domain.compilers.descriptor import CompileOverhead
 from compilegate.domain.economics import break_even_seconds
-from compilegate.domain.facts.model import CompileOverhead
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.model import Candidate, Workload
 
@@ -99,7 +98,7 @@ def overhead_of(
     measured: Sequence[MeasuredOverhead],
     image: str | None,
 ) -> Overhead | None:
-    """Profile first, then the last trial on the same image, then the assumption of the facts.
+    """Profile first, then the last trial on the same image, then what is assumed of the compiler.
 
     None where the compiler has neither.
     """
@@ -132,7 +131,7 @@ def _profiled(workload: Workload, candidate: Candidate) -> _Measured | None:
     if profile is None or seconds == (None, None):
         return None
     used = {one.compiler for one in workload.candidates}
-    profiled = next((name for name in COMPILERS if name in used), TORCH_COMPILE)
+    profiled = next((name for name in COMPILERS if name in used), DEFAULT.name)
     if candidate.compiler != profiled:
         return None
     return profile.compile_seconds, profile.compile_seconds_cold, "measured: the profile"

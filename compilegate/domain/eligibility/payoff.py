@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from compilegate.domain.compilers import compute_speedup
 from compilegate.domain.economics import amdahl_speedup
 from compilegate.domain.eligibility.candidate_job import PROFILE, WORKLOAD_FILE, CandidateJob
 from compilegate.domain.eligibility.overhead import BreakEven, Overhead
@@ -57,7 +58,7 @@ def bottleneck_rule(job: CandidateJob) -> Iterator[Reason]:
             source=PROFILE,
         )
     elif most < required:
-        assumed = job.facts.compute_speedup(job.compiler)
+        assumed = compute_speedup(job.compiler)
         waits = f", {percent(waiting, 2)} of a step waiting," if waiting else ""
         yield block(
             "speedup_below_policy", "policy.promote_speedup",
@@ -75,7 +76,7 @@ def _idle(job: CandidateJob, explained: float) -> Iterator[Reason]:
     used = None if profile is None else profile.gpu_utilization
     if used is None or used >= LOW_UTILIZATION or explained > (1 - used) / 2:
         return  # a wait that explains most of it is reported on its own
-    assumed = job.facts.compute_speedup(job.compiler)
+    assumed = compute_speedup(job.compiler)
     busy = amdahl_speedup(used, assumed.high if assumed else 1.0)
     yield warn(
         "low_gpu_utilization", "profile.gpu_utilization",

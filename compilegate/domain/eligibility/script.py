@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility.candidate_job import WORKLOAD_FILE, CandidateJob
-from compilegate.domain.eligibility.frameworks import torch_compile_instead
+from compilegate.domain.eligibility.frameworks import compiler_instead
 from compilegate.domain.eligibility.managed import fitting_image
 from compilegate.domain.eligibility.payoff import PITFALLS
 from compilegate.domain.facts.images import CompilerImage
@@ -28,8 +29,10 @@ PROFILERS = (
 
 
 def script_rule(job: CandidateJob) -> Iterator[Reason]:
-    """XLA and fp8 need calls of their own, unless the candidate brings a script that has them."""
+    """Compilers and fp8 may need a script with calls of its own, which a candidate may bring."""
     row, training, field = fitting_image(job), job.training, job.field("entry_point")
+    compiler = compiler_named(job.compiler)
+    needs = None if compiler is None else compiler.script_needs
     xla = row is not None and training.distribution == "pytorchxla"
     if xla and not training.entry_point.endswith(".py"):
         yield block(
@@ -40,12 +43,17 @@ def script_rule(job: CandidateJob) -> Iterator[Reason]:
     elif job.candidate.entry_point is not None:
         return
     elif row is not None and (need := _need(job, row)):
-        instead = torch_compile_instead(job)
+        instead = compiler_instead(job)
         other = f", or use {instead}, which needs one line" if instead else ""
         yield warn(
             "script_needs_port", field, f"under the managed compiler the script needs {need}",
             fix=f"port the script and name it as the candidate's entry_point{other}",
             source=GUIDE.format(row.framework.rpartition("-")[2]),
+        )  # fmt: skip
+    elif needs is not None and job.has_graph:
+        yield warn(
+            "script_needs_port", field, f"under {job.compiler} the script needs {needs.what}",
+            fix="port the script and name it as the candidate's entry_point", source=needs.source,
         )  # fmt: skip
     elif row is None and job.candidate.precision == "fp8" and job.has_graph:
         yield warn(

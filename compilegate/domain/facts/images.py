@@ -102,14 +102,14 @@ def own_image(
 ) -> Image | None:
     """The team's own image of these versions in the region, None where it brings none.
 
-    The managed compiler is built into its image; every other compiler comes with the framework.
+    A compiler with images of its own is built into them; every other comes with the framework.
     """
-    managed = has_own_image(compiler)
+    built_in = compiler if has_own_image(compiler) else None
     uris = [
         row.uri
         for row in rows
         if row.framework == framework.name
-        and managed == has_own_image(row.compiler)
+        and built_in == (row.compiler if has_own_image(row.compiler) else None)
         and _same(framework.version, row.version)
         and _same(framework.transformers, row.transformers)
         and _same(framework.python, row.python)

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from compilegate.domain.compilers import compiler_named, has_own_image
+from compilegate.domain.compilers import has_own_image
+from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.facts.images import (
     GIVEN,
     CompilerImage,
@@ -21,7 +22,7 @@ from compilegate.domain.facts.images import (
     framework_image,
     own_image,
 )
-from compilegate.domain.facts.versions import matches
+from compilegate.domain.facts.versions import label, matches
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 
 ABSENT = "ECR DescribeImages, by compilegate facts refresh"
@@ -88,29 +89,6 @@ class Instance:
     def devices(self, count: int) -> int:
         """GPUs of ``count`` instances, one for each without a GPU."""
         return max(self.gpus, 1) * count
-
-
-@dataclass(frozen=True)
-class CompileOverhead:
-    """Seconds a run pays for compilation: with a warm cache, and without any."""
-
-    compiler: str
-    family: str | None
-    warm_seconds: float
-    cold_seconds: float
-    basis: str
-    as_of: str
-
-
-@dataclass(frozen=True)
-class ComputeSpeedup:
-    """Range of what a compiler may do to the compute part of a step (ratio)."""
-
-    compiler: str
-    low: float
-    high: float
-    basis: str
-    as_of: str
 
 
 @dataclass(frozen=True)
@@ -185,8 +163,6 @@ class Facts:
     registries: Mapping[str, Registry]
     managed: ManagedCompiler
     tested_models: tuple[TestedModel, ...]
-    compile_overheads: tuple[CompileOverhead, ...]
-    compute_speedups: tuple[ComputeSpeedup, ...]
     lower_precision: LowerPrecision
     own_images: tuple[OwnImage, ...] = ()
     quotas: Mapping[tuple[str, bool], Quota] = field(default_factory=dict)
@@ -256,27 +232,17 @@ class Facts:
         """AWS's image, unless a refresh has recorded that its registry lacks it."""
         image = native = framework_image(self.images, self.registries, framework, region, gpu)
         same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
-        if has_own_image(compiler) or (image.uri is None and same):
+        if compiler == MANAGED_COMPILER or (image.uri is None and same):
             image = compiler_image(self.managed.images, self.registries, framework, region)
             if same and image.uri is not None and native.uri is not None:
                 image = native  # the compiler is inside: hyperparameters switch it on
+        elif has_own_image(compiler):
+            text = f"no image of {framework.name} {label(framework)} with {compiler} is on file"
+            return Image(None, "no_compiler_image", text)
         if image.uri is None or image.uri not in self.absent_images:
             return image
         text = f"{image.uri} was not in its registry on {self.absent_images[image.uri]}"
         return Image(None, "no_compiler_image", text, source=ABSENT)
-
-    def compile_overhead(self, compiler: str, family: str) -> CompileOverhead | None:
-        """The row of the family, else the compiler's general one."""
-        assumed = _assumptions(compiler)
-        rows = [row for row in self.compile_overheads if row.compiler == assumed]
-        own = [row for row in rows if row.family == family]
-        general = [row for row in rows if row.family is None]
-        return next(iter(own + general), None)
-
-    def compute_speedup(self, compiler: str) -> ComputeSpeedup | None:
-        """What the compiler may do to compute; None when nothing is assumed for it."""
-        assumed = _assumptions(compiler)
-        return next((row for row in self.compute_speedups if row.compiler == assumed), None)
 
     def tested(
         self, framework: Framework, model: str, instance_type: str
@@ -292,9 +258,3 @@ class Facts:
             and matches(framework.version, row.framework.partition(f"{library} ")[2])
             and row.batch_ratio is not None
         ]
-
-
-def _assumptions(compiler: str) -> str:
-    """The compiler whose assumptions hold for this one."""
-    descriptor = compiler_named(compiler)
-    return compiler if descriptor is None else descriptor.assumptions

@@ -46,7 +46,7 @@ def same_quality_figures(
 
 def _curves(arm: Arm) -> list[Curve]:
     """Smoothed (step, loss) of every finished full run that recorded a curve."""
-    curves = [_points(run.detail.get("loss_curve")) for run in finished(arm.full_runs)]
+    curves = [_points(run.record.get("loss_curve")) for run in finished(arm.full_runs)]
     return [_smoothed(curve) for curve in curves if len(curve) >= LEAST_POINTS]
 
 

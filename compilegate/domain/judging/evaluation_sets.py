@@ -20,7 +20,7 @@ NIGHTS = 2
 
 def sets_of(arm: Arm) -> list[str]:
     """The set that each finished run of the arm was scored on, where it is recorded."""
-    read = (read_outcomes(run.detail.get("outcomes")) for run in finished(arm.quality))
+    read = (read_outcomes(run.record.get("outcomes")) for run in finished(arm.quality))
     return [outcomes.set_sha256 for outcomes in read if outcomes is not None]
 
 

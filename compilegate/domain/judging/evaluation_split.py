@@ -57,7 +57,7 @@ def split_of(candidate: Arm, evidence: Evidence) -> Split | Finding | None:
 
 def outcomes_of(run: FullRun) -> Outcomes | None:
     """The outcomes that a full run recorded, None where there are none to go by."""
-    return read_outcomes(run.detail.get("outcomes"))
+    return read_outcomes(run.record.get("outcomes"))
 
 
 def _slope(pairs: Sequence[tuple[float, float]]) -> float | None:

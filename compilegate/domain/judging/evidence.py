@@ -1,14 +1,14 @@
 """Evidence, validated: what the judge reads (docs/contracts.md).
 
-A run that did not finish is a result, not missing data. Keys beyond the contract are kept
-in ``detail`` for the report; the judge itself uses ``fingerprint``, ``initial_loss``,
-``initial_weights_sha256`` and ``loss_curve`` where a job recorded them.
+A run that did not finish is a result, not missing data. Of a run's ``record`` the judge itself
+uses ``fingerprint``, ``initial_loss``, ``initial_weights_sha256`` and ``loss_curve`` where a job
+recorded them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
@@ -26,21 +26,46 @@ OWN_NODES = frozenset(
 
 
 @dataclass(frozen=True)
-class SpeedRun:
-    """One short segment of one arm; segments of equal block ran back to back on one node."""
+class Run:
+    """What every run has.
+
+    ``record`` is the run as its document has it, with keys beyond the contract: it is written as
+    it was read, so that a document of another release stays what it is.
+    """
+
+    finished: bool
+    applied: bool | None
+    record: Mapping[str, Any]
+
+    @property
+    def job(self) -> str:
+        """The job that made the run, empty where it is not recorded."""
+        return str(self.record.get("job") or "")
+
+    @property
+    def fingerprint(self) -> Mapping[str, Any] | None:
+        """What the run was made of, None where it is not recorded."""
+        value = self.record.get("fingerprint")
+        return value if isinstance(value, Mapping) and value else None
+
+
+@dataclass(frozen=True)
+class SpeedRun(Run):
+    """One short segment of one arm; segments of equal block ran back to back on one node.
+
+    ``full_run_steps`` are those of a production run as the job knew them, None or 0 unknown.
+    """
 
     block: int
     node: str | None
     compile_seconds: float
     step_seconds: tuple[float, ...]
     samples_per_step: float | None
-    finished: bool
-    applied: bool | None
-    detail: Mapping[str, Any]
+    full_run_steps: int | None
 
 
 @dataclass(frozen=True)
-class FullRun:
+class FullRun(Run):
     """One full run; ``metric`` is None when it diverged, ``wall_seconds`` covers the whole job.
 
     ``order`` is its position in time over all full runs of all arms; ``confirm`` marks a run
@@ -54,16 +79,17 @@ class FullRun:
     seed: int | None
     metric: float | None
     wall_seconds: float | None
-    finished: bool
-    applied: bool | None
     confirm: bool
-    detail: Mapping[str, Any]
-    launched_by: str | None = None
+    launched_by: str | None
 
     @property
     def may_check(self) -> bool:
         """Whether it checks an open alarm: it was requested, or no request is possible."""
         return self.confirm or self.launched_by == TEAM
+
+    def at(self, order: int) -> FullRun:
+        """The run at that position in time."""
+        return replace(self, order=order, record={**self.record, "order": order})
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -35,38 +36,39 @@ ID_LENGTH = 16
 
 def read_evidence(document: object) -> Evidence:
     """Read an evidence document; raises InvalidEvidenceError naming the field."""
+    with _contract():
+        fields = Fields(document)
+        evidence = _evidence(fields)
+    return replace(evidence, content=content_of(fields.record))
+
+
+def read_run(record: object, path: str = "run") -> SpeedRun | FullRun:
+    """Read one run of an evidence document; raises InvalidEvidenceError naming the field."""
+    with _contract():
+        return _run(Fields(record, path))
+
+
+def read_speed_run(record: object, path: str = "run") -> SpeedRun:
+    """Read one short segment; raises as ``read_run``. The record's ``stage`` is not looked at."""
+    with _contract():
+        return _speed_run(Fields(record, path))
+
+
+def read_full_run(record: object, path: str = "run") -> FullRun:
+    """Read one full run; raises as ``read_run``."""
+    with _contract():
+        return _full_run(Fields(record, path))
+
+
+@contextmanager
+def _contract() -> Iterator[None]:
     try:
-        evidence = _evidence(document)
+        yield
     except InvalidInputError as error:
         raise InvalidEvidenceError(str(error)) from error
-    return replace(evidence, content=_content(document))
 
 
-def _content(document: Any) -> str:
-    try:
-        return content_of(document)
-    except TypeError as error:
-        raise InvalidEvidenceError(f"a key or value is not one that JSON has: {error}") from error
-    except (ArithmeticError, ValueError) as error:
-        raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
-    except RecursionError as error:
-        raise InvalidEvidenceError("the document is nested too deeply to be read") from error
-
-
-def check_full_run(run: Mapping[str, Any]) -> None:
-    """Whether the judge could read one full run, so that it cannot spoil a whole document.
-
-    Of ``stage`` and ``order``, which the document gives it, nothing is asked. Raises
-    InvalidEvidenceError naming the field.
-    """
-    try:
-        _full_run(Fields({**run, "order": 0, "mode": "production"}, "run"), PROBATION)
-    except InvalidInputError as error:
-        raise InvalidEvidenceError(str(error)) from error
-
-
-def _evidence(document: object) -> Evidence:
-    fields = Fields(document)
+def _evidence(fields: Fields) -> Evidence:
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "use 1")
     quality = fields.section("quality")
@@ -130,6 +132,12 @@ def _plan(fields: Fields | None) -> TrialPlan:
     )
 
 
+def recorded_spend(document: Mapping[str, Any]) -> float | None:
+    """USD that a trial had spent by its evidence, which need not be valid; None where unknown."""
+    spent: float | None = document.get("plan", {}).get("spent_usd")
+    return spent
+
+
 def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
     """The arms that are judged, and the controls."""
     defaults = {
@@ -154,26 +162,32 @@ def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
 
 def _arm(fields: Fields, *, rate: float | None, steps: int | None, devices: int) -> Arm:
     full_run_steps = fields.integer("full_run_steps", "steps", low=1, default=steps)
-    speed: list[SpeedRun] = []
-    full: dict[str, list[FullRun]] = {"quality": [], "probation": []}
-    for run in fields.sections("runs"):
-        stage = run.choice("stage", STAGES)
-        if stage == "speed":
-            speed.append(_speed_run(run))
-        else:
-            full[stage].append(_full_run(run, stage))
-    if full_run_steps is None and any(run.finished for run in speed):
-        raise fields.wrong("full_run_steps", "is missing", "give the steps of a production run")
-    return Arm(
+    runs = [_run(run) for run in fields.sections("runs")]
+    speed = [run for run in runs if isinstance(run, SpeedRun)]
+    full = sorted((run for run in runs if isinstance(run, FullRun)), key=lambda run: run.order)
+    arm = Arm(
         name=fields.text("name"),
         full_run_steps=full_run_steps,
         usd_per_hour=fields.number("usd_per_hour", "USD", above=0.0, default=rate),
         devices=fields.integer("devices", "devices", low=1, default=devices),
         speed=tuple(sorted(speed, key=lambda run: run.block)),
-        quality=tuple(sorted(full["quality"], key=lambda run: run.order)),
-        probation=tuple(sorted(full["probation"], key=lambda run: run.order)),
+        quality=tuple(run for run in full if run.stage != PROBATION),
+        probation=tuple(run for run in full if run.stage == PROBATION),
         overrides=fields.mapping("overrides", nested=True),
     )
+    check_steps(arm, fields.path("full_run_steps"))
+    return arm
+
+
+def check_steps(arm: Arm, path: str) -> None:
+    """Raises InvalidEvidenceError where an arm is measured and its runs' length is not known."""
+    if arm.full_run_steps is None and any(run.finished for run in arm.speed):
+        raise InvalidEvidenceError(f"{path}: is missing. Fix: give the steps of a production run")
+
+
+def _run(fields: Fields) -> SpeedRun | FullRun:
+    is_speed = fields.choice("stage", STAGES) == "speed"
+    return _speed_run(fields) if is_speed else _full_run(fields)
 
 
 def _speed_run(fields: Fields) -> SpeedRun:
@@ -183,17 +197,19 @@ def _speed_run(fields: Fields) -> SpeedRun:
         compile_seconds=fields.number("compile_seconds", "seconds", low=0.0, default=0.0),
         step_seconds=fields.numbers("step_seconds"),
         samples_per_step=fields.number("samples_per_step", "samples", above=0.0, default=None),
+        full_run_steps=fields.integer("full_run_steps", "steps", default=None),
         finished=fields.flag("finished", True),
         applied=fields.flag("applied", None),
-        detail=fields.rest(),
+        record=fields.record,
     )
 
 
-def _full_run(fields: Fields, stage: str) -> FullRun:
+def _full_run(fields: Fields) -> FullRun:
+    stage = fields.choice("stage", STAGES[1:])
     run = FullRun(
         stage=stage,
         order=fields.integer("order", "position in time"),
-        mode=fields.choice("mode", MODES, "production" if stage == "probation" else "shadow"),
+        mode=fields.choice("mode", MODES, "production" if stage == PROBATION else "shadow"),
         seed=fields.integer("seed", "seed", high=2**63, default=None),
         metric=fields.number("metric", "the metric's own unit", default=None),
         wall_seconds=_wall_seconds(fields),
@@ -201,10 +217,10 @@ def _full_run(fields: Fields, stage: str) -> FullRun:
         applied=fields.flag("applied", None),
         confirm=fields.flag("confirm", False),
         launched_by=fields.text("launched_by", None),
-        detail={},
+        record=fields.record,
     )
     # A run that says it finished but measured nothing is not a success.
-    return replace(run, finished=run.finished and run.metric is not None, detail=fields.rest())
+    return replace(run, finished=run.finished and run.metric is not None)
 
 
 def _wall_seconds(fields: Fields) -> Any:
@@ -218,7 +234,21 @@ def decision_id(content: str, judge_version: str) -> str:
 
 
 def content_of(document: Mapping[str, Any]) -> str:
-    """One text of a valid evidence document, independent of the order of its arms and runs."""
+    """One text of a valid evidence document, independent of the order of its arms and runs.
+
+    Raises InvalidEvidenceError for what JSON does not have.
+    """
+    try:
+        return _content(document)
+    except TypeError as error:
+        raise InvalidEvidenceError(f"a key or value is not one that JSON has: {error}") from error
+    except (ArithmeticError, ValueError) as error:
+        raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error
+    except RecursionError as error:
+        raise InvalidEvidenceError("the document is nested too deeply to be read") from error
+
+
+def _content(document: Mapping[str, Any]) -> str:
     rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
     digests = sorted(_arm_digest(arm) for arm in document["arms"])
     controls = sorted(_arm_digest(arm) for arm in document.get("controls") or ())

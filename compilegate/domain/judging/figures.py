@@ -149,20 +149,20 @@ def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, A
         if (segment := steady.get(run.block)) and run.samples_per_step
     ]
     values = metrics(arm.full_runs)
-    details = [run.detail for run in arm.runs]
-    compilers = [item for detail in details if isinstance(item := detail.get("compiler"), dict)]
+    records = [run.record for run in arm.runs]
+    compilers = [item for record in records if isinstance(item := record.get("compiler"), dict)]
     return {
         "name": arm.name,
         "samples_per_second": mean_or_none(rates),
         "samples_per_second_interval": _interval(rates),
         "step_seconds_median": _median_step(arm.speed),
         "warm_up_steps": max((s.warm_up_steps for s in steady.values() if s), default=None),
-        "compile_seconds_cold": _largest(detail.get("cold_compile_seconds") for detail in details),
+        "compile_seconds_cold": _largest(record.get("cold_compile_seconds") for record in records),
         "compile_seconds_warm": _median([run.compile_seconds for run in arm.speed if run.finished]),
         "recompiles": _largest(item.get("recompiles") for item in compilers),
         "graph_breaks": _largest(item.get("graph_breaks") for item in compilers),
         "graphs": _largest(item.get("graphs") for item in compilers),
-        "peak_memory_gib": _largest(detail.get("peak_memory_gib") for detail in details),
+        "peak_memory_gib": _largest(record.get("peak_memory_gib") for record in records),
         "usd_per_hour": arm.usd_per_hour,
         "usd_per_1000_samples": usd_per_1000_samples(arm, mean_or_none(rates)),
         "usd_per_run": usd_per_run(arm, evidence, segments),
@@ -290,7 +290,7 @@ def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> dic
 def _why_not_measured(control: Arm) -> str:
     if not control.speed:
         return "no block of it was run"
-    reasons = [str(run.detail["reason"]) for run in control.speed if run.detail.get("reason")]
+    reasons = [str(run.record["reason"]) for run in control.speed if run.record.get("reason")]
     return reasons[-1] if reasons else "none of its blocks can be compared with the baseline's"
 
 

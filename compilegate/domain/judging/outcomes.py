@@ -64,14 +64,16 @@ class Outcomes:
 
 def read_outcomes(document: object) -> Outcomes | None:
     """The outcomes of a run, None where there are none or anything of them is broken."""
+    if not isinstance(document, Mapping):
+        return None
     try:
-        read = _read(Fields(document))
+        read = _read(Fields(document), document.get("data"))
     except (InvalidInputError, ValueError):
         return None
     return read if _agrees(read) else None
 
 
-def _read(fields: Fields) -> Outcomes:
+def _read(fields: Fields, data: object) -> Outcomes:
     """Raises InvalidInputError or ValueError for what is not as the module says."""
     kind = fields.choice("kind", tuple(BOUNDS))
     read = Outcomes(
@@ -83,10 +85,10 @@ def _read(fields: Fields) -> Outcomes:
     )
     if not SHA256.fullmatch(read.set_sha256):
         raise ValueError("set_sha256 is no digest")
-    kept, text = min(read.examples, BOUNDS[kind]), fields.rest().get("data")
+    kept = min(read.examples, BOUNDS[kind])
     if kind == LOSSES:
-        return replace(read, kept=kept, losses=struct.unpack(f"<{kept}e", _bytes(text, 2 * kept)))
-    number, padding = int.from_bytes(_bytes(text, -(-kept // 8)), "big"), -kept % 8
+        return replace(read, kept=kept, losses=struct.unpack(f"<{kept}e", _bytes(data, 2 * kept)))
+    number, padding = int.from_bytes(_bytes(data, -(-kept // 8)), "big"), -kept % 8
     if number & ((1 << padding) - 1):
         raise ValueError("bits after the last example")
     return replace(read, kept=kept, bits=number >> padding)

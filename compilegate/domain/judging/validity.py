@@ -33,8 +33,8 @@ EXPLAINED = {
     # A script elsewhere in the bundle has other files beside it.
     "entry_point": {"code_sha256"},
 }
-# The managed compiler exists only inside its own image.
-MANAGED_COMPILER_EXPLAINS = EXPLAINED["framework"]
+# Of a compiler that exists only inside images of its own.
+OWN_IMAGE_EXPLAINS = EXPLAINED["framework"]
 # What production's own runs may change in between runs while both arms take turns: newer
 # data of the same kind, and machines with a newer driver.
 MOVES_ON = frozenset({"data_sha256", "driver"})
@@ -90,11 +90,11 @@ def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     explained = _explained(candidate) | _explained_by_figures(candidate, baseline)
     everyone = [(run, frozenset[str]()) for run in baseline.runs]
     everyone += [(run, explained) for run in candidate.runs]
-    reference = next((own for run, _ in everyone if (own := _fingerprint(run))), None)
+    reference = next((own for run, _ in everyone if (own := run.fingerprint)), None)
     if reference is None:
         return
     for run, allowed in everyone:
-        own = _fingerprint(run) or {}
+        own = run.fingerprint or {}
         extra = isinstance(run, SpeedRun) or run.mode == "shadow"
         may_differ = allowed if extra else allowed | MOVES_ON
         wrong = [key for key in _differing(own, reference) if key not in may_differ]
@@ -160,7 +160,7 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
 def _explained(candidate: Arm) -> frozenset[str]:
     names = {name for key in candidate.overrides for name in EXPLAINED.get(key, set())}
     if has_own_image(candidate.overrides.get("compiler")):
-        names |= MANAGED_COMPILER_EXPLAINS
+        names |= OWN_IMAGE_EXPLAINS
     return frozenset(names)
 
 
@@ -179,11 +179,6 @@ def _explained_by_figures(candidate: Arm, baseline: Arm) -> frozenset[str]:
 def alike_but_for_time(own: Mapping[str, Any], reference: Mapping[str, Any]) -> bool:
     """Whether fingerprints differ in no more than production's may between runs."""
     return MOVES_ON.issuperset(_differing(own, reference))
-
-
-def _fingerprint(run: SpeedRun | FullRun) -> Mapping[str, Any] | None:
-    value = run.detail.get("fingerprint")
-    return value if isinstance(value, Mapping) and value else None
 
 
 def _differing(own: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str]:
@@ -218,7 +213,7 @@ def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
     None where it is, where the change itself explains another start, and where no full run of
     the candidate recorded a fingerprint.
     """
-    recorded = any(run.finished and run.detail.get("fingerprint") for run in candidate.quality)
+    recorded = any(run.finished and run.record.get("fingerprint") for run in candidate.quality)
     explained = all(kind & candidate.overrides.keys() for kind in (OTHER_FIRST_LOSS, OTHER_WEIGHTS))
     if not recorded or explained:
         return None
@@ -256,16 +251,15 @@ def _pairs(
 
 def _data(run: FullRun) -> str | None:
     """What it was trained on: production may train on new data every run."""
-    fingerprint = run.detail.get("fingerprint")
-    value = fingerprint.get("data_sha256") if isinstance(fingerprint, Mapping) else None
+    value = (run.fingerprint or {}).get("data_sha256")
     return value if isinstance(value, str) else None
 
 
 def _loss(run: FullRun) -> float | None:
-    value = run.detail.get("initial_loss")
+    value = run.record.get("initial_loss")
     return float(value) if isinstance(value, int | float) else None
 
 
 def _weights(run: FullRun) -> str | None:
-    value = run.detail.get("initial_weights_sha256")
+    value = run.record.get("initial_weights_sha256")
     return value if isinstance(value, str) and value else None

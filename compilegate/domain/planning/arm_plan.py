@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain.compilers import compiler_named, has_own_image
+from compilegate.domain.flag import OVERRIDE_KEYS, Flag
 from compilegate.domain.records import known_fields
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
@@ -100,6 +101,26 @@ class ArmPlan:
             self.image, self.instance_type, self.instance_count, self.distribution,
             self.entry_point, has_own_image(self.compiler),
         )  # fmt: skip
+
+
+def promoted(
+    arm: ArmPlan, baseline: ArmPlan, *, decision_id: str, since: str | None = None
+) -> Flag:
+    """The flag of a candidate that was proven against its baseline."""
+    keys = [key for key in OVERRIDE_KEYS if key in arm.overrides]
+    # It follows the batch of all devices together, however that changes.
+    if "batch_size" in keys or arm.learning_rate != baseline.learning_rate:
+        keys.append("learning_rate")
+    if arm.image != baseline.image:
+        keys.append("image")
+    return Flag(
+        enabled=True,
+        state="probation",
+        candidate=arm.name,
+        overrides={key: getattr(arm, key) for key in keys},
+        decision_id=decision_id,
+        since=since,
+    )
 
 
 def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -> float:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from compilegate.domain.compilers import compiler_named
-from compilegate.domain.compilers.torch_compile import TORCH_COMPILE
+from compilegate.domain.compilers import DEFAULT, compile_overhead, compiler_named
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import (
     CANDIDATE,
@@ -109,17 +108,17 @@ def _arm(
                 framework, workload.framework, region=region, instance=instance
             ),
         ),
-        compile_seconds=_compile_seconds(compiler, workload, facts),
+        compile_seconds=_compile_seconds(compiler, workload),
     )
 
 
-def _compile_seconds(compiler: str, workload: Workload, facts: Facts) -> float | None:
+def _compile_seconds(compiler: str, workload: Workload) -> float | None:
     """A first compilation: the profile's, else what is assumed, at most a run's length."""
     profile, descriptor = workload.profile, compiler_named(compiler)
-    profiled = descriptor is not None and descriptor.assumptions == TORCH_COMPILE
+    profiled = descriptor is not None and descriptor.base == DEFAULT.name
     if profiled and profile and profile.compile_seconds_cold is not None:
         return profile.compile_seconds_cold
-    assumed = facts.compile_overhead(compiler, workload.model.family)
+    assumed = compile_overhead(compiler, workload.model.family)
     return (
         None if assumed is None else min(assumed.cold_seconds, workload.schedule.run_hours * 3600)
     )

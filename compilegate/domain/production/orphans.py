@@ -7,6 +7,7 @@ the workload from its next trial.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,11 +57,71 @@ class ExecutionEnd:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Orphans:
+    """What ended executions left of one workload."""
+
+    jobs: tuple[TaggedJob, ...] = ()
+    leases: tuple[Lease, ...] = ()
+
+    @property
+    def executions(self) -> tuple[str, ...]:
+        """The executions that left it, each once."""
+        of_jobs = (job.execution for job in self.jobs)
+        return tuple(dict.fromkeys([*self.released_leases_of, *of_jobs]))
+
+    @property
+    def owner(self) -> str | None:
+        """The workload's owner, where a job names one."""
+        return next((job.owner for job in self.jobs if job.owner), None)
+
+    @property
+    def stopped_jobs(self) -> tuple[str, ...]:
+        """Names of the jobs."""
+        return tuple(job.name for job in self.jobs)
+
+    @property
+    def released_leases_of(self) -> tuple[str, ...]:
+        """Executions that held the leases."""
+        return tuple(lease.execution for lease in self.leases)
+
+
 def of_deployment(execution: str, stage: str) -> bool:
     """Whether an execution's ARN is of this stage's state machines."""
-    parts = execution.split(":")
     machines = [naming.machine_name(stage, machine) for machine in naming.MACHINES]
-    return len(parts) == 8 and parts[5] == "execution" and parts[6] in machines
+    return naming.machine_of(execution) in machines
+
+
+def orphans_by_workload(
+    jobs: Iterable[TaggedJob],
+    leases: Iterable[Lease],
+    ends: Mapping[str, ExecutionEnd],
+    *,
+    now: int,
+    grace_seconds: float = GRACE_SECONDS,
+) -> dict[str, Orphans]:
+    """What ended executions have left, by workload in order of name.
+
+    ``ends`` holds no execution that still runs.
+    """
+    left_jobs, left_leases = defaultdict(list), defaultdict(list)
+    for job in orphaned_jobs(jobs, ends, now=now, grace_seconds=grace_seconds):
+        left_jobs[job.workload].append(job)
+    for lease in orphaned_leases(leases, ends, now=now, grace_seconds=grace_seconds):
+        left_leases[lease.workload].append(lease)
+    return {
+        workload: Orphans(tuple(left_jobs[workload]), tuple(left_leases[workload]))
+        for workload in sorted({*left_jobs, *left_leases})
+    }
+
+
+def lacks_clean_up(execution: str, end: ExecutionEnd, stage: str) -> bool:
+    """Whether the event that cleans up after a trial has got lost: it ended badly, and left work.
+
+    A production run needs no clean-up of its own.
+    """
+    machine = naming.machine_name(stage, naming.EVALUATE)
+    return end.status in ENDED_BADLY and naming.machine_of(execution) == machine
 
 
 def orphaned_jobs(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -72,25 +72,6 @@ class Registration:
 def registration_of(change: RegistrationChange) -> Registration:
     """The registration that a ledger record holds; raises KeyError, TypeError, ValueError."""
     return Registration.from_dict(change.document or {})
-
-
-@dataclass(frozen=True)
-class Change:
-    """A field of a workload that is not what it was, None where it was or is not there."""
-
-    field: str
-    before: Any
-    after: Any
-
-
-def changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
-    """What differs between two documents, by dotted names in order."""
-    if isinstance(before, Mapping) and isinstance(after, Mapping):
-        for key in sorted({*before, *after}):
-            place = f"{path}.{key}" if path else str(key)
-            yield from changes(before.get(key), after.get(key), place)
-    elif before != after:
-        yield Change(path, before, after)
 
 
 @dataclass(frozen=True)

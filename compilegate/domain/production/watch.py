@@ -13,7 +13,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import PROBATION
-from compilegate.domain.judging.evidence_file import check_full_run
+from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.reasons import Reason
@@ -59,7 +59,7 @@ def unreadable_runs(
 def unreadable(run: ProductionRun) -> str | None:
     """What keeps the judge from reading a run, None where nothing does."""
     try:
-        check_full_run(_evidence(run, 0))
+        read_full_run(_evidence(run, 0))
     except InvalidEvidenceError as error:
         return str(error)
     return None

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.decision import FlagAction
+from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.naming import ROUND_DIGITS
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import LedgerRecord
@@ -153,16 +153,37 @@ class ApprovalAnswer(LedgerRecord):
 class RecordedDecision:
     """A decision document (docs/contracts.md); ``Decision.to_dict`` writes it.
 
-    ``arms`` are the judge's figures of each arm, none where nothing was measured.
+    ``arms`` are the judge's figures of each arm, none where nothing was measured. ``speedup``,
+    ``quality`` and ``saving`` are the candidate's, None where they were not judged.
     """
 
     decision_id: str
     judge_version: str
+    stage: str
     verdict: str
     candidate: str | None
+    flag_name: str
     flag_action: FlagAction
     reasons: tuple[Reason, ...] = ()
     arms: tuple[Mapping[str, Any], ...] = ()
+    speedup: Mapping[str, Any] | None = None
+    quality: Mapping[str, Any] | None = None
+    saving: Mapping[str, Any] | None = None
+
+    @property
+    def promotes(self) -> bool:
+        """Whether the candidate was proven."""
+        return self.verdict == Verdict.PROMOTE
+
+    @property
+    def usd_per_run(self) -> float | None:
+        """What a run of the candidate saves in USD; None where it is unknown."""
+        return (self.saving or {}).get("usd_per_run")
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Codes of the reasons."""
+        return tuple(reason.code for reason in self.reasons)
 
     @property
     def messages(self) -> tuple[str, ...]:
@@ -175,8 +196,10 @@ def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
     return RecordedDecision(
         decision_id=str(document["decision_id"]),
         judge_version=str(document["judge_version"]),
+        stage=str(document["stage"]),
         verdict=str(document["verdict"]),
         candidate=document["candidate"],
+        flag_name=str(document["flag"]["name"]),
         flag_action=FlagAction(document["flag"]["action"]),
         # The reasons of release 0.1 name no arm.
         reasons=tuple(
@@ -184,6 +207,9 @@ def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
             for one in document["reasons"]
         ),
         arms=tuple(document.get("arms") or ()),
+        speedup=document.get("speedup"),
+        quality=document.get("quality"),
+        saving=document.get("saving"),
     )
 
 

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilegate.domain.decision import SHADOW
+from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
+from compilegate.domain.judging.evidence_file import check_steps, content_of, read_run
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
-from compilegate.domain.trial.jobs import ArmRun
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import Workload
 
+# One run, and the name of its arm.
+ArmRun = tuple[str, SpeedRun | FullRun]
+
 WEEKS_PER_YEAR = 52
-SPEED, QUALITY = "speed", "quality"
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,11 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class TrialEvidence:
-    """Everything that a trial's jobs have shown and cost so far."""
+    """Everything that a trial's jobs have shown and cost so far; ``arms`` are the plan's."""
 
     workload: Workload
     plan: RecordedPlan
-    runs: Mapping[str, tuple[Mapping[str, Any], ...]]
+    arms: tuple[Arm, ...]
     usd_by_job: Mapping[str, float]
     lost_rounds: tuple[int, ...] = ()
     records: tuple[JobRecord, ...] = ()
@@ -65,34 +68,42 @@ class TrialEvidence:
     @property
     def jobs(self) -> frozenset[str]:
         """Jobs that have left a run."""
-        return frozenset(run["job"] for run in self._all_runs())
+        return frozenset(run.job for arm in self.arms for run in arm.runs)
 
     @property
     def next_order(self) -> int:
         """Position in time of the next full run."""
-        return sum(run["stage"] == QUALITY for run in self._all_runs())
+        return sum(len(arm.full_runs) for arm in self.arms)
 
     @property
     def next_block(self) -> int:
         """Number of the next speed block."""
-        return max((run["block"] for run in self._all_runs() if "block" in run), default=-1) + 1
+        return max((run.block for arm in self.arms for run in arm.speed), default=-1) + 1
 
     @property
     def control_blocks(self) -> dict[str, int]:
         """How many blocks each control has had."""
-        return {arm.name: len(self.of(arm.name)) for arm in self.plan.arms if arm.role == CONTROL}
+        return {control.name: len(control.speed) for control in self.controls}
 
-    def of(self, arm: str) -> tuple[Mapping[str, Any], ...]:
-        """The runs of one arm: its speed blocks, then its full runs in the order of time."""
-        return self.runs.get(arm, ())
+    @property
+    def judged_arms(self) -> tuple[Arm, ...]:
+        """The baseline and the candidates."""
+        return tuple(arm for arm in self.arms if self.plan.arm(arm.name).role != CONTROL)
 
-    def full_runs(self, arm: str) -> int:
-        """How many full runs an arm has behind it."""
-        return sum(run["stage"] == QUALITY for run in self.of(arm))
+    @property
+    def controls(self) -> tuple[Arm, ...]:
+        """The arms that are measured to separate effects."""
+        return tuple(arm for arm in self.arms if self.plan.arm(arm.name).role == CONTROL)
 
-    def _all_runs(self) -> Iterator[Mapping[str, Any]]:
-        for runs in self.runs.values():
-            yield from runs
+    @property
+    def runs_remaining(self) -> float:
+        """Runs of the next year that production has not already made for the trial."""
+        made = sum(run.mode != SHADOW for arm in self.arms for run in arm.full_runs)
+        return max(self.workload.schedule.runs_per_week * WEEKS_PER_YEAR - made, 0)
+
+    def arm(self, name: str) -> Arm:
+        """The arm of that name."""
+        return next(arm for arm in self.arms if arm.name == name)
 
 
 def assemble(workload: Workload, plan: RecordedPlan, records: Iterable[JobRecord]) -> TrialEvidence:
@@ -100,11 +111,9 @@ def assemble(workload: Workload, plan: RecordedPlan, records: Iterable[JobRecord
     kept, by_job = tuple(records), defaultdict[str, list[JobRecord]](list)
     for record in kept:
         by_job[record.job].append(record)
-    runs: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    runs = [run for _, own in sorted(by_job.items()) for run in _first_runs(own)]
     usd: dict[str, float] = {}
     for job, own in sorted(by_job.items()):
-        for run in _first_runs(own):
-            runs[run.arm].append(run.fields)
         prices = [(record.at, record.usd) for record in own if record.usd is not None]
         if prices:
             usd[job] = max(prices)[1]
@@ -112,7 +121,7 @@ def assemble(workload: Workload, plan: RecordedPlan, records: Iterable[JobRecord
     return TrialEvidence(
         workload=workload,
         plan=plan,
-        runs={arm: tuple(sorted(own_runs, key=_place)) for arm, own_runs in runs.items()},
+        arms=tuple(_arm(arm, [run for name, run in runs if name == arm.name]) for arm in plan.arms),
         usd_by_job=usd,
         lost_rounds=tuple(sorted(number for number in lost if number is not None)),
         records=kept,
@@ -124,29 +133,74 @@ def _first_runs(records: Sequence[JobRecord]) -> tuple[ArmRun, ...]:
     return min(with_runs, key=lambda record: record.at).runs if with_runs else ()
 
 
-def _place(run: Mapping[str, Any]) -> tuple[bool, int, str]:
-    full = run["stage"] != SPEED
-    return full, int(run["order"] if full else run["block"]), str(run["job"])
+def _arm(arm: ArmPlan, runs: Sequence[SpeedRun | FullRun]) -> Arm:
+    """The arm with its runs, which come in the order of their jobs, in the order of time."""
+    speed = sorted((run for run in runs if isinstance(run, SpeedRun)), key=lambda run: run.block)
+    full = sorted((run for run in runs if isinstance(run, FullRun)), key=lambda run: run.order)
+    steps = [run.full_run_steps for run in speed if run.full_run_steps]
+    return Arm(
+        name=arm.name,
+        full_run_steps=steps[-1] if steps else None,
+        usd_per_hour=arm.usd_per_hour,
+        devices=arm.devices,
+        speed=tuple(speed),
+        quality=tuple(full),
+        overrides=arm.overrides,
+    )
+
+
+def to_evidence(evidence: TrialEvidence) -> Evidence:
+    """What the judge reads of a trial; raises InvalidEvidenceError where that breaks its contract.
+
+    It is what ``read_evidence`` reads from the trial's document.
+    """
+    workload, plan = evidence.workload, evidence.plan
+    for key, arms in (("arms", evidence.judged_arms), ("controls", evidence.controls)):
+        for index, arm in enumerate(arms):
+            check_steps(arm, f"{key}[{index}].full_run_steps")
+    return Evidence(
+        workload=workload.name,
+        phase=TRIAL,
+        promoted=None,
+        policy=replace(workload.policy, quality_runs=plan.quality_mode.used),
+        quality=workload.quality,
+        history_wall_seconds=(),
+        runs_per_week=workload.schedule.runs_per_week,
+        runs_remaining=evidence.runs_remaining,
+        arms=evidence.judged_arms,
+        controls=evidence.controls,
+        plan=TrialPlan(
+            speed_steps=plan.speed_steps,
+            blocks_per_round=plan.blocks_per_round,
+            max_blocks=plan.max_blocks,
+            production_beside=plan.quality_mode.beside,
+            asked_quality_runs=plan.quality_mode.asked,
+            runs_as_shadow_because=plan.quality_mode.why,
+            usd_per_block=plan.usd_per_block,
+            usd_per_quality_run=plan.usd_per_quality_run,
+            spent_usd=evidence.spent_usd,
+        ),
+        content=content_of(to_document(evidence)),
+    )
 
 
 def to_document(evidence: TrialEvidence) -> dict[str, Any]:
-    """The evidence document that is kept and judged (contracts, section 5)."""
+    """The evidence document that is kept (contracts, section 5)."""
     workload, plan = evidence.workload, evidence.plan
-    arms = [_arm(arm, evidence) for arm in plan.judged_arms]
-    controls = [_arm(arm, evidence) for arm in plan.arms if arm.role == CONTROL]
+    controls = [_arm_document(arm) for arm in evidence.controls]
     return {
         "schema": 1,
         "workload": workload.name,
-        "phase": "trial",
+        "phase": TRIAL,
         "promoted": None,
         "policy": {**asdict(workload.policy), "quality_runs": plan.quality_mode.used},
         "quality": asdict(workload.quality),
         "usd_per_hour": plan.baseline.usd_per_hour,
         "devices": plan.baseline.devices,
         "runs_per_week": workload.schedule.runs_per_week,
-        "runs_remaining": _runs_remaining(evidence),
+        "runs_remaining": evidence.runs_remaining,
         "plan": _plan(evidence),
-        "arms": arms,
+        "arms": [_arm_document(arm) for arm in evidence.judged_arms],
         **({"controls": controls} if controls else {}),
     }
 
@@ -168,37 +222,28 @@ def _plan(evidence: TrialEvidence) -> dict[str, Any]:
     }
 
 
-def _arm(arm: ArmPlan, evidence: TrialEvidence) -> dict[str, Any]:
-    runs = [dict(run) for run in evidence.of(arm.name)]
-    steps = [run["full_run_steps"] for run in runs if run.get("full_run_steps")]
+def _arm_document(arm: Arm) -> dict[str, Any]:
     return {
         "name": arm.name,
         "usd_per_hour": arm.usd_per_hour,
         "devices": arm.devices,
         "overrides": arm.overrides,
-        "full_run_steps": steps[-1] if steps else None,
-        "runs": runs,
+        "full_run_steps": arm.full_run_steps,
+        "runs": [run.record for run in arm.runs],
     }
 
 
-def _runs_remaining(evidence: TrialEvidence) -> float:
-    """Runs of the next year that production has not already made for the trial."""
-    made: int = sum(
-        run["stage"] == QUALITY and run["mode"] != SHADOW
-        for runs in evidence.runs.values()
-        for run in runs
-    )
-    return max(evidence.workload.schedule.runs_per_week * WEEKS_PER_YEAR - made, 0)
-
-
 def read_records(document: Mapping[str, Any] | None) -> tuple[JobRecord, ...]:
-    """The records behind an evidence document of any release."""
+    """The records behind an evidence document of any release.
+
+    Raises InvalidEvidenceError for a run that cannot be read.
+    """
     if document is None:
         return ()
     runs: dict[str, list[ArmRun]] = defaultdict(list)
     for arm in [*document["arms"], *document.get("controls", ())]:
-        for run in arm["runs"]:
-            runs[str(run["job"])].append(ArmRun(str(arm["name"]), run))
+        for run in map(read_run, arm["runs"]):
+            runs[run.job].append((str(arm["name"]), run))
     prices: Mapping[str, float] = document["plan"]["usd_by_job"]
     jobs = dict.fromkeys([*prices, *runs])
     records = [JobRecord(job, prices.get(job), tuple(runs.get(job, ()))) for job in jobs]

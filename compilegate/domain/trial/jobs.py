@@ -9,6 +9,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.failures import STOPPED, TIME_LIMIT_NAME
+from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
 from compilegate.domain.planning.speed_jobs import controls_of
@@ -21,18 +22,11 @@ STOP_SECONDS = 120
 
 
 @dataclass(frozen=True)
-class ArmRun:
-    """One run of one arm; ``fields`` are those of the evidence document."""
-
-    arm: str
-    fields: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
 class OutputRuns:
-    """What a completed job left: its runs, or why they cannot be read."""
+    """What a completed job left: segments by arm or a full run, or why they cannot be read."""
 
-    runs: tuple[ArmRun, ...] = ()
+    segments: tuple[tuple[str, SpeedRun], ...] = ()
+    full_run: FullRun | None = None
     unreadable: str | None = None
 
 

@@ -7,10 +7,9 @@ otherwise the order in which runs end would decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
@@ -18,7 +17,7 @@ from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.sections import JobContext
-from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble, to_document
+from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble
 from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
 from compilegate.domain.trial.limits import limit_met
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound, next_round
@@ -64,7 +63,7 @@ class RoundFacts:
 class RoundOutcome:
     """The outcome of a round; ``failure`` says why the trial cannot continue without a verdict."""
 
-    evidence: Mapping[str, Any]
+    evidence: TrialEvidence
     decision: Decision
     stop: tuple[str, ...]
     next: NextRound | CanaryRequest | None = None
@@ -73,32 +72,31 @@ class RoundOutcome:
 
 def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     """Record the round's jobs, judge the trial so far, and lay out the round that follows."""
-    judged = judge_with(facts.ended, _before_its_jobs(facts), judge, trial=facts.trial)
+    before = _before_its_runs(facts)
+    production = production_records(
+        facts.production, before, trial=facts.trial, code=facts.code, now=facts.now
+    )
+    judged = judge_with(facts.ended, before, judge, trial=facts.trial, production=production)
     evidence, decision = judged.evidence, judged.decision
-    document = to_document(evidence)
     stop = tuple(job.job for job in facts.strays if job.status == IN_PROGRESS)
     if decision.verdict is Verdict.CONTINUE:
         failure = _failure(facts, evidence)
         if failure is not None:
-            return RoundOutcome(document, decision, stop, failure=failure)
+            return RoundOutcome(evidence, decision, stop, failure=failure)
         decision = _within_limits(decision, evidence, facts)
     if decision.verdict is not Verdict.CONTINUE or decision.next is None:
-        return RoundOutcome(document, decision, stop)
+        return RoundOutcome(evidence, decision, stop)
     following = next_round(
         decision.next, evidence, facts.context, number=facts.round, now=facts.now
     )
-    return RoundOutcome(document, decision, stop, following)
+    return RoundOutcome(evidence, decision, stop, following)
 
 
-def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
-    """Evidence of the rounds before, with what was spent, lost and made by production since."""
+def _before_its_runs(facts: RoundFacts) -> TrialEvidence:
+    """Evidence of the rounds before, with what was spent and lost since."""
     evidence = assemble(facts.workload, facts.plan, facts.records)
-    production = production_records(
-        facts.production, evidence, trial=facts.trial, code=facts.code, now=facts.now
-    )
     prices = [price_record(job, evidence, now=facts.now) for job in (*facts.ended, *facts.strays)]
-    lost = lost_round(_deciding(facts), facts.round)
-    return evidence.with_records(*production, *prices, *lost)
+    return evidence.with_records(*prices, *lost_round(_deciding(facts), facts.round))
 
 
 def _deciding(facts: RoundFacts) -> list[EndedJob]:

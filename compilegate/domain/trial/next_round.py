@@ -107,7 +107,7 @@ def _quality_requests(
     """A replicate's number counts the full runs that its arm has behind it."""
     arms = evidence.plan.arms
     names = [arm.name for arm in arms]
-    replicates = {name: evidence.full_runs(name) for name in names}
+    replicates = {name: len(evidence.arm(name).full_runs) for name in names}
     requests = {}
     for planned in step.runs:
         index = names.index(planned.arm)

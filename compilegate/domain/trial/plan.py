@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.flag import promoted
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
+from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, promoted
 from compilegate.domain.planning.quotas import waves
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
@@ -91,7 +90,12 @@ class RecordedPlan:
     @property
     def runs_in_production(self) -> bool:
         """Whether production's own runs are evidence of the trial."""
-        return self.quality_mode.beside or self.quality_mode.used != SHADOW
+        return self.quality_mode.beside or self.is_canary
+
+    @property
+    def is_canary(self) -> bool:
+        """Whether production makes the trial's full runs."""
+        return self.quality_mode.used != SHADOW
 
     def arm(self, name: str) -> ArmPlan:
         """The arm of that name."""
@@ -101,8 +105,7 @@ class RecordedPlan:
         """What the flag would change if the arm of that name were promoted."""
         if name == BASELINE:
             return {}
-        arm, baseline = asdict(self.arm(name)), asdict(self.baseline)
-        return promoted(arm, baseline, decision_id="", since="").overrides
+        return promoted(self.arm(name), self.baseline, decision_id="").overrides
 
 
 def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from compilegate.domain.decision import CANARY, Decision, QualityStep, Verdict
+from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.judging.validity import alike_but_for_time
 from compilegate.domain.production.canary import (
     CHANGED,
@@ -22,8 +22,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.trial.evidence import JobRecord, TrialEvidence
-from compilegate.domain.trial.jobs import ArmRun
+from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence
 from compilegate.domain.workload.model import BASELINE
 
 PRODUCTION = "production"
@@ -62,7 +61,10 @@ class ProductionFacts:
 def production_records(
     production: ProductionFacts, evidence: TrialEvidence, *, trial: str, code: str, now: int
 ) -> Iterator[JobRecord]:
-    """The production runs that are evidence, in the order of time."""
+    """The production runs that are evidence, in the order of time.
+
+    Raises InvalidEvidenceError for one whose record cannot be read.
+    """
     if not evidence.plan.runs_in_production:
         return
     names = {arm.name for arm in evidence.plan.judged_arms}
@@ -106,12 +108,11 @@ def _beside(
     One that crashed says nothing of the candidate and nothing new of the baseline. One that is
     made of something else is not evidence and does not make the trial's invalid.
     """
-    measured = [run for run in evidence.of(BASELINE) if run.get("mode") != PRODUCTION]
+    baseline = evidence.arm(BASELINE)
+    measured = [*baseline.speed, *(run for run in baseline.quality if run.mode != PRODUCTION)]
     if not evidence.plan.quality_mode.beside or not measured:
         return
-    reference: Mapping[str, Any] | None = next(
-        (run["fingerprint"] for run in measured if run.get("fingerprint")), None
-    )
+    reference = next((run.fingerprint for run in measured if run.fingerprint), None)
     same_job = _runs_of_the_job(production, TrainedJob(evidence.workload, code).digest)
     for run in production.history.runs:
         own = run.arm == BASELINE and run.canary is None and run.counts and run.finished
@@ -133,7 +134,7 @@ def _runs_of_the_job(production: ProductionFacts, job: str) -> set[str]:
 
 def _as_evidence(run: ProductionRun, mode: str, order: int) -> ArmRun:
     """The run as the judge reads it; what it cost production is kept for the report."""
-    fields = {
+    record = {
         "metric": None,
         "wall_seconds": None,
         **run.result,
@@ -147,7 +148,7 @@ def _as_evidence(run: ProductionRun, mode: str, order: int) -> ArmRun:
         "usd": run.usd,
         "billable_seconds": run.billable_seconds,
     }
-    return ArmRun(run.arm, fields)
+    return run.arm, read_full_run(record, run.job)
 
 
 def _usd(run: ProductionRun, evidence: TrialEvidence) -> float:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
 from compilegate.domain.failures import REASON_MAX
-from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.evidence import FullRun, SpeedRun
+from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, to_document
-from compilegate.domain.trial.jobs import COMPLETED, ArmRun, EndedJob, billable_seconds
+from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence, to_evidence
+from compilegate.domain.trial.jobs import COMPLETED, EndedJob, OutputRuns, billable_seconds
 from compilegate.domain.workload.model import BASELINE
 
 
@@ -28,14 +28,21 @@ class JudgedEvidence:
 
 
 def judge_with(
-    ended: Sequence[EndedJob], evidence: TrialEvidence, judge: Judge, *, trial: str
+    ended: Sequence[EndedJob],
+    evidence: TrialEvidence,
+    judge: Judge,
+    *,
+    trial: str,
+    production: Iterable[JobRecord] = (),
 ) -> JudgedEvidence:
     """The decision with these jobs recorded; what breaks the contract is ``invalid``.
 
-    Controls come last: each is accepted only if all of the evidence can be judged with it.
+    ``production`` are records of its runs, which come first. Controls come last: each is accepted
+    only if all of the evidence can be judged with it.
     """
     arms = evidence.plan.arms
     try:
+        evidence = evidence.with_records(*production)
         for job in ended:
             if not job.controls(arms) and job.job not in evidence.jobs:
                 record = JobRecord(job.job, runs=tuple(_runs(job, evidence)))
@@ -43,7 +50,7 @@ def judge_with(
         for job in ended:
             if job.controls(arms) and job.job not in evidence.jobs:
                 evidence = _with_control(job, evidence)
-        return JudgedEvidence(evidence, judge(read_evidence(to_document(evidence))))
+        return JudgedEvidence(evidence, judge(to_evidence(evidence)))
     except InvalidEvidenceError as error:
         return JudgedEvidence(evidence, _invalid(str(error), evidence, trial))
 
@@ -72,67 +79,70 @@ def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
         return ()
     if job.status != COMPLETED:
         return _failed_runs(job, evidence)
-    return _own_segments(job, evidence) if job.run.is_speed else (_full_run(job, evidence),)
+    if job.run.arm_index is None:
+        return _own_segments(job, evidence)
+    return [(evidence.plan.arms[job.run.arm_index].name, _full_run(job, evidence))]
 
 
 def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
     """Every segment of a speed job; raises InvalidEvidenceError for those of another job."""
-    runs = _output(job)
-    if not runs:
+    segments = _output(job).segments
+    if not segments:
         raise InvalidEvidenceError(f"{job.job} completed and left no evidence of any block")
     arms = evidence.plan.arms
     names = measured_by(job.run, arms) or [arm.name for arm in arms]
-    for run in runs:
-        block = run.fields["block"]
-        if run.arm not in names or job.run.block not in (None, block):
+    for arm, run in segments:
+        if arm not in names or job.run.block not in (None, run.block):
             raise InvalidEvidenceError(
-                f"{job.job} left evidence of {run.arm} in block {block}, which is not its own"
+                f"{job.job} left evidence of {arm} in block {run.block}, which is not its own"
             )
-    return runs
+    return segments
 
 
-def _full_run(job: EndedJob, evidence: TrialEvidence) -> ArmRun:
-    (run,) = _output(job)
-    if run.fields["seed"] != job.run.seed:
+def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
+    run = _output(job).full_run
+    if run is None:
+        raise InvalidEvidenceError(f"{job.job} completed and left no evidence of its run")
+    if run.seed != job.run.seed:
         raise InvalidEvidenceError(
             f"{job.job} was asked to train with seed {job.run.seed} and recorded "
-            f"{run.fields['seed']!r}: runs of a script that ignores its seed do not show chance"
+            f"{run.seed}: runs of a script that ignores its seed do not show chance"
         )
-    return ArmRun(run.arm, {**run.fields, "order": evidence.next_order})
+    return run.at(evidence.next_order)
 
 
-def _output(job: EndedJob) -> tuple[ArmRun, ...]:
+def _output(job: EndedJob) -> OutputRuns:
     if job.output.unreadable is not None:
         raise InvalidEvidenceError(job.output.unreadable)
-    return job.output.runs
+    return job.output
 
 
 def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
     """A crash is a result. Without its baseline a block has nothing to compare with."""
     run = job.run
     if run.arm_index is not None:
-        yield ArmRun(evidence.plan.arms[run.arm_index].name, _failed_full_run(job, evidence))
+        yield evidence.plan.arms[run.arm_index].name, _failed_full_run(job, evidence.next_order)
     elif run.block is None:
-        yield ArmRun(BASELINE, _failed_block(job, evidence.next_block))
+        yield BASELINE, _failed_block(job, evidence.next_block)
     else:
         for arm in [BASELINE] if run.group == 0 else job.asked_arms:
-            yield ArmRun(arm, _failed_block(job, run.block))
+            yield arm, _failed_block(job, run.block)
 
 
-def _failed_full_run(job: EndedJob, evidence: TrialEvidence) -> Mapping[str, Any]:
-    return {
-        "stage": "quality", "mode": "shadow", "order": evidence.next_order, "seed": job.run.seed,
+def _failed_full_run(job: EndedJob, order: int) -> FullRun:
+    return read_full_run({
+        "stage": "quality", "mode": "shadow", "order": order, "seed": job.run.seed,
         "metric": None, "wall_seconds": None, "finished": False, "job": job.job,
         "reason": job.reason or "no reason given",
-    }  # fmt: skip
+    })  # fmt: skip
 
 
-def _failed_block(job: EndedJob, block: int, reason: str | None = None) -> Mapping[str, Any]:
+def _failed_block(job: EndedJob, block: int, reason: str | None = None) -> SpeedRun:
     reason = reason or job.reason or "no reason given"
-    return {
+    return read_speed_run({
         "stage": "speed", "block": block, "node": job.job, "job": job.job, "finished": False,
         "compile_seconds": 0.0, "step_seconds": [], "reason": reason[:REASON_MAX],
-    }  # fmt: skip
+    })  # fmt: skip
 
 
 def _with_control(job: EndedJob, evidence: TrialEvidence) -> TrialEvidence:
@@ -141,13 +151,13 @@ def _with_control(job: EndedJob, evidence: TrialEvidence) -> TrialEvidence:
     if job.status == COMPLETED:
         try:
             measured = evidence.with_records(JobRecord(job.job, runs=_own_segments(job, evidence)))
-            shipped_judge(read_evidence(to_document(measured)))
+            shipped_judge(to_evidence(measured))
         except CompilegateError as error:
             reason = str(error)
         else:
             return measured
     block = _failed_block(job, job.run.block or 0, reason)
-    runs = tuple(ArmRun(arm, block) for arm in job.asked_arms)
+    runs = tuple((arm, block) for arm in job.asked_arms)
     return evidence.with_records(JobRecord(job.job, runs=runs))
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import promoted
 from compilegate.domain.judging.evidence_file import ID_LENGTH
-from compilegate.domain.planning.arm_plan import CANDIDATE
+from compilegate.domain.planning.arm_plan import CANDIDATE, promoted
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.production.history import WorkloadHistory
@@ -26,27 +23,28 @@ def ineligible(eligibility: Eligibility, *, workload: str, trial: str) -> Decisi
         for reason in reasons
         if reason.severity is Severity.BLOCK
     ]
-    return Decision(
-        workload=workload,
-        decision_id=f"{trial}-ineligible",
-        judge_version=JUDGE_VERSION,
-        stage="eligibility",
-        verdict=Verdict.INELIGIBLE,
-        candidate=None,
-        reasons=tuple(dict.fromkeys(blocking)),
-    )
+    return _decision(
+        workload, f"{trial}-ineligible", "eligibility", Verdict.INELIGIBLE,
+        tuple(dict.fromkeys(blocking)),
+    )  # fmt: skip
 
 
 def refused(refusal: Refusal, *, workload: str, trial: str) -> Decision:
     """The decision of a trial that gets no plan."""
+    return _decision(workload, f"{trial}-refused", "plan", Verdict.INCONCLUSIVE, (refusal.reason,))
+
+
+def _decision(
+    workload: str, decision_id: str, stage: str, verdict: Verdict, reasons: tuple[Reason, ...]
+) -> Decision:
     return Decision(
         workload=workload,
-        decision_id=f"{trial}-refused",
+        decision_id=decision_id,
         judge_version=JUDGE_VERSION,
-        stage="plan",
-        verdict=Verdict.INCONCLUSIVE,
+        stage=stage,
+        verdict=verdict,
         candidate=None,
-        reasons=(refusal.reason,),
+        reasons=reasons,
     )
 
 
@@ -59,13 +57,11 @@ def too_soon(workload: Workload, past: WorkloadHistory, now: int) -> Refusal | N
 
 def flag_too_large(plan: Plan) -> Refusal | None:
     """The refusal of a candidate whose flag could not be written if it were proven."""
-    baseline = asdict(plan.arms[0])
+    baseline = plan.arms[0]
     for arm in plan.arms:
         if arm.role != CANDIDATE:
             continue
-        flag = promoted(
-            asdict(arm), baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z"
-        )
+        flag = promoted(arm, baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z")
         try:
             flag.to_json()
         except InvalidInputError as error:

@@ -95,8 +95,8 @@ REPLACEMENTS = (
     Replacement(
         "ministack.services.scheduler._tick_schedules", "()",
         "ministack's sweep knows UTC only, leaves `<aws.scheduler.scheduled-time>` in the target's "
-        "input as it is, reports the time of the sweep as the schedule's, and never fires a "
-        "schedule again that was deleted and created anew",
+        "input as it is, reports the time of the sweep as the schedule's, and never again "
+        "fires a schedule that was deleted and recreated",
         "time zones, context attributes and exact times in its sweep",
     ),
     Replacement(

@@ -11,14 +11,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from compilegate.localcloud.names import Home
+
 RUN_VARIABLE = "COMPILEGATE_LOCAL_RUN"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """One run of the emulator; ``home`` holds its state, logs and working files."""
+class Settings(Home):
+    """One run of the emulator."""
 
-    home: Path
     run_id: str
     region: str
     job_python: Path
@@ -33,16 +34,6 @@ class Settings:
     quotas: dict[str, int]
 
     @property
-    def state_file(self) -> Path:
-        """Written when the emulator serves, removed when it ends."""
-        return self.home / "state.json"
-
-    @property
-    def logs(self) -> Path:
-        """Every part's log; kept after the run."""
-        return self.home / "logs"
-
-    @property
     def recording(self) -> Path | None:
         """Where evaluations of expressions are recorded, None where they are not."""
         return self.logs / "expressions.jsonl" if self.record_expressions else None
@@ -50,12 +41,12 @@ class Settings:
     @property
     def temporary(self) -> Path:
         """The run's private TMPDIR; removed at the end."""
-        return self.home / "work" / "tmp"
+        return self.work / "tmp"
 
     @property
     def jobs(self) -> Path:
         """One folder per training job, its ``/opt/ml``; removed at the end."""
-        return self.home / "work" / "jobs"
+        return self.work / "jobs"
 
 
 def usable_cores() -> int:

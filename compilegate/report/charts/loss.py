@@ -49,7 +49,7 @@ def loss_chart(measured: Measured) -> Chart:
 
 
 def _curve(run: FullRun) -> Curve:
-    points = run.detail.get("loss_curve")
+    points = run.record.get("loss_curve")
     curve: Curve = {}
     for point in points if isinstance(points, Sequence) else ():
         if isinstance(point, Sequence) and len(point) >= 2 and number(point[0]) is not None:

@@ -197,7 +197,7 @@ class HistoryView:
         sums: dict[str, Sum] = {}
 
         def after_run(arm: str, run: FullRun, monitors: Mapping[str, Monitor]) -> None:
-            place = self.places.get(str(run.detail.get("job")))
+            place = self.places.get(run.job)
             if place is None:
                 return
             for key, monitor in monitors.items():

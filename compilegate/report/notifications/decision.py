@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.notification import Notification, command_at, subject_line
-from compilegate.domain.records.trials import ApprovalRequested
+from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
 from compilegate.domain.utc import minute
 
 # Verdicts that are a kind of their own; every other one ends a trial.
@@ -14,7 +13,7 @@ OWN_KINDS = ("revert", "permanent")
 
 
 def decision_notification(
-    decision: Mapping[str, Any],
+    decision: RecordedDecision | None,
     *,
     stage: str,
     workload: str,
@@ -27,13 +26,12 @@ def decision_notification(
     flag_state: str | None = None,
     kind: str | None = None,
 ) -> Notification:
-    """The decision (docs/contracts.md) in figures beside its text.
+    """The decision in figures beside its text; ``decision`` is None for news without one.
 
     ``flag_enabled`` and ``flag_state`` are the flag after it, None unknown. ``kind`` defaults to
     the verdict's.
     """
-    verdict = decision.get("verdict")
-    flag = decision.get("flag") or {}
+    verdict = decision.verdict if decision else None
     return Notification(
         kind=kind or (verdict if verdict in OWN_KINDS else "decision"),
         stage=stage,
@@ -42,25 +40,31 @@ def decision_notification(
         workload=workload,
         owner=owner,
         verdict=verdict,
-        decision_id=decision.get("decision_id"),
+        decision_id=decision.decision_id if decision else None,
         flag={
-            "name": flag.get("name"),
-            "action": flag.get("action"),
+            "name": decision.flag_name if decision else None,
+            "action": str(decision.flag_action) if decision else None,
             "enabled": flag_enabled,
             "state": flag_state,
         },
-        figures={
-            "candidate": decision.get("candidate"),
-            "reasons": [reason["code"] for reason in decision.get("reasons") or ()],
-            **{name: decision.get(name) for name in ("speedup", "quality", "saving")},
-        },
+        figures=_figures(decision),
         report=report,
         act=act,
     )
 
 
+def _figures(decision: RecordedDecision | None) -> dict[str, Any]:
+    return {
+        "candidate": decision.candidate if decision else None,
+        "reasons": list(decision.codes) if decision else [],
+        "speedup": decision.speedup if decision else None,
+        "quality": decision.quality if decision else None,
+        "saving": decision.saving if decision else None,
+    }
+
+
 def approval_needed(
-    decision: Mapping[str, Any],
+    decision: RecordedDecision,
     request: ApprovalRequested,
     *,
     workload: str,
@@ -74,10 +78,10 @@ def approval_needed(
         for word in ("approve", "reject")
     )
     lines = [
-        f"{workload}: trial {trial} proved {decision['candidate']}. The flag is turned on once "
+        f"{workload}: trial {trial} proved {decision.candidate}. The flag is turned on once "
         "it is approved.",
         "",
-        *(f"- {reason['message']}" for reason in decision["reasons"]),
+        *(f"- {message}" for message in decision.messages),
         "",
         f"Approve: {approve}",
         f"Reject:  {reject}",

@@ -20,16 +20,8 @@ def run_failed(run: ProductionRun, workload: str, *, owner: str | None, stage: s
         f"{run.reason or 'not recorded'}\n\nThe schedule continues. To rerun it now: "
         f"{command_at(f'compilegate train {workload}', stage)}\n"
     )
-    return Notification(
-        kind="failed",
-        stage=stage,
-        subject=subject_line(stage, f"{workload}: production run {what}"),
-        text=text,
-        workload=workload,
-        owner=owner,
-        figures={"run": run.run, "job": run.job, "arm": run.arm},
-        act=command_at(f"compilegate status {workload}", stage),
-    )
+    about = f"{workload}: production run {what}"
+    return _message("failed", about, text, run, workload=workload, owner=owner, stage=stage)
 
 
 def run_waits(wait: CapacityWait, workload: str, *, owner: str | None, stage: str) -> Notification:
@@ -40,14 +32,22 @@ def run_waits(wait: CapacityWait, workload: str, *, owner: str | None, stage: st
         f"It tries again in {int(wait.wait_seconds)} seconds, then at longer intervals. The next "
         "message follows only if it gives up.\n"
     )
+    about = f"{workload}: production waits for machines"
+    return _message("waiting", about, text, wait, workload=workload, owner=owner, stage=stage)
+
+
+def _message(
+    kind: str, about: str, text: str, run: ProductionRun | CapacityWait, *, workload: str,
+    owner: str | None, stage: str,
+) -> Notification:  # fmt: skip
     return Notification(
-        kind="waiting",
+        kind=kind,
         stage=stage,
-        subject=subject_line(stage, f"{workload}: production waits for machines"),
+        subject=subject_line(stage, about),
         text=text,
         workload=workload,
         owner=owner,
-        figures={"run": wait.run, "job": wait.job, "arm": wait.arm},
+        figures={"run": run.run, "job": run.job, "arm": run.arm},
         act=command_at(f"compilegate status {workload}", stage),
     )
 

@@ -6,16 +6,15 @@ answer in the ledger; a token only wakes the trial that waits.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
-from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.notification import command_at
+from compilegate.domain.flag_override import Override
 from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.production.approvals import answerable, check_answer, unanswered
 from compilegate.domain.production.history import Approval, history
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.trials import (
@@ -27,27 +26,27 @@ from compilegate.domain.records.trials import (
     ApprovalToken,
 )
 from compilegate.domain.workload.model import REQUIRED
-from compilegate.ports import Services
+from compilegate.ports import Ledger, ObjectStore, Services, Tokens
 from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.flag.override import Override
-from compilegate.usecases.registration.load import owner_of
-from compilegate.usecases.trial.documents import Trial, load_spec
+from compilegate.usecases.records import Trial, load_decision, load_spec
+from compilegate.usecases.registered import owner_of
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
 
 
-def needs_approval(trial: Trial, action: str, services: Services) -> bool:
+def needs_approval(trial: Trial, action: FlagAction, store: ObjectStore) -> bool:
     """Whether a person has to agree before the flag does this."""
-    if action != FlagAction.ENABLE:
+    if action is not FlagAction.ENABLE:
         return False
-    return load_spec(services.store, trial).workload.policy.approval == REQUIRED
+    return load_spec(store, trial).workload.policy.approval == REQUIRED
 
 
 def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the question and answer with the message that puts it to people."""
     trial, now = Trial.from_event(event), services.clock.now()
-    decision, until = json.loads(services.store.get(event["decision_key"])), now + WAIT_SECONDS
+    key, until = str(event["decision_key"]), now + WAIT_SECONDS
+    decision = load_decision(services.store, key)
     # A month may pass until the next step: the lease has to outlive it.
     services.locks.acquire(
         trial.workload, str(event["execution"]), now=now, expires_at=until + LEASE_SECONDS
@@ -57,9 +56,9 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         until=until,
         trial=trial.trial,
         execution=str(event["execution"]),
-        decision_id=decision["decision_id"],
-        decision_key=str(event["decision_key"]),
-        candidate=decision["candidate"],
+        decision_id=decision.decision_id,
+        decision_key=key,
+        candidate=decision.candidate,
     )
     entry = services.ledger.put_once(trial.workload, request.key, request.to_entry())
     recorded = ApprovalRequested.from_entry(entry)
@@ -68,7 +67,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         recorded,
         workload=trial.workload,
         trial=trial.trial,
-        owner=owner_of(trial, services),
+        owner=owner_of(trial, services.store),
         stage=services.settings.stage,
     ).to_answer()
 
@@ -78,7 +77,7 @@ def await_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
     trial, token = Trial.from_event(event), str(event["token"])
     approval = _with_token(trial, token, services)
     if approval.answer is not None:
-        _wake(approval, services)
+        _wake(approval, services.tokens)
     return {"answered": approval.answer is not None}
 
 
@@ -91,15 +90,15 @@ def close_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
 
 def abandon_approval(trial: Trial, *, services: Services) -> None:
     """The trial has ended while it waited: answer its open question with no."""
-    approval = approval_of(trial, services)
+    approval = approval_of(trial, services.ledger)
     if approval is not None and approval.answer is None:
         reason = "the trial was stopped while it waited"
         answer_once(trial, STOPPED, reason, approved=False, services=services)
 
 
-def approval_of(trial: Trial, services: Services) -> Approval | None:
+def approval_of(trial: Trial, ledger: Ledger) -> Approval | None:
     """The question of one trial, None where there is none."""
-    entries = services.ledger.entries(trial.workload, ledger_keys.approval_entry(trial.trial))
+    entries = ledger.entries(trial.workload, ledger_keys.approval_entry(trial.trial))
     return history(entries).approval_of(trial.trial)
 
 
@@ -108,7 +107,7 @@ def answer_once(
 ) -> ApprovalAnswer:
     """The answer that stands: this one, or an earlier one."""
     # The answer accounts for every flag change up to this version.
-    _, seen = latest_flag(trial.workload, services)
+    _, seen = latest_flag(trial.workload, services.ledger)
     now = services.clock.now()
     answer = ApprovalAnswer(now, trial.trial, by, approved, reason, flag_version=seen)
     entry = services.ledger.put_once(trial.workload, answer.key, answer.to_entry())
@@ -128,24 +127,15 @@ class Answered:
     woken: bool
 
 
-def waiting_approvals(workload: str, services: Services) -> list[Approval]:
+def waiting_approvals(workload: str, ledger: Ledger) -> list[Approval]:
     """The open questions, oldest first."""
-    return [approval for approval in _approvals(workload, services) if approval.answer is None]
+    return unanswered(_approvals(workload, ledger))
 
 
 def question(workload: str, services: Services) -> Approval:
-    """What a person can answer: the open question, else the newest that was answered.
-
-    Raises InvalidInputError where there is none.
-    """
-    approvals = _approvals(workload, services)
-    if not approvals:
-        raise InvalidInputError(
-            "has no promotion that waits for approval", field="WORKLOAD", value=workload,
-            fix=f"see `{command_at('compilegate status', services.settings.stage)}` for what waits",
-        )  # fmt: skip
-    still_open = [one for one in approvals if one.answer is None]
-    return (still_open or approvals)[-1]
+    """What a person can answer; raises InvalidInputError where there is nothing."""
+    approvals = _approvals(workload, services.ledger)
+    return answerable(approvals, workload=workload, stage=services.settings.stage)
 
 
 def answer_approval(
@@ -159,46 +149,27 @@ def answer_approval(
     trial = Trial(workload, approval.trial, "")
     by, reason = f"{HUMAN}{override.who}", override.reason.strip()
     answer = answer_once(trial, by, reason, approved=approved, services=services)
-    if answer.approved is not approved:
-        refuse_other(workload, answer, services)
-    current = approval_of(trial, services) or approval
+    check_answer(answer, approved=approved, workload=workload, stage=services.settings.stage)
+    current = approval_of(trial, services.ledger) or approval
     repeated = approval.answer is not None
-    return Answered(approval.trial, answer, repeated, _wake(current, services))
+    return Answered(approval.trial, answer, repeated, _wake(current, services.tokens))
 
 
-def refuse_other(workload: str, answer: ApprovalAnswer, services: Services) -> None:
-    """Refuse the opposite of a recorded answer; raises InvalidInputError."""
-    stage = services.settings.stage
-    off = command_at(f'compilegate flag revert {workload} --reason "..."', stage)
-    on = command_at(f'compilegate flag set {workload} --candidate NAME --reason "..."', stage)
-    raise InvalidInputError(
-        f"was already answered: {answer_words(answer)} ({answer.reason})",
-        field=workload,
-        fix=f"to turn it off: {off}" if answer.approved else f"to turn it on anyway: {on}",
-    )
+def _approvals(workload: str, ledger: Ledger) -> Sequence[Approval]:
+    return history(ledger.entries(workload, ledger_keys.APPROVAL_ENTRIES)).approvals
 
 
-def answer_words(answer: ApprovalAnswer) -> str:
-    """``approved by ana``."""
-    outcome = "approved" if answer.approved else "not approved"
-    return f"{outcome} by {answer.by.removeprefix(HUMAN)}"
-
-
-def _approvals(workload: str, services: Services) -> Sequence[Approval]:
-    return history(services.ledger.entries(workload, ledger_keys.APPROVAL_ENTRIES)).approvals
-
-
-def _wake(approval: Approval, services: Services) -> bool:
+def _wake(approval: Approval, tokens: Tokens) -> bool:
     """Wake the trial by its newest token first; returns whether it still waited."""
     output = {key: getattr(approval.answer, key, None) for key in ("approved", "by", "reason")}
-    waited = [services.tokens.send_success(token, output) for token in reversed(approval.tokens)]
+    waited = [tokens.send_success(token, output) for token in reversed(approval.tokens)]
     return any(waited)
 
 
 def _with_token(trial: Trial, token: str, services: Services) -> Approval:
     """The open question with this wait's token; a repeated step waits again."""
     while True:
-        approval = approval_of(trial, services)
+        approval = approval_of(trial, services.ledger)
         if approval is None:
             raise LookupError(
                 f"no approval was requested for trial {trial.trial} of {trial.workload}"

@@ -21,10 +21,10 @@ from compilegate.domain.draining import (
     Work,
     phase_between_jobs,
 )
-from compilegate.domain.errors import NotFoundError
 from compilegate.domain.production.history import history
 from compilegate.ports import Schedules, Services
-from compilegate.usecases.operations.drain_mark import drain_mark, put_mark
+from compilegate.usecases.drain_mark import drain_mark, put_mark
+from compilegate.usecases.job_output import tags_of
 from compilegate.usecases.trial.abort_trial import abort_trial
 
 CAUSE = "the deployment was drained"
@@ -63,7 +63,7 @@ class Deployment:
 
 def begin_drain(deployment: Deployment, by: str) -> DrainMark:
     """Let nothing new start: the mark first, then every schedule that is enabled is disabled."""
-    before = drain_mark(deployment.services)
+    before = drain_mark(deployment.services.ledger)
     enabled = deployment.schedules.enabled()
     schedules = tuple(sorted({*enabled, *(before.schedules if before else ())}))
     if before is None or not before.drained or before.schedules != schedules:
@@ -81,7 +81,7 @@ def end_drain(deployment: Deployment, by: str) -> tuple[str, ...] | None:
     The mark keeps the schedules until all of them are enabled, so that an interrupted call is
     completed by the next one.
     """
-    services, mark = deployment.services, drain_mark(deployment.services)
+    services, mark = deployment.services, drain_mark(deployment.services.ledger)
     if mark is None or not (mark.drained or mark.schedules):
         return None
     if mark.drained:
@@ -124,7 +124,7 @@ class Drainage:
         for job in steps.jobs:
             services.jobs.stop(job.name)
         for lease in steps.leases:
-            workload, _, trial = lease.owner.rpartition(":")[2].rpartition("-")
+            workload, trial = naming.trial_of(lease.owner)
             event = {
                 "workload": workload, "trial": trial, "execution": lease.owner,
                 "error": "Drained", "cause": CAUSE,
@@ -144,11 +144,8 @@ class Drainage:
         return unfinished
 
     def _own(self, name: str) -> UnfinishedJob | None:
-        """None for a job of another stage."""
-        try:
-            tags = self.deployment.services.jobs.tags(name)
-        except NotFoundError:
-            return None
+        """None for a job of another stage, or one that is gone."""
+        tags = tags_of(name, self.deployment.services.jobs)
         execution = tags.get(naming.TAG_EXECUTION, "")
         production = self.deployment.runs.owns(execution)
         if not production and not self.deployment.trials.owns(execution):

@@ -7,7 +7,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.notification import Notification
@@ -21,8 +21,8 @@ from compilegate.domain.production.summaries import (
 )
 from compilegate.ports import Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
-from compilegate.usecases.registration.load import for_each_workload, load_registration
-from compilegate.usecases.trial.documents import Trial, load_record, load_spec
+from compilegate.usecases.records import Trial, load_decision, load_spec
+from compilegate.usecases.registered import for_each_workload, load_registration
 
 logger = logging.getLogger("compilegate")
 
@@ -142,7 +142,7 @@ def _expected(
 def _expected_usd(trial: Trial, services: Services) -> float | None:
     """USD that a run of a trial's candidate was expected to save."""
     try:
-        saving = load_record(services.store, trial, "decision").get("saving") or {}
+        decision = load_decision(services.store, trial.record_key("decision"))
     except (NotFoundError, json.JSONDecodeError):
         return None
-    return cast("float | None", saving.get("usd_per_run"))
+    return decision.usd_per_run

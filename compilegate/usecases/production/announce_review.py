@@ -21,6 +21,7 @@ from compilegate.domain.production.flag_transition import STALE
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.trials import read_decision
 from compilegate.domain.trial.plan import read_plan
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
@@ -28,11 +29,10 @@ from compilegate.report.notifications.review import ReviewNews, paragraphs, subj
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
+from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.production.history_page import write_history
-from compilegate.usecases.registration.load import load_registered, load_registration, owner_of
-from compilegate.usecases.trial.check_eligibility import past_overheads
-from compilegate.usecases.trial.documents import Trial, find_record
-from compilegate.usecases.trial.plan_trial import plan_for
+from compilegate.usecases.records import Trial, find_record
+from compilegate.usecases.registered import load_registered, load_registration, owner_of
 
 logger = logging.getLogger("compilegate")
 
@@ -68,7 +68,7 @@ def announce_review(
     stage = services.settings.stage
     lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
     notification = decision_notification(
-        decision or {},
+        read_decision(decision) if decision else None,
         stage=stage,
         workload=workload,
         subject=subject(news, report),
@@ -86,7 +86,7 @@ def announce_review(
 def _news(workload: str, review: Review, change: Changed | None, services: Services) -> ReviewNews:
     stage = services.settings.stage
     if change is None:
-        flag: Flag = latest_flag(workload, services)[0]
+        flag: Flag = latest_flag(workload, services.ledger)[0]
         return ReviewNews(workload, stage, review, flag)
     return ReviewNews(
         workload,
@@ -140,7 +140,7 @@ def _history_line(workload: str, services: Services) -> Iterator[str]:
 
 def _owner(trial: Trial, plan: dict[str, Any] | None, services: Services) -> str | None:
     spec_key = read_plan(plan).spec_key if plan else ""
-    return owner_of(replace(trial, spec_key=spec_key), services)
+    return owner_of(replace(trial, spec_key=spec_key), services.store)
 
 
 def _new_trial(workload: str, services: Services) -> _NewTrial:

@@ -25,13 +25,13 @@ from compilegate.domain.production.next_arm import (
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import KEEP
 from compilegate.ports import FlagStore, Services
+from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import repair_if_possible
-from compilegate.usecases.operations.drain_mark import refuse_if_drained
-from compilegate.usecases.operations.metrics import count
+from compilegate.usecases.job_requests import JobSite
+from compilegate.usecases.metrics import count
 from compilegate.usecases.production.build_request import request_of
-from compilegate.usecases.registration.load import Registered, facts_for_workload, load_registered
-from compilegate.usecases.trial.documents import Trial, load_plan, spec_at
-from compilegate.usecases.trial.job_requests import JobSite
+from compilegate.usecases.records import Trial, load_plan, spec_at
+from compilegate.usecases.registered import Registered, facts_for_workload, load_registered
 
 logger = logging.getLogger("compilegate")
 

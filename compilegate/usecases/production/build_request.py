@@ -16,9 +16,9 @@ from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.request.build import ProductionJob, production_request
 from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Ledger, Services, Settings
-from compilegate.usecases.registration.load import facts_for_workload
-from compilegate.usecases.trial.documents import Spec, read_document, spec_at, to_json
-from compilegate.usecases.trial.job_requests import JobSite, check_request
+from compilegate.usecases.job_requests import JobSite, check_request
+from compilegate.usecases.records import Spec, read_document, spec_at, to_json
+from compilegate.usecases.registered import facts_for_workload
 
 
 def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from compilegate.domain.records.reviews import Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryReport, HistoryView
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.registered import load_registration
 
 FORMATS = {"html": "text/html", "md": "text/markdown", "json": "application/json"}
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.judging.evidence_file import check_full_run
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import ObjectStore
-from compilegate.usecases.trial.job_output import quality_run, read_output
+from compilegate.usecases.job_output import quality_run, read_output
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
@@ -36,8 +35,7 @@ def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) 
         stored = store.fetch(output_uri(described))
         output = read_output(stored.stream, stored.size)
         run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
-        kept = {key: value for key, value in run.items() if key not in NOT_KEPT}
-        check_full_run(kept)
+        kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
     except NotFoundError as error:
         return JobEvidence(problem=f"it left no evidence that can be read: {error}")
     except InvalidEvidenceError as error:

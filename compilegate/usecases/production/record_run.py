@@ -34,13 +34,13 @@ from compilegate.domain.production.recorded_run import (
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
 from compilegate.report.notifications.production import run_failed, run_waits
+from compilegate.usecases.canary import close_after_run
+from compilegate.usecases.job_output import describe
+from compilegate.usecases.job_requests import JobSite
 from compilegate.usecases.production.build_request import request_of, usd_per_hour
-from compilegate.usecases.production.canary import close_after_run
 from compilegate.usecases.production.job_evidence import job_evidence, run_answer
 from compilegate.usecases.production.record_team_run import record_team_run
-from compilegate.usecases.trial.documents import Spec, spec_at
-from compilegate.usecases.trial.job_output import describe
-from compilegate.usecases.trial.job_requests import JobSite
+from compilegate.usecases.records import Spec, spec_at
 
 EXECUTION_FAILED = "FAILED"
 logger = logging.getLogger("compilegate")

@@ -16,11 +16,11 @@ from compilegate.domain.production.recorded_run import END, WATCH, JobEvidence, 
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
+from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
-from compilegate.usecases.production.canary import close_after_run
+from compilegate.usecases.job_output import describe
 from compilegate.usecases.production.job_evidence import job_evidence, run_answer
-from compilegate.usecases.registration.load import load_registered
-from compilegate.usecases.trial.job_output import describe
+from compilegate.usecases.registered import load_registered
 
 logger = logging.getLogger("compilegate")
 
@@ -59,7 +59,7 @@ def _record(
     evidence = JobEvidence()
     if job_end(described, "", "").ending is Ending.COMPLETED:
         evidence = job_evidence(described, registered.quality.metric, services.store)
-    versions, now = flag_versions(registered.name, services), services.clock.now()
+    versions, now = flag_versions(registered.name, services.ledger), services.clock.now()
     run = team_run(described, tags, evidence, registered.training, versions, now=now)
     entry = services.ledger.put_once(registered.name, run.key, run.to_entry())
     recorded = ProductionRun.from_entry(entry)

@@ -26,8 +26,7 @@ from compilegate.domain.production.watch import measures
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
-from compilegate.usecases.registration.load import facts_for_workload, load_registered
-from compilegate.usecases.trial.documents import (
+from compilegate.usecases.records import (
     Spec,
     Trial,
     load_plan,
@@ -35,6 +34,7 @@ from compilegate.usecases.trial.documents import (
     spec_at,
     to_json,
 )
+from compilegate.usecases.registered import facts_for_workload, load_registered
 
 # Changes of the flag that end a probation.
 FINAL = (REVERT, PERMANENT)

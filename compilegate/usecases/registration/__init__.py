@@ -1,1 +1,1 @@
-"""What production trains: registering, retiring, uploading what a workload needs."""
+"""What production trains: registering and retiring a workload, uploading what it needs."""

@@ -10,28 +10,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.history import history
-from compilegate.domain.production.registration import (
+from compilegate.domain.production.registering import (
+    RETIRED,
+    UNCHANGED,
     Change,
-    Registration,
-    changes,
-    registration_of,
+    check_owner,
+    next_change,
+    outcome_of,
+    registration_changes,
+    replaced_source,
 )
+from compilegate.domain.production.registration import Registration, registration_of
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.ports import ObjectStore, Schedules, Services
+from compilegate.usecases.canary import end_canary
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.production.canary import end_canary
-from compilegate.usecases.registration.load import load_registration
+from compilegate.usecases.records import to_json
+from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.upload import Package, Shipment, prepare, upload
-from compilegate.usecases.trial.documents import to_json
-
-NEW, UPDATED, UNCHANGED, REVIVED = "new", "updated", "unchanged", "revived"
-COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"
 
 
 @dataclass(frozen=True)
@@ -92,13 +94,14 @@ def register(
     if current is not None and same and current.settled and not options.again:
         return RegistrationOutcome(UNCHANGED, current)
     if current is not None and not options.take_over:
-        _check_owner(current, requested)
+        check_owner(current, requested)
     request.verify(shipment.spec)
+    before = _spec(store, current.spec_key) if current is not None else {}
     registered = RegistrationOutcome(
-        what=_what(current, requested),
+        what=outcome_of(current, requested),
         registration=requested,
-        changes=tuple(_changes(current, requested, shipment, store)),
-        replaces=_replaces(current, requested),
+        changes=registration_changes(current, requested, before, shipment.spec),
+        replaces=replaced_source(current, requested),
     )
     if options.dry_run:
         return registered
@@ -124,7 +127,7 @@ def retire(
     if not options.dry_run:
         requested = _apply(_claim(requested, (), options, services), services, schedules)
         end_canary(workload, services=services)
-    flag, _ = latest_flag(workload, services)
+    flag, _ = latest_flag(workload, services.ledger)
     return RegistrationOutcome(
         RETIRED, requested, still_on=flag.candidate if flag.enabled else None
     )
@@ -154,62 +157,6 @@ def _current(store: ObjectStore, workload: str) -> Registration | None:
         return None
 
 
-def _check_owner(current: Registration, requested: Registration) -> None:
-    if current.owner is None or current.owner == requested.owner:
-        return
-    place = f" from {current.origin}" if current.origin else ""
-    raise InvalidInputError(
-        f"is registered by the owner {current.owner}{place}, and this file's owner is "
-        f"{requested.owner or 'not named'}",
-        field="name",
-        value=requested.workload,
-        fix="choose another name; to replace that workload, and continue its flag and history, "
-        "use --take-over",
-    )
-
-
-def _what(current: Registration | None, requested: Registration) -> str:
-    if current is None:
-        return NEW
-    if not current.says_the_same(requested):
-        return UPDATED if current.active else REVIVED
-    return SET_AGAIN if current.settled else COMPLETED
-
-
-def _replaces(current: Registration | None, requested: Registration) -> str | None:
-    """The other source that the name stood for, None where it is the same one."""
-    if current is None or (current.origin, current.owner) == (requested.origin, requested.owner):
-        return None
-    owner = f" of {current.owner}" if current.owner else ""
-    return f"{current.origin or 'an unknown file'}{owner}"
-
-
-def _changes(
-    current: Registration | None, requested: Registration, shipment: Shipment, store: ObjectStore
-) -> list[Change]:
-    if current is None:
-        return []
-    differences = []
-    before = _spec(store, current.spec_key)
-    if current.spec_key != requested.spec_key:
-        # The source's digest is compared below, instead of what is made of it.
-        made = {"source_key": None, "code_digest": None}
-        after, before_it = {**shipment.spec, **made}, {**before, **made}
-        differences += [
-            replace(change, field=change.field.removeprefix("workload."))
-            for change in changes(before_it, after)
-        ]
-    if current.source_digest != requested.source_digest:
-        own_code = before.get("code_digest") != shipment.spec.get("code_digest")
-        part = "source" if own_code or not before.get("code_digest") else "recorder"
-        differences.append(Change(part, current.source_digest, requested.source_digest))
-    if current.origin != requested.origin:
-        differences.append(Change("file", current.origin, requested.origin))
-    if current.target != requested.target:
-        differences.append(Change("deployment", current.target, requested.target))
-    return differences
-
-
 def _spec(store: ObjectStore, key: str) -> Mapping[str, Any]:
     """As it is stored: an earlier release's workload need not be one any more."""
     try:
@@ -231,16 +178,8 @@ def _claim(
         if latest is not None and latest.says_the_same(requested):
             return latest
         if latest is not None and not options.take_over:
-            _check_owner(latest, requested)  # another owner may have been faster
-        revision = 1 if latest is None else latest.revision + 1
-        change = RegistrationChange(
-            at=services.clock.now(),
-            revision=revision,
-            active=requested.active,
-            by=options.by,
-            changes=tuple(asdict(one) for one in made),
-            document=replace(requested, revision=revision, settled=True).to_dict(),
-        )
+            check_owner(latest, requested)  # another owner may have been faster
+        change = next_change(latest, requested, made, by=options.by, at=services.clock.now())
         entry = services.ledger.put_once(requested.workload, change.key, change.to_entry())
         claimed = registration_of(RegistrationChange.from_entry(entry))
         if claimed.says_the_same(requested):

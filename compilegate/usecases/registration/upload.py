@@ -14,7 +14,7 @@ from typing import BinaryIO
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore
-from compilegate.usecases.trial.documents import Trial, to_json
+from compilegate.usecases.records import Trial, to_json
 
 DIGEST_LENGTH = 12
 GZIP = "application/gzip"

@@ -16,9 +16,9 @@ from compilegate.domain.failures import explain
 from compilegate.domain.production.canary import ABORTED
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
+from compilegate.usecases.canary import close_canary, reject_models
 from compilegate.usecases.flag.approval import abandon_approval
-from compilegate.usecases.production.canary import close_canary, reject_models
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial
 from compilegate.usecases.trial.stop_jobs import stop_jobs
 
 logger = logging.getLogger("compilegate")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.flag import Flag, promoted
+from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.domain.planning.arm_plan import promoted
 from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
@@ -22,7 +23,7 @@ from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
 from compilegate.usecases.flag.change_flag import Changed, change_flag, latest_flag
-from compilegate.usecases.trial.documents import Trial, load_decision, load_plan, save_record
+from compilegate.usecases.records import Trial, load_decision, load_plan, save_record
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
 
 def _read(event: Mapping[str, Any], services: Services) -> _Facts:
     trial, key = Trial.from_event(event), str(event["decision_key"])
-    decision, approval = load_decision(services.store, key), approval_of(trial, services)
+    decision, approval = load_decision(services.store, key), approval_of(trial, services.ledger)
     promotes = decision.flag_action is FlagAction.ENABLE and decision.candidate is not None
     entry = ledger_keys.started_entry(trial.trial)
     started = history(services.ledger.entries(trial.workload, entry)).started
@@ -59,7 +60,7 @@ def _read(event: Mapping[str, Any], services: Services) -> _Facts:
         decision_key=key,
         decision=decision,
         approved=(approval is not None and approval.approved)
-        or not needs_approval(trial, decision.flag_action, services),
+        or not needs_approval(trial, decision.flag_action, services.store),
         answer=None if approval is None else approval.answer,
         started=started[0] if started else None,
         plan=load_plan(services.store, trial) if promotes else None,
@@ -97,8 +98,8 @@ def _flag(decision: RecordedDecision, plan: RecordedPlan | None) -> Flag:
         raise InvalidEvidenceError(
             f"decision {decision.decision_id} enables the flag and names no candidate"
         )
-    arm, baseline = asdict(plan.arm(decision.candidate)), asdict(plan.baseline)
-    return promoted(arm, baseline, decision_id=decision.decision_id)
+    arm = plan.arm(decision.candidate)
+    return promoted(arm, plan.baseline, decision_id=decision.decision_id)
 
 
 def _seen(facts: _Facts) -> tuple[int, int | None]:
@@ -114,7 +115,7 @@ def _seen(facts: _Facts) -> tuple[int, int | None]:
 def _write(facts: _Facts, change: FlagChange | None, services: Services) -> dict[str, Any]:
     workload = facts.trial.workload
     if change is None:
-        flag, version = latest_flag(workload, services)
+        flag, version = latest_flag(workload, services.ledger)
         made = Changed(changed=False, flag=flag, version=version)
     else:
         made = change_flag(workload, change, services=services)

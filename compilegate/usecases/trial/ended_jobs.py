@@ -16,20 +16,19 @@ from compilegate.domain.failures import explain_job
 from compilegate.domain.trial.jobs import (
     COMPLETED,
     UNKNOWN,
-    ArmRun,
     EndedJob,
     OutputRuns,
     reached_time_limit,
 )
 from compilegate.ports import ObjectStore, Services
-from compilegate.usecases.trial.documents import OpenTrial
-from compilegate.usecases.trial.job_output import (
+from compilegate.usecases.job_output import (
     JobOutput,
     describe,
     quality_run,
     read_output,
     speed_runs,
 )
+from compilegate.usecases.records import OpenTrial
 from compilegate.usecases.trial.stop_jobs import stopped_by_trial
 
 ARM = re.compile(r"arm_\d+")
@@ -100,7 +99,7 @@ def _asked_arms(run: naming.RunId, opened: OpenTrial, store: ObjectStore) -> tup
 def _output(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
     """The runs that a completed job left; only a control's output may be broken in any way."""
     try:
-        return OutputRuns(_runs(job, opened, store))
+        return _runs(job, opened, store)
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=str(error))
     except Exception as error:
@@ -111,7 +110,7 @@ def _output(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
         return OutputRuns(unreadable=str(error) if own else f"its evidence is broken: {error}")
 
 
-def _runs(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> tuple[ArmRun, ...]:
+def _runs(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
     key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
     try:
         stored = store.fetch(f"s3://{store.bucket}/{key}")
@@ -119,6 +118,6 @@ def _runs(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> tuple[ArmRun,
     except NotFoundError:
         output = JobOutput()
     if job.run.arm_index is None:
-        return tuple(ArmRun(arm, run) for arm, run in speed_runs(output, job=job.job))
-    run = quality_run(output, job=job.job, metric=opened.spec.workload.quality.metric)
-    return (ArmRun(opened.plan.arms[job.run.arm_index].name, run),)
+        return OutputRuns(segments=tuple(speed_runs(output, job=job.job)))
+    metric = opened.spec.workload.quality.metric
+    return OutputRuns(full_run=quality_run(output, job=job.job, metric=metric))

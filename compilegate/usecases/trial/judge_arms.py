@@ -16,14 +16,16 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.production.history import history
-from compilegate.domain.trial.evidence import read_records
+from compilegate.domain.trial.evidence import read_records, to_document
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound
 from compilegate.domain.trial.production_evidence import ProductionFacts
 from compilegate.ports import ObjectStore, Services, TrainingJobs
-from compilegate.usecases.production.canary import close_canary
-from compilegate.usecases.trial.documents import (
+from compilegate.usecases.canary import close_canary
+from compilegate.usecases.job_output import describe
+from compilegate.usecases.job_requests import JobSite, check_request
+from compilegate.usecases.records import (
     OpenTrial,
     Trial,
     find_record,
@@ -34,8 +36,6 @@ from compilegate.usecases.trial.documents import (
     to_json,
 )
 from compilegate.usecases.trial.ended_jobs import ended_job
-from compilegate.usecases.trial.job_output import describe
-from compilegate.usecases.trial.job_requests import JobSite, check_request
 
 
 class InfrastructureFailureError(CompilegateError):
@@ -128,7 +128,7 @@ def _write(
 ) -> dict[str, Any]:
     for job in outcome.stop:
         services.jobs.stop(job)
-    save_record(services.store, trial, "evidence", outcome.evidence)
+    save_record(services.store, trial, "evidence", to_document(outcome.evidence))
     if outcome.failure is not None:
         raise InfrastructureFailureError(outcome.failure)
     answer: dict[str, Any] = {

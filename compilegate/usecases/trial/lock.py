@@ -10,9 +10,9 @@ from compilegate.domain.errors import DrainedError, WorkloadLockedError
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.records.trials import TrialStarted
 from compilegate.ports import Services
+from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.operations.drain_mark import refuse_if_drained
-from compilegate.usecases.trial.documents import Trial
+from compilegate.usecases.records import Trial
 
 
 def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         trial.workload, str(event["execution"]), now=now, expires_at=now + LEASE_SECONDS
     )
     # The trial knows of every flag change up to this version, independent of clocks.
-    _, seen = latest_flag(trial.workload, services)
+    _, seen = latest_flag(trial.workload, services.ledger)
     started = TrialStarted(now, str(event["execution"]), flag_version=seen)
     key = ledger_keys.started_entry(trial.trial)
     services.ledger.put_once(trial.workload, key, started.to_entry())

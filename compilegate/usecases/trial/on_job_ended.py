@@ -29,7 +29,7 @@ from compilegate.domain.trial.jobs import (
 )
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
 from compilegate.ports import Services
-from compilegate.usecases.trial.documents import Trial, find_record, load_plan, open_trial
+from compilegate.usecases.records import Trial, find_record, load_plan, open_trial
 from compilegate.usecases.trial.ended_jobs import ended_job, failed_outcome
 from compilegate.usecases.trial.stop_jobs import (
     stop_as_own,

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
+from compilegate.domain.eligibility import MeasuredOverhead
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.planning.plan import plan_trial as design
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
-from compilegate.domain.trial.refusals import flag_too_large, refused, too_soon
-from compilegate.domain.workload.model import Workload
-from compilegate.ports import ObjectStore, Quotas, Services, Settings
-from compilegate.usecases.registration.load import facts_for_workload, load_registration
-from compilegate.usecases.trial.check_eligibility import past_overheads
-from compilegate.usecases.trial.documents import (
+from compilegate.domain.trial.refusals import refused, too_soon
+from compilegate.ports import ObjectStore, Services
+from compilegate.usecases.planning import past_overheads, plan_for
+from compilegate.usecases.records import (
     Spec,
     Trial,
     load_spec,
@@ -29,7 +24,7 @@ from compilegate.usecases.trial.documents import (
     save_record,
     spec_at,
 )
-from compilegate.usecases.trial.job_requests import refused_request
+from compilegate.usecases.registered import load_registration
 
 
 @dataclass(frozen=True)
@@ -86,39 +81,6 @@ def _write(plan: Plan | Refusal, facts: _Facts, services: Services) -> dict[str,
         "estimated_usd": round(plan.estimate.usd, 4),
         "decision_key": None,
     }
-
-
-def plan_for(
-    workload: Workload,
-    settings: Settings,
-    *,
-    quotas: Quotas | None = None,
-    measured: Sequence[MeasuredOverhead] = (),
-    quality_runs: str = SHADOW,
-) -> Plan | Refusal:
-    """The plan that a workload gets under a deployment's settings.
-
-    Quotas are the account's where it can be asked, else those that a refresh of facts has read.
-    ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
-    the full runs: the trial itself, unless production makes canary runs.
-    """
-    facts, spot = facts_for_workload(workload, settings), workload.training.spot
-
-    @cache
-    def quota(instance_type: str) -> int | None:
-        asked = quotas.training_instances(instance_type, spot=spot) if quotas else None
-        return facts.quota(instance_type, spot=spot) if asked is None else asked
-
-    eligibility = check_eligibility(workload, facts, region=settings.region, measured=measured)
-    plan = design(
-        workload, eligibility.choice, facts, region=settings.region, quota=quota, mode=quality_runs
-    )
-    if isinstance(plan, Refusal):
-        return plan
-    why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
-    if why is not None:
-        return Refusal(Reason("request_refused", why))
-    return flag_too_large(plan) or plan
 
 
 def mode_of_trial(spec: Spec, past: WorkloadHistory, store: ObjectStore) -> QualityMode:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.judging.evidence_file import recorded_spend
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import needs_approval
-from compilegate.usecases.trial.documents import Trial, find_record, load_decision
+from compilegate.usecases.records import Trial, find_record, load_decision
 
 
 def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         candidate=decision.candidate,
         judge_version=decision.judge_version,
         # None for a trial that started no job.
-        spent_usd=None if evidence is None else evidence.get("plan", {}).get("spent_usd"),
+        spent_usd=None if evidence is None else recorded_spend(evidence),
         reasons=decision.messages,
     )
     services.ledger.put_once(trial.workload, record.key, record.to_entry())
@@ -33,5 +34,5 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         "decision_id": decision.decision_id,
         "verdict": decision.verdict,
         "flag_action": str(decision.flag_action),
-        "approval_needed": needs_approval(trial, decision.flag_action, services),
+        "approval_needed": needs_approval(trial, decision.flag_action, services.store),
     }

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compilegate.domain import naming
-from compilegate.domain.decision import JUDGE_VERSION
+from compilegate.domain.decision import JUDGE_VERSION, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.judging.replay import Comparison, compare
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.records.reviews import ProbationEnd, Review
+from compilegate.domain.records.trials import RecordedDecision, TrialDecided, read_decision
 from compilegate.ports import Services
 
 DECISION = "decision"
@@ -63,18 +66,26 @@ def find_decision(
 ) -> DecisionRecord:
     """Where a decision of one of these workloads lies; raises InvalidInputError."""
     for workload in workloads:
-        for entry in services.ledger.entries(workload):
-            if entry.get("decision_id") == decision_id and entry.get("decision_key"):
-                trial = str(entry["trial"])
-                evidence = entry.get("evidence_key") or naming.record_key(
-                    workload, trial, "evidence"
-                )
-                return DecisionRecord(workload, trial, str(entry["decision_key"]), str(evidence))
+        record = _record_of(decision_id, workload, history(services.ledger.entries(workload)))
+        if record is not None:
+            return record
     where = ", ".join(workloads) if 0 < len(workloads) < 4 else f"{len(workloads)} workloads"
     raise InvalidInputError(
         f"is not a decision recorded for {where}", field="--replay", value=decision_id,
         fix="`compilegate flag history` and `compilegate status --json` name those that are",
     )  # fmt: skip
+
+
+def _record_of(decision_id: str, workload: str, past: WorkloadHistory) -> DecisionRecord | None:
+    decisions: tuple[TrialDecided | Review | ProbationEnd, ...] = (
+        *past.decided, *past.reviews, *past.probation_ends,
+    )  # fmt: skip
+    for one in decisions:
+        if one.decision_id == decision_id and one.decision_key:
+            of_trial = naming.record_key(workload, one.trial, "evidence")
+            evidence = of_trial if isinstance(one, TrialDecided) else one.evidence_key or of_trial
+            return DecisionRecord(workload, one.trial, one.decision_key, evidence)
+    return None
 
 
 def replay(
@@ -85,26 +96,27 @@ def replay(
     Raises InvalidInputError for a decision of a judge that is neither today's nor archived.
     """
     recorded = json.loads(services.store.get(record.decision_key))
-    if recorded["stage"] in WITHOUT_EVIDENCE:
-        return Replay(record, recorded, None, WITHOUT_EVIDENCE[recorded["stage"]])
+    decision = read_decision(recorded)
+    if decision.stage in WITHOUT_EVIDENCE:
+        return Replay(record, recorded, None, WITHOUT_EVIDENCE[decision.stage])
     try:
         evidence = json.loads(services.store.get(record.evidence_key))
     except NotFoundError as error:
         return Replay(record, recorded, None, f"its evidence is gone: {error}")
     try:
-        again = _again(recorded, evidence, archive, judge)
+        again = _again(decision, evidence, archive, judge)
     except InvalidEvidenceError as error:
-        return _refused(record, recorded, str(error))
-    if _codes(recorded) == [EVIDENCE_INVALID]:
+        return Replay(record, recorded, compare(recorded, _refused(decision, recorded, str(error))))
+    if decision.codes == (EVIDENCE_INVALID,):
         why = "what broke the contract lay in a job's output and never became evidence"
         return Replay(record, recorded, None, why)
     return Replay(record, recorded, compare(recorded, again))
 
 
 def _again(
-    recorded: Mapping[str, Any], evidence: object, archive: Archive, judge: Judge
+    decision: RecordedDecision, evidence: object, archive: Archive, judge: Judge
 ) -> Mapping[str, Any]:
-    version, flag = str(recorded["judge_version"]), str(recorded["flag"]["name"])
+    version, flag = decision.judge_version, decision.flag_name
     if version == JUDGE_VERSION:
         return judge(read_evidence(evidence)).to_dict(flag)
     if archive.is_archived(version):
@@ -116,15 +128,9 @@ def _again(
     )  # fmt: skip
 
 
-def _refused(record: DecisionRecord, recorded: Mapping[str, Any], why: str) -> Replay:
+def _refused(decision: RecordedDecision, recorded: Mapping[str, Any], why: str) -> dict[str, Any]:
     """The judge refuses to read the evidence: so it did then, or the evidence has changed."""
-    reasons = [{"code": EVIDENCE_INVALID, "message": why}]
-    if _codes(recorded) == [EVIDENCE_INVALID]:
-        again = {**recorded, "reasons": reasons}
-    else:
-        again = {**recorded, "verdict": "invalid", "reasons": reasons}
-    return Replay(record, recorded, compare(recorded, again))
-
-
-def _codes(recorded: Mapping[str, Any]) -> list[str]:
-    return [str(reason["code"]) for reason in recorded["reasons"]]
+    refused = {**recorded, "reasons": [{"code": EVIDENCE_INVALID, "message": why}]}
+    if decision.codes == (EVIDENCE_INVALID,):
+        return refused
+    return {**refused, "verdict": str(Verdict.INVALID)}

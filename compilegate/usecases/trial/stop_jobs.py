@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.ports import ObjectStore, Services
-from compilegate.usecases.trial.documents import Trial, to_json
+from compilegate.usecases.records import Trial, to_json
 
 # As JudgeArms asks for it: ``run``, ``request_key``, ``job_base``.
 Run = Mapping[str, str]

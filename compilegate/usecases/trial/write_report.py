@@ -11,8 +11,8 @@ from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
-from compilegate.usecases.registration.load import owner_of
-from compilegate.usecases.trial.documents import Trial, find_record
+from compilegate.usecases.records import Trial, find_record, load_decision
+from compilegate.usecases.registered import owner_of
 
 
 def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -30,12 +30,12 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     place = f"s3://{services.store.bucket}/{key}"
     stage = services.settings.stage
     notification = decision_notification(
-        find_record(services.store, trial, "decision") or {},
+        load_decision(services.store, trial.record_key("decision")),
         stage=stage,
         workload=trial.workload,
         subject=report.subject,
         text=f"{report.message}\n\nReport: {place}",
-        owner=owner_of(trial, services),
+        owner=owner_of(trial, services.store),
         report=place,
         act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
         flag_enabled=event.get("flag_enabled"),

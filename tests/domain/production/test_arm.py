@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import promoted
+from compilegate.domain.planning.arm_plan import promoted
 from compilegate.domain.planning.arms import plan_arms
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
 from compilegate.domain.workload.model import Candidate
@@ -37,7 +35,7 @@ def test_production_trains_what_the_trial_proved(workload, candidate):
     """Overrides as the flag holds them make the very job of the trial's arm."""
     workload = change(workload, candidates=(candidate,))
     base, arm, *_ = plan_arms(workload, (candidate,), FACTS, region=REGION)
-    flag = promoted(dataclasses.asdict(arm), dataclasses.asdict(base), decision_id="d")
+    flag = promoted(arm, base, decision_id="d")
 
     changed = with_overrides(
         baseline_arm(workload, FACTS, region=REGION), arm.name, flag.overrides, FACTS

@@ -8,9 +8,11 @@ from compilegate.domain.production.orphans import (
     ExecutionEnd,
     Lease,
     TaggedJob,
+    lacks_clean_up,
     of_deployment,
     orphaned_jobs,
     orphaned_leases,
+    orphans_by_workload,
 )
 
 NOW = 1_790_000_000
@@ -53,6 +55,28 @@ def test_a_young_job_or_a_recent_end_is_left_to_the_clean_up_by_event(created, e
     assert [job(created=created)] == orphaned_jobs(
         [job(created=created)], end(at=ended), now=NOW, grace_seconds=0
     )
+
+
+def test_orphans_are_grouped_by_workload_and_name_their_executions_once():
+    lease = Lease("v", EXECUTION)
+    left = orphans_by_workload([job()], [Lease("w", EXECUTION), lease], end(), now=NOW)
+
+    assert [("v", 0, 1), ("w", 1, 1)] == [
+        (workload, len(one.jobs), len(one.leases)) for workload, one in left.items()
+    ]
+    assert (EXECUTION,) == left["w"].executions
+
+
+@pytest.mark.parametrize(
+    ("execution", "status", "lacking"),
+    [
+        (EXECUTION, "ABORTED", True),
+        (EXECUTION, "SUCCEEDED", False),
+        (EXECUTION.replace("evaluate", "train"), "ABORTED", False),
+    ],
+)
+def test_only_a_trial_that_ended_badly_lacks_its_clean_up(execution, status, lacking):
+    assert lacking is lacks_clean_up(execution, ExecutionEnd(status, NOW), "prod")
 
 
 def test_an_execution_that_step_functions_has_forgotten_has_ended():

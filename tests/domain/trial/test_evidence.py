@@ -10,16 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.evidence_file import read_evidence, read_run
 from compilegate.domain.trial.evidence import (
+    ArmRun,
     JobRecord,
     TrialEvidence,
     assemble,
     read_records,
     to_document,
+    to_evidence,
 )
-from compilegate.domain.trial.jobs import ArmRun
 from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests.domain.trial.plans import plan
 from tests.domain.workload_builder import SOUND
 
@@ -27,12 +30,20 @@ PLAN = plan("baseline", "compile", "native-control")
 
 
 def speed(job: str, arm: str, block: int, **fields: Any) -> ArmRun:
-    run = {"stage": "speed", "block": block, "job": job, "step_seconds": [0.1], **fields}
-    return ArmRun(arm, run)
+    run = {
+        "stage": "speed",
+        "block": block,
+        "job": job,
+        "step_seconds": [0.1],
+        "full_run_steps": 900,
+        **fields,
+    }
+    return arm, read_run(run)
 
 
 def full(job: str, arm: str, order: int, mode: str = "shadow") -> ArmRun:
-    return ArmRun(arm, {"stage": "quality", "mode": mode, "order": order, "job": job, "seed": 17})
+    run = {"stage": "quality", "mode": mode, "order": order, "job": job, "seed": 17}
+    return arm, read_run({**run, "metric": 0.9, "finished": True})
 
 
 RECORDS = (
@@ -77,6 +88,32 @@ def test_records_read_from_a_document_write_the_same_document() -> None:
     assert to_json(document) == to_json(to_document(assembled(*read_records(document))))
 
 
+def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
+    newer = JobRecord("s0", runs=(speed("s0", "baseline", 0, compile_seconds=0, watts=[1, None]),))
+    document = json.loads(to_json(to_document(assembled(newer))))
+    again = to_document(assembled(*read_records(document)))
+
+    assert [newer.runs[0][1].record] == document["arms"][0]["runs"] == again["arms"][0]["runs"]
+
+
+def test_the_judge_reads_what_it_would_read_from_the_document() -> None:
+    evidence = assembled(*RECORDS)
+
+    assert to_evidence(evidence) == read_evidence(json.loads(to_json(to_document(evidence))))
+
+
+def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
+    unknown = JobRecord("s0", runs=(speed("s0", "compile", 0, full_run_steps=None),))
+
+    with pytest.raises(InvalidEvidenceError) as refused:
+        to_evidence(assembled(unknown))
+    with pytest.raises(InvalidEvidenceError) as refused_again:
+        read_evidence(to_document(assembled(unknown)))
+
+    assert "arms[1].full_run_steps" in str(refused.value)
+    assert str(refused.value) == str(refused_again.value)
+
+
 @pytest.mark.parametrize(
     ("figure", "expected"),
     [
@@ -85,7 +122,7 @@ def test_records_read_from_a_document_write_the_same_document() -> None:
         (lambda evidence: evidence.lost_rounds, (1, 2)),
         (lambda evidence: evidence.next_order, 2),
         (lambda evidence: evidence.next_block, 2),
-        (lambda evidence: evidence.full_runs("compile"), 1),
+        (lambda evidence: len(evidence.arm("compile").full_runs), 1),
         (lambda evidence: evidence.control_blocks, {"native-control": 0}),
         (lambda evidence: evidence.jobs, {"s0", "s2", "q3", "p4"}),
         (lambda evidence: to_document(evidence)["arms"][0]["full_run_steps"], 2000),
@@ -103,7 +140,7 @@ def test_of_two_records_of_a_jobs_runs_the_first_counts() -> None:
     later = JobRecord("s0", runs=(speed("s0", "baseline", 7),), at=2)
 
     for records in ((first, later), (later, first)):
-        assert [0] == [run["block"] for run in assembled(*records).of("baseline")]
+        assert [0] == [run.block for run in assembled(*records).arm("baseline").speed]
 
 
 def test_a_plan_without_a_mode_makes_every_full_run_itself() -> None:

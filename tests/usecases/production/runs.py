@@ -17,10 +17,11 @@ from compilegate.domain.workload.model import Workload
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.production.build_request import build_request
 from compilegate.usecases.production.record_run import record_run
-from compilegate.usecases.trial.documents import to_json
+from compilegate.usecases.records import to_json
 from tests import fakes
+from tests.archives import tarball
 from tests.domain.workload_builder import SOUND
-from tests.usecases.trial_builder import evidence_tar, quality_output
+from tests.usecases.trial_builder import quality_output
 
 NAME = SOUND.name
 FLAG = naming.flag_parameter("prod", NAME)
@@ -145,4 +146,4 @@ def summary_tar(**changed: Any) -> bytes:
         "compiler": {"requested": "torch_compile", "applied": True, "compile_seconds": 1.0},
         **changed,
     }  # fmt: skip
-    return evidence_tar({"evidence/summary.json": summary})
+    return tarball({"evidence/summary.json": summary})

@@ -10,7 +10,8 @@ from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
 from compilegate.usecases.production import record_run as record_attempt
 from compilegate.usecases.production.job_evidence import output_uri
-from compilegate.usecases.trial.documents import read_document
+from compilegate.usecases.records import read_document
+from tests.archives import tarball
 from tests.domain.workload_builder import SOUND
 from tests.usecases.production.runs import (
     NAME,
@@ -18,7 +19,6 @@ from tests.usecases.production.runs import (
     Production,
     summary_tar,
 )
-from tests.usecases.trial_builder import evidence_tar
 
 HOURS = 3600
 
@@ -238,7 +238,7 @@ def test_a_summary_nested_too_deeply_is_no_evidence_either():
     production = Production()
     production.begin()
     body = b'{"schema": 1, "finished": true, "fingerprint": ' + b'{"a":' * 100_000
-    production.ends("Completed", output=evidence_tar({"evidence/summary.json": body}))
+    production.ends("Completed", output=tarball({"evidence/summary.json": body}))
 
     production.record()
 

@@ -7,8 +7,7 @@
 
 The rest is the recorder's: what was compiled, how long it took, and whether it happened at all.
 
-A module of this folder is a compiler where it has ``REQUESTED``, the hyperparameter's value, and
-``create``, which makes the backend of a job's ``Settings``.
+A module of this folder is a compiler where it has ``COMPILER``, a ``NoCompiler`` with a name.
 """
 
 import importlib
@@ -17,10 +16,9 @@ from collections import namedtuple
 
 from compilegate_runtime.compilers.none import NoCompiler
 from compilegate_runtime.compilers.torch_compile import TorchCompile
-from compilegate_runtime.compilers.xla import REQUESTED as MANAGED
 from compilegate_runtime.errors import HyperparameterError
 
-__all__ = ["MANAGED", "MODES", "NAMES", "NoCompiler", "TorchCompile", "compiler_for"]
+__all__ = ["MODES", "NAMES", "NoCompiler", "TorchCompile", "backend_named", "compiler_for"]
 
 # How a job compiles: a mode by torch.compile's name, dynamic shapes (auto, false, true), the
 # optimizer's step too or not, and which repeated blocks alone ("" for whole models).
@@ -31,15 +29,21 @@ def _discovered():
     """Compilers by the hyperparameter's value."""
     names = sorted(info.name for info in pkgutil.iter_modules(__path__))
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return {module.REQUESTED: module for module in modules if hasattr(module, "create")}
+    backends = [module.COMPILER for module in modules if hasattr(module, "COMPILER")]
+    return {backend.name: backend for backend in backends}
 
 
 _COMPILERS = _discovered()
 # The hyperparameters' values, their defaults first.
-NAMES = ("none", *sorted(_COMPILERS, key=lambda name: (name != "torch_compile", name)))
+NAMES = ("none", *sorted(_COMPILERS))
 MODES = tuple(
-    dict.fromkeys(mode for name in NAMES for mode in getattr(_COMPILERS.get(name), "MODES", ()))
+    dict.fromkeys(["default", *(mode for one in _COMPILERS.values() for mode in one.modes)])
 )
+
+
+def backend_named(name):
+    """The class of a compiler's backends; NoCompiler for ``none``."""
+    return _COMPILERS.get(name, NoCompiler)
 
 
 def compiler_for(name, mode="default", dynamic="auto", *, optimizer=False, regions=""):
@@ -48,13 +52,11 @@ def compiler_for(name, mode="default", dynamic="auto", *, optimizer=False, regio
     Raises CompilerUnavailableError when this environment lacks it, HyperparameterError for a mode
     without its compiler.
     """
-    compiler = _COMPILERS.get(name)
-    if mode != "default" and mode not in getattr(compiler, "MODES", ()):
-        owners = [one for one in NAMES if mode in getattr(_COMPILERS.get(one), "MODES", ())]
+    backend = backend_named(name)
+    if mode != "default" and mode not in backend.modes:
+        owners = [one for one in NAMES if mode in backend_named(one).modes]
         raise HyperparameterError(
             f"compile_mode {mode} belongs to compiler {' and '.join(owners)} and would not be "
             f"applied to compiler {name}"
         )
-    if compiler is None:
-        return NoCompiler()
-    return compiler.create(Settings(mode, dynamic, optimizer, regions))
+    return backend.create(Settings(mode, dynamic, optimizer, regions))

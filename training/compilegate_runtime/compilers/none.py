@@ -6,11 +6,20 @@ from compilegate_runtime import environment
 class NoCompiler:
     """No compiler; one that was ``requested`` counts as not applied."""
 
+    # The hyperparameter's value, and the values of compile_mode.
+    name, modes = "none", ()
     # Whether the arm compiles what a script hands to torch.compile.
     compiles_modules = False
+    # Whether models live on PyTorch/XLA's device, whose processes know each other.
+    on_xla = False
 
-    def __init__(self, requested="none"):
-        self.requested = requested
+    def __init__(self, requested=None):
+        self.requested = requested or self.name
+
+    @classmethod
+    def create(cls, _settings):
+        """The backend of a job's ``Settings``."""
+        return cls()
 
     # ---- what a training script calls -----------------------------------------------------
 

@@ -8,9 +8,6 @@ from compilegate_runtime.compilers.none import NoCompiler
 from compilegate_runtime.compilers.proof import GraphBreaks, Region
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 
-REQUESTED = "torch_compile"
-# torch.compile's own names (https://pytorch.org/docs/stable/generated/torch.compile.html).
-MODES = ("default", "reduce-overhead", "max-autotune")
 ALL_REGIONS = "auto"
 REASONS_KEPT = 8
 REASON_LENGTH = 300
@@ -32,14 +29,16 @@ class TorchCompile(NoCompiler):
     cache: the graphs counted there prove the treatment, cold and warm.
     """
 
+    name = "torch_compile"
+    # torch.compile's own names (https://pytorch.org/docs/stable/generated/torch.compile.html).
+    modes = ("default", "reduce-overhead", "max-autotune")
     compiles_modules = True
 
     def __init__(
-        self, mode="default", dynamic="auto", optimizer=False, regions="", *,
-        requested=REQUESTED, options=None,
-    ):  # fmt: skip
+        self, mode="default", dynamic="auto", optimizer=False, regions="", *, options=None
+    ):
         """With ``options``, TorchInductor's own by name, there is no mode."""
-        super().__init__(requested)
+        super().__init__()
         for name, value in SETTINGS.items():  # before torch reads them
             os.environ.setdefault(name, value)
         try:
@@ -47,7 +46,7 @@ class TorchCompile(NoCompiler):
             from torch._dynamo import utils  # noqa: PLC0415 — as above
         except ImportError as error:
             raise CompilerUnavailableError(
-                f"compiler {requested} needs PyTorch 2.1 or later: {error}"
+                f"compiler {self.name} needs PyTorch 2.1 or later: {error}"
             ) from error
         self._torch, self._utils = torch, utils
         self._spent = getattr(utils, "cumulative_time_spent_ns", None)
@@ -63,6 +62,11 @@ class TorchCompile(NoCompiler):
         # reported as one that recompiled less.
         if hasattr(utils, "set_compilation_metrics_limit"):
             utils.set_compilation_metrics_limit(4096)
+
+    @classmethod
+    def create(cls, settings):
+        """The backend of a job's ``Settings``."""
+        return cls(settings.mode, settings.dynamic, settings.optimizer, settings.regions)
 
     def apply(self, module):
         """Return the compiled module, or ``module`` with its repeated blocks compiled in place.
@@ -249,13 +253,6 @@ class _WhileTraining:
         return _itself, (self._as_written,)  # other code had replaced the class's own
 
 
-def create(settings):
-    """The backend of a job's settings."""
-    return TorchCompile(
-        settings.mode, settings.dynamic, optimizer=settings.optimizer, regions=settings.regions
-    )
-
-
 def _itself(value):
     return value
 
@@ -294,3 +291,6 @@ def _lists(module):
     for name, child in module.named_modules():
         if isinstance(child, kinds):
             yield name, list(child)
+
+
+COMPILER = TorchCompile

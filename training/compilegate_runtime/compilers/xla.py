@@ -11,7 +11,7 @@ import os
 from compilegate_runtime.compilers.none import NoCompiler
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 
-REQUESTED = "sagemaker_training_compiler"
+NAME = "sagemaker_training_compiler"
 
 
 def modules():
@@ -21,7 +21,7 @@ def modules():
         from torch_xla.debug import metrics  # noqa: PLC0415 — as above
     except ImportError as error:
         raise CompilerUnavailableError(
-            f"compiler {REQUESTED} was requested but not applied: it exists only inside its AWS "
+            f"compiler {NAME} was requested but not applied: it exists only inside its AWS "
             "training images (PyTorch/XLA); use such an image and a script ported to it, or "
             "torch_compile"
         ) from error
@@ -31,10 +31,19 @@ def modules():
 class XlaCompiler(NoCompiler):
     """Steps end with ``mark_step``, which compiles and runs what was collected."""
 
+    name, on_xla = NAME, True
+
     def __init__(self):
-        super().__init__(REQUESTED)
+        super().__init__()
         self._model, self._metrics = modules()
         self._reduced = False
+
+    @classmethod
+    def create(cls, settings):
+        """The backend of this image's framework."""
+        if _has("tensorflow") and not _has("torch"):
+            return TensorFlowXla.create(settings)
+        return super().create(settings)
 
     def reduce(self, optimizer):
         """Average gradients over the processes, before anything looks at them (clipping, say)."""
@@ -68,7 +77,7 @@ class XlaCompiler(NoCompiler):
         """Raise NotAppliedError unless PyTorch/XLA compiled a graph."""
         if not self.compilations():
             raise NotAppliedError(
-                f"compiler {REQUESTED} was requested but not applied: PyTorch/XLA compiled no "
+                f"compiler {NAME} was requested but not applied: PyTorch/XLA compiled no "
                 "graph. Is the model on the XLA device, and does each step end with mark_step?"
             )
 
@@ -105,8 +114,10 @@ class TensorFlowXla(NoCompiler):
     https://docs.aws.amazon.com/sagemaker/latest/dg/training-compiler-tensorflow.html.
     """
 
+    name = NAME
+
     def __init__(self):
-        super().__init__(REQUESTED)
+        super().__init__()
         try:
             import tensorflow  # noqa: PLC0415 — exists in few images
         except ImportError as error:
@@ -141,7 +152,7 @@ class TensorFlowXla(NoCompiler):
         """Raise NotAppliedError unless XLA is on and the step was traced to a graph."""
         if not self._switched_on() or not self.compilations():
             raise NotAppliedError(
-                f"compiler {REQUESTED} was requested but not applied: {self._proof()}. The job "
+                f"compiler {NAME} was requested but not applied: {self._proof()}. The job "
                 "must ask for it when it starts, and the step must run under tf.function"
             )
 
@@ -167,11 +178,7 @@ class TensorFlowXla(NoCompiler):
         return f"XLA is {state}, {self.compilations()} graphs traced, TensorFlow {version}"
 
 
-def create(_settings):
-    """The backend of this image's framework."""
-    if _has("tensorflow") and not _has("torch"):
-        return TensorFlowXla()
-    return XlaCompiler()
+COMPILER = XlaCompiler
 
 
 def _has(package):

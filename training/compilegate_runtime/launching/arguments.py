@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from compilegate_runtime import environment, hyperparameters
-from compilegate_runtime.compilers import MANAGED
+from compilegate_runtime.compilers import backend_named
 from compilegate_runtime.device import PRECISIONS
 from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.saving import EVERY_MINUTES
@@ -199,7 +199,7 @@ def _trainer_defaults(settings, others):
         values["output_dir"] = str(folder)
     if settings.precision in ("fp16", "bf16", "tf32"):
         values[settings.precision] = "True"
-    if settings.compiler not in ("none", MANAGED) and not settings.compile_regions:
+    if backend_named(settings.compiler).compiles_modules and not settings.compile_regions:
         values["torch_compile"] = "True"
         values["torch_compile_mode"] = settings.compile_mode
     return values

@@ -94,6 +94,7 @@ class LightningCheckpoints(_Checkpoints):
 class TrainerCheckpoints(_Checkpoints):
     """A Hugging Face Trainer's checkpoints: every one that it saves is kept."""
 
+    _trainer = None  # the one that trains
     _stopping = None
     _replaced = None  # the Trainer's arguments that a save of ours has changed
     _ours, _began = False, 0.0
@@ -104,7 +105,7 @@ class TrainerCheckpoints(_Checkpoints):
 
         @functools.wraps(original)
         def train(this, resume_from_checkpoint=None, *args, **kwargs):
-            newest = self._newest()
+            self._trainer, newest = this, self._newest()
             if newest and not resume_from_checkpoint:
                 resume_from_checkpoint = str(newest)
             return original(this, resume_from_checkpoint, *args, **kwargs)
@@ -143,6 +144,10 @@ class TrainerCheckpoints(_Checkpoints):
             _set(args, self._replaced)
         self._replaced, self._ours = None, False
         stops = self._stops_here()
+        if stops and not _can_continue(folder):
+            # SIGTERM came when the Trainer had begun to save its model alone.
+            _set(args, {"save_only_model": False})
+            self._trainer._save_checkpoint(self._trainer.model_wrapped, None)
         complete = stops or self._ranks.all_here(f"saved/{state.global_step}")
         if not self._ranks.rank:
             self._keep(folder, state.global_step, complete)

@@ -14,8 +14,8 @@ from compilegate.domain.facts.model import Facts
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
-from compilegate.ports import ObjectStore, Services, Settings
-from compilegate.usecases.trial.documents import Spec, Trial, load_spec, spec_at
+from compilegate.ports import ObjectStore, Settings
+from compilegate.usecases.records import Spec, Trial, load_spec, spec_at
 
 # Reading is waiting: so many requests are under way at once. The clients keep as many connections.
 AT_ONCE = 32
@@ -77,7 +77,7 @@ def facts_for_workload(workload: Workload, settings: Settings) -> Facts:
     return load_facts(settings.region).overridden(settings.facts).overridden(workload.facts)
 
 
-def owner_of(trial: Trial, services: Services) -> str | None:
+def owner_of(trial: Trial, store: ObjectStore) -> str | None:
     """The owner of a trial's workload; None where the spec names none or cannot be read.
 
     A message without an owner still reaches every subscriber without a filter.
@@ -85,14 +85,14 @@ def owner_of(trial: Trial, services: Services) -> str | None:
     if not trial.spec_key:
         return None
     try:
-        return load_spec(services.store, trial).workload.owner
+        return load_spec(store, trial).workload.owner
     except (CompilegateError, KeyError, ValueError):
         return None
 
 
-def owner_of_workload(workload: str, services: Services) -> str | None:
+def owner_of_workload(workload: str, store: ObjectStore) -> str | None:
     """The registered owner; None where it was never registered or that cannot be read."""
     try:
-        return load_registration(services.store, workload).owner
+        return load_registration(store, workload).owner
     except (CompilegateError, KeyError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""What every step of a trial starts from: its identity, workload and recorded documents."""
+"""What every use case starts from: a trial's identity, its workload, its stored documents."""
 
 from __future__ import annotations
 
@@ -113,9 +113,17 @@ def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
     return read_plan(load_record(store, trial, "plan"))
 
 
+def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
+    """The trial's plan, None where it was never planned."""
+    try:
+        return load_plan(store, trial)
+    except NotFoundError:
+        return None
+
+
 def load_decision(store: ObjectStore, key: str) -> RecordedDecision:
-    """The decision that a key holds; raises NotFoundError."""
-    return read_decision(json.loads(store.get(key)))
+    """The decision that a key holds; raises as ``load_record`` does."""
+    return read_decision(_load(store, key))
 
 
 def find_record(store: ObjectStore, trial: Trial, document: str) -> dict[str, Any] | None:
@@ -132,7 +140,10 @@ def load_record(store: ObjectStore, trial: Trial, document: str) -> Any:
 
     Raises NotFoundError, and UnreadableRecordError for one of a release with another schema.
     """
-    key = trial.record_key(document)
+    return _load(store, trial.record_key(document))
+
+
+def _load(store: ObjectStore, key: str) -> Any:
     record = json.loads(store.get(key))
     schema = record.get("schema", RECORD_SCHEMA) if isinstance(record, dict) else RECORD_SCHEMA
     if schema != RECORD_SCHEMA:

@@ -17,6 +17,8 @@ from gzip import BadGzipFile
 from typing import IO, Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError, shown
+from compilegate.domain.judging.evidence import FullRun, SpeedRun
+from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.ports import TrainingJobs
 
 BLOCK = re.compile(r"evidence/block-(\d+)/([a-z0-9-]+)/summary\.json")
@@ -93,6 +95,14 @@ class JobOutput:
     def steps_beside(self, summary: str) -> Steps:
         """The steps recorded beside a summary, none when the job was killed before the first."""
         return self.steps.get(summary.removesuffix(SUMMARY) + STEPS) or Steps()
+
+
+def tags_of(job: str, jobs: TrainingJobs) -> Mapping[str, str]:
+    """A job's tags, empty for one that is gone."""
+    try:
+        return jobs.tags(job)
+    except NotFoundError:
+        return {}
 
 
 def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any]:
@@ -172,7 +182,7 @@ def read_steps(lines: Iterable[bytes]) -> Steps:
     return steps
 
 
-def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]:
     """(arm, run) for every segment of a speed job."""
     cold = {
         match[1]: _compile_seconds(summary)
@@ -185,24 +195,22 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, dict[str, 
             continue
         block, arm = int(match[1]), match[2]
         summary, steps = output.summary(name), output.steps_beside(name)
-        yield (
-            arm,
-            {
-                **_common(summary, job),
-                "stage": "speed",
-                "block": block,
-                "node": job,
-                "step_seconds": steps.seconds.tolist(),
-                "samples_per_step": steps.samples_per_step,
-                "compile_seconds": _compile_seconds(summary) or 0.0,
-                "cold_compile_seconds": cold.get(arm),
-                "full_run_steps": summary.get("full_run_steps"),
-            },
-        )
+        record = {
+            **_common(summary, job),
+            "stage": "speed",
+            "block": block,
+            "node": job,
+            "step_seconds": steps.seconds.tolist(),
+            "samples_per_step": steps.samples_per_step,
+            "compile_seconds": _compile_seconds(summary) or 0.0,
+            "cold_compile_seconds": cold.get(arm),
+            "full_run_steps": summary.get("full_run_steps"),
+        }
+        yield arm, read_speed_run(record, job)
 
 
-def quality_run(output: JobOutput, *, job: str, metric: str) -> dict[str, Any]:
-    """The run of a full job that completed, without its position in time."""
+def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
+    """The run of a full job that completed; its position in time is given when it is recorded."""
     summary = output.summary(FULL)
     metrics = _section(summary, "metrics", job)
     finished = summary.get("finished") is True
@@ -212,16 +220,18 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> dict[str, Any]:
             f"{job} finished without recording quality.metric {metric!r}; it recorded {recorded}. "
             "Fix: name a metric that the training script records"
         )
-    return {
+    record = {
         **_common(summary, job),
         "stage": "quality",
         "mode": "shadow",
+        "order": 0,
         "seed": summary.get("seed"),
         "metric": metrics.get(metric) if finished else None,
         "wall_seconds": summary.get("wall_seconds"),
         "compile_seconds": _compile_seconds(summary),
         "loss_curve": output.steps_beside(FULL).loss_curve(),
     }
+    return read_full_run(record, job)
 
 
 def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:

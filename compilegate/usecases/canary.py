@@ -7,12 +7,10 @@ whose results are in, and reports a closed one to the waiting trial until that i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.decision import Verdict
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.canary import (
     REJECTED,
@@ -35,7 +33,7 @@ from compilegate.domain.records.canary import (
 )
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
-from compilegate.usecases.trial.documents import Trial, load_plan, load_spec
+from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec
 
 
 def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -130,9 +128,9 @@ def release_models(event: Mapping[str, Any], *, services: Services) -> dict[str,
     whatever becomes of the flag later. Returns the jobs by their new tag.
     """
     trial = Trial.from_event(event)
-    decision = json.loads(services.store.get(event["decision_key"]))
-    on = decision["verdict"] == Verdict.PROMOTE and event["flag_enabled"] is True
-    return _tag_models(trial, decision["candidate"] if on else None, services)
+    decision = load_decision(services.store, str(event["decision_key"]))
+    on = decision.promotes and event["flag_enabled"] is True
+    return _tag_models(trial, decision.candidate if on else None, services)
 
 
 def reject_models(trial: Trial, *, services: Services) -> None:

@@ -6,18 +6,18 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import DrainMark, latest_mark
 from compilegate.domain.errors import DrainedError
 from compilegate.domain.utc import minute
-from compilegate.ports import Services
+from compilegate.ports import Ledger, Services
 
 
-def drain_mark(services: Services) -> DrainMark | None:
+def drain_mark(ledger: Ledger) -> DrainMark | None:
     """The mark that holds; None for a deployment that was never drained."""
-    entries = services.ledger.entries(ledger_keys.DEPLOYMENT, ledger_keys.DRAIN_ENTRIES)
+    entries = ledger.entries(ledger_keys.DEPLOYMENT, ledger_keys.DRAIN_ENTRIES)
     return latest_mark(entries)
 
 
 def refuse_if_drained(services: Services) -> None:
     """Raises DrainedError while the deployment may not start work."""
-    mark = drain_mark(services)
+    mark = drain_mark(services.ledger)
     if mark is not None and mark.drained:
         raise DrainedError(
             f"{naming.stack_name(services.settings.stage)} has been drained since "

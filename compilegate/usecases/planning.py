@@ -1,0 +1,97 @@
+"""The plan that a workload would get today, with what its earlier trials measured."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import cache
+
+from compilegate.domain.decision import SHADOW
+from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
+from compilegate.domain.eligibility.overhead import measured_overheads
+from compilegate.domain.errors import NotFoundError, UnreadableRecordError
+from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.plan import Plan, plan_trial
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.trials import TrialDecided
+from compilegate.domain.trial.refusals import flag_too_large
+from compilegate.domain.workload.model import Workload
+from compilegate.ports import ObjectStore, Quotas, Settings
+from compilegate.usecases.job_requests import refused_request
+from compilegate.usecases.records import Trial, load_decision, load_plan
+from compilegate.usecases.registered import facts_for_workload
+
+# Older ones would be of another model before they would be of use.
+TRIALS_READ = 3
+# What reading an old document may raise: another schema, a missing key, no object, no JSON.
+UNREADABLE = (UnreadableRecordError, KeyError, TypeError, AttributeError, ValueError)
+logger = logging.getLogger("compilegate")
+
+
+def plan_for(
+    workload: Workload,
+    settings: Settings,
+    *,
+    quotas: Quotas | None = None,
+    measured: Sequence[MeasuredOverhead] = (),
+    quality_runs: str = SHADOW,
+) -> Plan | Refusal:
+    """The plan that a workload gets under a deployment's settings.
+
+    Quotas are the account's where it can be asked, else those that a refresh of facts has read.
+    ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
+    the full runs: the trial itself, unless production makes canary runs.
+    """
+    facts, spot = facts_for_workload(workload, settings), workload.training.spot
+
+    @cache
+    def quota(instance_type: str) -> int | None:
+        asked = quotas.training_instances(instance_type, spot=spot) if quotas else None
+        return facts.quota(instance_type, spot=spot) if asked is None else asked
+
+    eligibility = check_eligibility(workload, facts, region=settings.region, measured=measured)
+    plan = plan_trial(
+        workload, eligibility.choice, facts, region=settings.region, quota=quota, mode=quality_runs
+    )
+    if isinstance(plan, Refusal):
+        return plan
+    why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
+    if why is not None:
+        return Refusal(Reason("request_refused", why))
+    return flag_too_large(plan) or plan
+
+
+def past_overheads(
+    workload: str, past: WorkloadHistory, store: ObjectStore
+) -> tuple[MeasuredOverhead, ...]:
+    """Compile seconds that the last decided trials of a workload measured, oldest first."""
+    decided = sorted(past.decided, key=lambda one: one.key)
+    return tuple(
+        overhead
+        for decision in decided[-TRIALS_READ:]
+        for overhead in _measured(store, workload, decision)
+    )
+
+
+def _measured(
+    store: ObjectStore, workload: str, decided: TrialDecided
+) -> tuple[MeasuredOverhead, ...]:
+    """One trial's arms; nothing where it ended before a plan, or its documents are gone.
+
+    They only improve an estimate: a document that cannot be read counts as one that is gone.
+    """
+    trial = Trial(workload, decided.trial, spec_key="")
+    try:
+        figures = load_decision(store, decided.decision_key).arms
+        return tuple(measured_overheads(trial.trial, figures, load_plan(store, trial).arms))
+    except NotFoundError:
+        return ()
+    except UNREADABLE as error:
+        logger.warning(
+            "trial %s: compile times not used, its documents cannot be read: %s",
+            trial.trial,
+            error,
+            extra={"workload": workload},
+        )
+        return ()

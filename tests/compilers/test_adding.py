@@ -1,0 +1,106 @@
+"""A compiler that is a variant of no other is added by its two files and its test.
+
+The stand-in exists nowhere and compiles nothing: ``stand_in`` holds its two files, which are laid
+into a copy of the sources, and ``journey.py`` takes it through all that asks for compilers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).parent
+NAME = "stand_in"
+# Where CONTRIBUTING.md says that they go.
+FILES = {
+    "descriptor.py": f"compilegate/domain/compilers/{NAME}.py",
+    "backend.py": f"training/compilegate_runtime/compilers/{NAME}.py",
+}
+ASSUMED = "assumption: made up for a test"
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the journey printed."""
+    copy = tmp_path_factory.mktemp("copy")
+    work = tmp_path_factory.mktemp("work")
+    for folder in ("compilegate", "training"):
+        ignored = shutil.ignore_patterns("__pycache__", "localcloud", "data")
+        shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
+    for name, place in FILES.items():
+        shutil.copy(HERE / "stand_in" / name, copy / place)
+    paths = (copy, copy / "training", ROOT)
+    ran = subprocess.run(
+        [sys.executable, HERE / "journey.py"],
+        cwd=work,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "COLUMNS": "80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not ran.returncode, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def test_a_workload_file_and_a_job_may_name_it(answers: Any) -> None:
+    assert all(NAME in names for names in answers["names"].values())
+    assert set(answers["names"]["workload"]) == set(answers["names"]["training"])
+
+
+def test_eligibility_rests_on_what_its_descriptor_says(answers: Any) -> None:
+    for eligibility in (answers["planned"]["eligibility"], answers["check"]):
+        (tried,) = eligibility["candidates"]
+        needs = next(one for one in tried["reasons"] if one["code"] == "script_needs_port")
+
+        assert "benchmark" == tried["verdict"]
+        assert "stand_in.begin()" in needs["message"]
+        assert all(ASSUMED in text for text in eligibility["economics"]["assumptions"])
+
+
+def test_its_trial_is_planned_and_requested(answers: Any) -> None:
+    planned = answers["planned"]
+
+    assert {"compiler": NAME, "compile_seconds": 80} == planned["arm"]
+    assert planned["trial_usd"] > 0
+    assert json.dumps(NAME) == planned["hyperparameters"]["compiler"]
+    assert json.dumps("careful") == planned["hyperparameters"]["compile_mode"]
+
+
+def test_its_evidence_is_judged_and_promoted(answers: Any) -> None:
+    assert "promote" == answers["judged"]["verdict"]
+
+
+def test_a_job_proves_that_it_was_applied(answers: Any) -> None:
+    trained = answers["trained"]
+
+    assert f"compiler {NAME} was requested but not applied" == trained["refused"]
+    assert (NAME, True, "1 calls") == tuple(
+        trained["evidence"][key] for key in ("requested", "applied", "proof")
+    )
+
+
+def test_a_script_that_knows_nothing_of_it_is_refused_by_the_launcher(answers: Any) -> None:
+    assert "a script has to be ported to it" in answers["launched"]
+
+
+@pytest.mark.parametrize("way", ["named", "workload"])
+def test_the_doctor_applies_the_rules_that_hold_for_every_compiler(answers: Any, way: str) -> None:
+    (file,) = answers["doctor"][way]["files"]
+
+    assert [NAME] == file["compilers"]
+    assert ["host-sync"] == [finding["rule"] for finding in file["findings"]]
+
+
+def test_facts_and_documentation_show_it(answers: Any) -> None:
+    rows = [row for row in answers["facts"]["rows"] if row["compiler"] == NAME]
+
+    assert [ASSUMED] * 2 == [row["source"] for row in rows]
+    assert f"| `{NAME}` |" in answers["table"]

@@ -1,0 +1,44 @@
+"""The descriptors of graph compilers: what is assumed of each has its basis and date."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from compilegate.domain.compilers import COMPILERS, compile_overhead, compute_speedup
+from compilegate.domain.compilers.descriptor import Compiler
+
+DATE = re.compile(r"20\d\d-\d\d-\d\d")
+
+
+@pytest.mark.parametrize("compiler", COMPILERS.values(), ids=COMPILERS)
+def test_what_is_assumed_of_a_compiler_has_its_basis_and_date(compiler: Compiler) -> None:
+    speedup = compiler.compute_speedup
+    rows = [*compiler.overheads, *([speedup] if speedup else [])]
+
+    assert rows
+    assert [] == [row for row in rows if not (row.basis and DATE.fullmatch(row.as_of))]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS.values(), ids=COMPILERS)
+def test_a_compiler_that_a_library_brings_says_since_when_and_where_that_stands(
+    compiler: Compiler,
+) -> None:
+    assert compiler.proof
+    assert compiler.own_image or all((compiler.kind, compiler.since, compiler.source))
+    assert compiler.base in COMPILERS
+
+
+def test_the_overhead_of_a_family_goes_before_the_general_one() -> None:
+    general = compile_overhead("torch_compile", "transformer")
+    own = compile_overhead("torch_compile", "diffusion")
+
+    assert general is not None
+    assert own is not None
+    assert (None, "diffusion") == (general.family, own.family)
+
+
+def test_nothing_is_assumed_without_a_compiler() -> None:
+    assert compile_overhead("none", "transformer") is None
+    assert compute_speedup("none") is None
