@@ -32,7 +32,7 @@ from compilegate.domain.records.canary import (
     RequestedRun,
 )
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.ports import Services
+from compilegate.ports import Ledger, Services
 from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec
 
 
@@ -57,7 +57,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         runs,
         overrides={run.arm: plan.overrides(run.arm) for run in runs},
         measured=spec.job,
-        past=_rounds(trial, services),
+        past=_rounds(trial, services.ledger),
         now=now,
         until=until,
     )
@@ -111,7 +111,7 @@ def close_canary(
     comes late must not end what the first one has begun.
     """
     last = None
-    for one in _rounds(trial, services).rounds:
+    for one in _rounds(trial, services.ledger).rounds:
         if before is not None and one.round >= before:
             continue
         last = one.closed or _close(one, reason, trial.workload, services)
@@ -148,10 +148,10 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
     return tagged
 
 
-def _rounds(trial: Trial, services: Services) -> WorkloadHistory:
+def _rounds(trial: Trial, ledger: Ledger) -> WorkloadHistory:
     """The trial's rounds, as a history of them alone."""
     prefix = ledger_keys.canary_entries(trial.trial)
-    return history(services.ledger.entries(trial.workload, prefix))
+    return history(ledger.entries(trial.workload, prefix))
 
 
 def _with_token(

@@ -64,6 +64,8 @@ class Jobs:
             "SM_OUTPUT_DIR": str(output),
             "SM_OUTPUT_DATA_DIR": str(output / "data"),
             "OMP_NUM_THREADS": "1",
+            # More would be processes that each import torch, beside those of other tests.
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "TORCHINDUCTOR_CACHE_DIR": str(self.cache),
             # On one machine it is built once, and halves the time of every kernel.
             "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1",

@@ -57,7 +57,7 @@ def test_a_fault_that_is_unknown_fails_the_job_with_the_fix(faults, monkeypatch,
 
 @pytest.mark.training
 @pytest.mark.slow
-def test_it_acts_in_real_training_and_on_the_compiled_arm_alone(jobs):
+def test_the_fault_lowers_the_compiled_arms_learning_rate_alone(jobs):
     def run(variables, **more):
         return jobs.run("causal_lm.py", variables, **LANGUAGE_MODEL, **more)
 

@@ -23,7 +23,6 @@ from tests.training.hosts import HostsRun
 pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(900)]
 
 SCRIPT = Path(__file__).with_name("scripts") / "together.py"
-# The toolkit's runner by MPI waits a minute at the end of a job, for its hosts to agree.
 LIMIT_SECONDS = 600
 # By launcher, processes on each of the two hosts.
 LAUNCHERS = {"pytorchddp": 1, "torch_distributed": 2, "smp": 1}

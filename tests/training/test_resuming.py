@@ -26,9 +26,9 @@ OWN = {"script": SCRIPTS / "resuming.py", "argument_names": '{"seed": null}', "f
 @pytest.mark.training
 def test_the_evidence_of_a_script_goes_on_where_it_loads_its_checkpoint(jobs, place):
     where, folder = place
-    stopped = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
+    stopped = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.2)
     first, lines = stopped.summary(), stopped.steps()
-    done = jobs.run("launch.py", where, **OWN, folder=folder, pause=0.4)
+    done = jobs.run("launch.py", where, **OWN, folder=folder, pause=0.2)
     whole = jobs.run("launch.py", **OWN, folder=folder.parent)
     assert (0, 0) == (done.status, whole.status), done.output + whole.output
     summary = done.summary()
@@ -49,7 +49,7 @@ def test_the_evidence_of_a_script_goes_on_where_it_loads_its_checkpoint(jobs, pl
 @pytest.mark.training
 def test_a_script_that_begins_again_has_evidence_that_begins_again_and_says_so(jobs, place):
     where, folder = place
-    first = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.4)
+    first = stopped_after(jobs, 5, where, **OWN, folder=folder, pause=0.2)
     done = jobs.run("launch.py", where, **OWN, folder=folder, resume="no")
 
     assert 0 == done.status, done.output
@@ -62,7 +62,7 @@ def test_a_script_that_begins_again_has_evidence_that_begins_again_and_says_so(j
 def test_a_checkpoint_of_other_settings_has_no_evidence_to_go_on_with(jobs, place):
     where, folder = place
     own = {**OWN, "full_run_steps": 0}
-    stopped_after(jobs, 5, where, **own, folder=folder, pause=0.4)
+    stopped_after(jobs, 5, where, **own, folder=folder, pause=0.2)
     done = jobs.run("launch.py", where, **own, folder=folder, seed=9)
     summary = done.summary()
 

@@ -139,12 +139,12 @@ def test_a_segment_starts_as_mpirun_started_the_job(tmp_path):
     assert "this" == variable
 
 
-def test_owncannot_start_where_no_mpirun_started_the_job():
+def test_segments_under_mpi_are_refused_where_no_mpirun_started_the_job():
     with pytest.raises(TrainingError, match="not by an mpirun that runs beside the first"):
         mpi_segments.Mpirun("compilegate_runtime/speed_gate.py")
 
 
-def test_lines_of_a_ownown_mpirun_are_progress_too(tmp_path):
+def test_lines_of_the_own_mpirun_count_as_progress(tmp_path):
     printed = "[1,0]<stdout>:compilegate step=1\n[1,1]<stderr>:compilegate failed: no disk\nother"
     script = f"import sys; print({printed!r}); sys.exit(3)"
     progress = []

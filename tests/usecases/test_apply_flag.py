@@ -72,7 +72,7 @@ SKEW = 3600
 
 
 @pytest.mark.parametrize(("said", "changed"), [("before the trial", True), ("since", False)])
-def test_what_a_person_said_binds_a_trial_that_began_earlier(
+def test_a_manual_override_outranks_a_trial_that_began_earlier(
     said: str, changed: bool, services: Any
 ) -> None:
     event = decide(services, "promote", "enable")
@@ -90,7 +90,7 @@ def test_what_a_person_said_binds_a_trial_that_began_earlier(
     assert "human:ana" == (kept["overrode"] or kept["held_by"])["by"]
 
 
-def test_a_trial_without_a_beginning_overrules_no_one(services: Any) -> None:
+def test_a_trial_without_a_start_time_outranks_no_manual_override(services: Any) -> None:
     change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 3600
 
@@ -98,7 +98,7 @@ def test_a_trial_without_a_beginning_overrules_no_one(services: Any) -> None:
 
 
 @pytest.mark.parametrize(("said", "changed"), [("before the trial", True), ("since", False)])
-def test_a_clock_that_goes_wrong_changes_nothing_about_whose_word_binds(
+def test_a_wrong_clock_does_not_change_which_decision_outranks(
     said: str, changed: bool, services: Any
 ) -> None:
     """Whoever speaks has a clock that is an hour fast before the trial, an hour slow after it."""

@@ -72,7 +72,9 @@ CompilerOption = Annotated[
     Compiler | None,
     typer.Option(
         "--compiler",
-        help="The compiler. Default: from the script's imports or the workload's candidates.",
+        metavar="NAME",
+        help=f"One of {', '.join(EXAMINED_AS)}, or {ALL}. Default: from the script's imports or "
+        "the workload's candidates.",
     ),
 ]
 SarifOption = Annotated[

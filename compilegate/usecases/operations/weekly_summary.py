@@ -19,7 +19,7 @@ from compilegate.domain.production.summaries import (
     promoting_trials,
     weekly_summary,
 )
-from compilegate.ports import Services, Topic
+from compilegate.ports import ObjectStore, Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
 from compilegate.usecases.records import Trial, load_decision, load_spec
 from compilegate.usecases.registered import for_each_workload, load_registration
@@ -116,7 +116,7 @@ def _read(name: str, services: Services, window: TimeWindow) -> WeeklySummary | 
     owner = registration.owner
     try:
         past = history(services.ledger.entries(name))
-        expected = _expected(name, promoting_trials(past), registration.spec_key, services)
+        expected = _expected(name, promoting_trials(past), registration.spec_key, services.store)
         summary = weekly_summary(name, past, window, owner=owner, expected=expected)
     except Exception:
         logger.exception("%s: its week cannot be read", name)
@@ -125,24 +125,24 @@ def _read(name: str, services: Services, window: TimeWindow) -> WeeklySummary | 
 
 
 def _expected(
-    name: str, trials: Sequence[str], spec_key: str, services: Services
+    name: str, trials: Sequence[str], spec_key: str, store: ObjectStore
 ) -> ExpectedSavings | None:
     """What the promotions' trials expected; missing records do not keep back the summary."""
     if not trials:
         return None
     latest = Trial(name, trials[-1], spec_key)
     try:
-        probation_runs = load_spec(services.store, latest).workload.policy.probation_runs
+        probation_runs = load_spec(store, latest).workload.policy.probation_runs
     except (NotFoundError, KeyError, json.JSONDecodeError):
         probation_runs = None
-    usd = {trial: _expected_usd(Trial(name, trial, spec_key), services) for trial in trials}
+    usd = {trial: _expected_usd(Trial(name, trial, spec_key), store) for trial in trials}
     return ExpectedSavings(usd, probation_runs)
 
 
-def _expected_usd(trial: Trial, services: Services) -> float | None:
+def _expected_usd(trial: Trial, store: ObjectStore) -> float | None:
     """USD that a run of a trial's candidate was expected to save."""
     try:
-        decision = load_decision(services.store, trial.record_key("decision"))
+        decision = load_decision(store, trial.record_key("decision"))
     except (NotFoundError, json.JSONDecodeError):
         return None
     return decision.usd_per_run

@@ -23,7 +23,7 @@ from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.trials import read_decision
 from compilegate.domain.trial.plan import read_plan
-from compilegate.ports import Services
+from compilegate.ports import ObjectStore, Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
@@ -73,7 +73,7 @@ def announce_review(
         workload=workload,
         subject=subject(news, report),
         text="\n\n".join(lines) + "\n",
-        owner=_owner(Trial(workload, review.trial, ""), plan, services),
+        owner=_owner(Trial(workload, review.trial, ""), plan, services.store),
         report=page.place if page else None,
         act=trial.command if trial else command_at(f"compilegate flag history {workload}", stage),
         flag_enabled=news.flag.enabled,
@@ -138,9 +138,9 @@ def _history_line(workload: str, services: Services) -> Iterator[str]:
         logger.exception("the history of %s was not written", workload)
 
 
-def _owner(trial: Trial, plan: dict[str, Any] | None, services: Services) -> str | None:
+def _owner(trial: Trial, plan: dict[str, Any] | None, store: ObjectStore) -> str | None:
     spec_key = read_plan(plan).spec_key if plan else ""
-    return owner_of(replace(trial, spec_key=spec_key), services.store)
+    return owner_of(replace(trial, spec_key=spec_key), store)
 
 
 def _new_trial(workload: str, services: Services) -> _NewTrial:

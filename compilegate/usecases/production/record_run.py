@@ -32,7 +32,7 @@ from compilegate.domain.production.recorded_run import (
     what_next,
 )
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
-from compilegate.ports import Services
+from compilegate.ports import Services, TrainingJobs
 from compilegate.report.notifications.production import run_failed, run_waits
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.job_output import describe
@@ -68,7 +68,7 @@ def record_attempt(event: Mapping[str, Any], *, services: Services) -> dict[str,
     workload, run = str(event["workload"]), str(event["run"])
     past = history(services.ledger.entries(workload, ledger_keys.run_entries(run)))
     ended, spec = _read(event, past, services)
-    outcome = attempt_outcome(replace(ended, twins=_twins(ended, services)))
+    outcome = attempt_outcome(replace(ended, twins=_twins(ended, services.jobs)))
     for stopped in outcome.stop:
         services.jobs.stop(stopped)
     stage, record = services.settings.stage, outcome.record
@@ -178,7 +178,7 @@ def _fallbacks(begun: BegunRun, attempt: Attempt, spec: Spec, site: JobSite) -> 
     return tuple(usable)
 
 
-def _twins(ended: EndedAttempt, services: Services) -> tuple[str, ...]:
+def _twins(ended: EndedAttempt, jobs: TrainingJobs) -> tuple[str, ...]:
     """Other jobs of the run that are in progress.
 
     Only a retried job can have any. SageMaker allows an account two lists of jobs a second, so
@@ -187,7 +187,7 @@ def _twins(ended: EndedAttempt, services: Services) -> tuple[str, ...]:
     if ended.job.endswith(naming.FIRST_TRY):
         return ()
     prefix = naming.trial_job_prefix(ended.workload.name, ended.begun.run)
-    return tuple(job for job in services.jobs.active(prefix) if job != ended.job)
+    return tuple(job for job in jobs.active(prefix) if job != ended.job)
 
 
 def _write(run: ProductionRun, spec: Spec, services: Services) -> ProductionRun:

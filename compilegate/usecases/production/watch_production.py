@@ -24,7 +24,7 @@ from compilegate.domain.production.promotion import Promotion, standing_promotio
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.production.watch import measures
 from compilegate.domain.records.reviews import ProbationEnd, Review
-from compilegate.ports import Services
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
 from compilegate.usecases.records import (
     Spec,
@@ -77,7 +77,7 @@ def _read(
         run=run,
         promotion=promotion,
         history=past,
-        evidence=_evidence(Trial(workload, promotion.trial, ""), promotion, services),
+        evidence=_evidence(Trial(workload, promotion.trial, ""), promotion, services.store),
         now=services.clock.now(),
         flag_name=naming.flag_parameter(settings.stage, workload),
     )
@@ -85,7 +85,7 @@ def _read(
         return inputs
     plan = load_plan(services.store, Trial(workload, promotion.trial, ""))
     measured = spec_at(services.store, plan.spec_key).job
-    spec = _registered(workload, services)
+    spec = _registered(workload, services.store)
     registered = {} if spec is None else registered_fingerprint(
         promotion, spec.job, facts_for_workload(spec.workload, settings), region=settings.region
     )  # fmt: skip
@@ -97,10 +97,10 @@ def _read(
     )
 
 
-def _evidence(trial: Trial, promotion: Promotion, services: Services) -> Mapping[str, Any] | None:
+def _evidence(trial: Trial, promotion: Promotion, store: ObjectStore) -> Mapping[str, Any] | None:
     """The trial's, None where a person turned on what it has planned and not measured."""
     try:
-        evidence: Mapping[str, Any] = load_record(services.store, trial, "evidence")
+        evidence: Mapping[str, Any] = load_record(store, trial, "evidence")
     except NotFoundError:
         if not promotion.by_human:
             raise
@@ -108,10 +108,10 @@ def _evidence(trial: Trial, promotion: Promotion, services: Services) -> Mapping
     return None if promotion.by_human and not measures(evidence, promotion) else evidence
 
 
-def _registered(workload: str, services: Services) -> Spec | None:
+def _registered(workload: str, store: ObjectStore) -> Spec | None:
     """What production trains by its registration; None where a team trains without one."""
     try:
-        return load_registered(workload, services.store).spec
+        return load_registered(workload, store).spec
     except (NotFoundError, InvalidInputError):
         return None
 

@@ -28,7 +28,7 @@ from compilegate.domain.production.registering import (
 )
 from compilegate.domain.production.registration import Registration, registration_of
 from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.ports import ObjectStore, Schedules, Services
+from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
 from compilegate.usecases.flag.change_flag import latest_flag
 from compilegate.usecases.records import to_json
@@ -174,7 +174,7 @@ def _claim(
     Returns what the entry says, with its revision.
     """
     while True:
-        latest = _latest(requested.workload, services)
+        latest = _latest(requested.workload, services.ledger)
         if latest is not None and latest.says_the_same(requested):
             return latest
         if latest is not None and not options.take_over:
@@ -197,13 +197,13 @@ def _apply(claimed: Registration, services: Services, schedules: Schedules) -> R
         else:
             schedules.remove(workload)
         services.store.put(key, to_json(claimed.to_dict()))
-        latest = _latest(workload, services)
+        latest = _latest(workload, services.ledger)
         if latest is None or latest == claimed:
             return claimed
         claimed = latest
 
 
-def _latest(workload: str, services: Services) -> Registration | None:
-    entries = services.ledger.entries(workload, ledger_keys.REGISTERED_ENTRIES)
+def _latest(workload: str, ledger: Ledger) -> Registration | None:
+    entries = ledger.entries(workload, ledger_keys.REGISTERED_ENTRIES)
     revisions = history(entries).registrations
     return registration_of(revisions[-1]) if revisions else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
-from compilegate.ports import ObjectStore, Services
+from compilegate.ports import ObjectStore, Services, TrainingJobs
 from compilegate.usecases.records import Trial, to_json
 
 # As JudgeArms asks for it: ``run``, ``request_key``, ``job_base``.
@@ -15,7 +15,7 @@ Run = Mapping[str, str]
 
 def stop_jobs(trial: Trial, *, services: Services) -> list[str]:
     """Stop by name prefix, so that unrecorded jobs are stopped as well; returns their names."""
-    active = _active(trial, services)
+    active = _active(trial, services.jobs)
     for job in active:
         services.jobs.stop(job)
     return active
@@ -27,7 +27,7 @@ def stop_round(trial: Trial, runs: Sequence[Run], *, services: Services) -> None
     runs_by_job = (naming.job_run(trial.workload, trial.trial, job) for job in jobs)
     started = {run.text for run in runs_by_job if run is not None}
     withdraw([run for run in runs if run["run"] not in started], trial, services=services)
-    stop_as_own(_active(trial, services), trial, services=services)
+    stop_as_own(_active(trial, services.jobs), trial, services=services)
 
 
 def withdraw(runs: Iterable[Run], trial: Trial, *, services: Services) -> None:
@@ -57,8 +57,8 @@ def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
     return True
 
 
-def _active(trial: Trial, services: Services) -> list[str]:
-    return list(services.jobs.active(naming.trial_job_prefix(trial.workload, trial.trial)))
+def _active(trial: Trial, jobs: TrainingJobs) -> list[str]:
+    return list(jobs.active(naming.trial_job_prefix(trial.workload, trial.trial)))
 
 
 def _key(trial: Trial, job: str) -> str:
