@@ -131,12 +131,31 @@ def _rule(outcomes: list[Outcome], reference: Sequence[float]) -> dict[str, Any]
         "provable_missed": share(provable, _missed),
         "provable_missed_by": _endings(o.verdict for o in provable if _missed(o)),
         "good_rejected": share(good, lambda o: o.verdict == "stay_off"),
+        **_intervals(outcomes),
         **_after_promotion(outcomes),
         **_costs(outcomes, reference),
         "power_by_spread": _power_by_spread(good),
         "reasons": dict(Counter(code for o in outcomes for code in set(o.codes)).most_common()),
         "calls": _mean([o.calls for o in outcomes]),
     }
+
+
+def _intervals(outcomes: list[Outcome]) -> dict[str, Figure]:
+    """How the decision's 95 % interval of the speed-up covered the truth, over promotions."""
+    claims = [o for o in outcomes if o.interval is not None and o.true_speedup is not None]
+    widths = [math.log(o.interval[1] / o.interval[0]) for o in claims if o.interval]
+    return {
+        "true_below_interval": share(claims, lambda o: _missed_by(o) < 0),
+        "true_above_interval": share(claims, lambda o: _missed_by(o) > 0),
+        "interval_width": _mean(widths) if widths else {"mean": None, "se": None, "n": 0},
+    }
+
+
+def _missed_by(outcome: Outcome) -> int:
+    """-1 where the true ratio lies below the interval, 1 above it, 0 inside."""
+    low, high = outcome.interval or (0.0, math.inf)
+    truth = outcome.true_speedup or low
+    return (truth > high) - (truth < low)
 
 
 def _after_promotion(outcomes: list[Outcome]) -> dict[str, Any]:

@@ -31,6 +31,7 @@ class Ending:
     candidate: str | None
     codes: tuple[str, ...] = ()
     calls: int = 0
+    speedup: Mapping[str, Any] | None = None  # as the decision has it
 
 
 @dataclass
@@ -66,7 +67,9 @@ class Driver:
             decision = self.decide(self.document)
             codes = tuple(reason.code for reason in decision.reasons)
             if decision.verdict is not Verdict.CONTINUE:
-                return Ending(str(decision.verdict), decision.candidate, codes, call)
+                return Ending(
+                    str(decision.verdict), decision.candidate, codes, call, decision.speedup
+                )
             if self.world.is_over:
                 return Ending("horizon", decision.candidate, codes, call)
             self.answer(decision.next.to_dict() if decision.next else {})

@@ -13,6 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from benchmarks.decision.noise import (
+    BINOMIAL,
+    moved_before,
+    nights,
+    noise,
+    share_right,
+    with_night,
+)
 from benchmarks.decision.truth import (
     BASELINE,
     STRESSES,
@@ -20,7 +28,8 @@ from benchmarks.decision.truth import (
     Steps,
     Stress,
     Workload,
-    unit_mean_factor,
+    length_factor,
+    node_factor,
 )
 
 MARGIN = 0.5  # percentage points
@@ -55,17 +64,15 @@ def draw(
         _arm(rng, i, target, (steps, start_up, whole, broken)) for i, target in enumerate(targets)
     ]
     spread = MARGIN * _log_uniform(rng, 0.2, 2.0)
-    level = float(rng.uniform(60, 90))
-    size = int(rng.choice([0, 3, 5, 10, 20]))
-    offset = broken.history_drift * rng.standard_normal()
-    history = level + spread * (offset + noise(rng, size, broken))
+    level = float(rng.uniform(*broken.level))
+    history = _history(rng, level, spread * broken.spread_factor, broken)
     return Workload(
         name="simulated",
         margin=MARGIN,
         spread=spread,
         level=level,
-        history=tuple(float(x) for x in history),
-        history_pace=tuple(unit_mean_factor(rng, broken.node_sd) for _ in history),
+        history=history,
+        history_pace=tuple(node_factor(rng, broken) * length_factor(rng, broken) for _ in history),
         steps=steps,
         start_up_seconds=start_up,
         devices=int(rng.choice([1, 4, 8])),
@@ -76,16 +83,20 @@ def draw(
     )
 
 
-def noise(rng: np.random.Generator, size: int, stress: Stress) -> np.ndarray:
-    """Seed-to-seed deviations of unit variance; a collapsed run falls far below."""
-    if stress.noise == "t5":
-        values = rng.standard_t(5, size) * math.sqrt(3 / 5)
-    elif stress.noise == "skew":
-        values = (2.0 - rng.gamma(2.0, 1.0, size)) / math.sqrt(2.0)
-    else:
-        values = rng.standard_normal(size)
-    collapsed = rng.random(size) < stress.collapse_share
-    return values - collapsed * rng.uniform(5, 10, size)
+def _history(
+    rng: np.random.Generator, level: float, spread: float, stress: Stress
+) -> tuple[float, ...]:
+    """Metrics of the runs before the trial, oldest first."""
+    size = int(rng.choice([0, 3, 5, 10, 20]))
+    offset = stress.history_offset + stress.history_drift * rng.standard_normal()
+    values = noise(rng, size, stress)
+    if stress.nights and size:
+        values = with_night(values, nights(rng, size, stress), stress)
+    moved = offset + moved_before(rng, size, stress)
+    if stress.noise == BINOMIAL:
+        means = (level + spread * moved).tolist()
+        return tuple(share_right(rng, mean, level=level, spread=spread) for mean in means)
+    return tuple(float(x) for x in level + spread * (moved + values))
 
 
 def _steps(rng: np.random.Generator) -> Steps:

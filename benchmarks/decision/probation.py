@@ -29,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.decision.portfolio import MARGIN, draw, noise
+from benchmarks.decision.noise import noise
+from benchmarks.decision.portfolio import MARGIN, draw
 from benchmarks.decision.provenance import judge_name
 from benchmarks.decision.truth import BASELINE, Stress, Workload, unit_mean_factor
 from compilegate.domain.decision import Verdict

@@ -58,6 +58,9 @@ class Outcome:
     saved_redone_usd: float
     oracle_usd: float
     calls: int
+    # Of a promotion by the judge: whole jobs' true ratio, the decision's interval of it.
+    true_speedup: float | None = None
+    interval: tuple[float, float] | None = None
 
 
 def policy(mode: str, max_runs: int | None = None) -> dict[str, Any]:
@@ -110,6 +113,7 @@ def play(
         bad_runs=course.bad_runs,
         weeks=course.weeks,
         **_promotion(workload, arm),
+        **_claim(workload, arm, course.trial),
         **_costs(world, course.probe_hours),
     )
 
@@ -165,6 +169,14 @@ def _promotion(workload: Workload, arm: Arm | None) -> dict[str, Any]:
         "promoted_clean": clean,
         "regresses": arm.regression / workload.margin if arm else 0.0,
     }
+
+
+def _claim(workload: Workload, arm: Arm | None, trial: Ending) -> dict[str, Any]:
+    """What a promotion said of its speed-up, and the truth."""
+    interval = (trial.speedup or {}).get("interval")
+    if arm is None or not interval:
+        return {}
+    return {"true_speedup": workload.speedup(arm), "interval": tuple(interval)}
 
 
 def _costs(world: World, probe_hours: float) -> dict[str, Any]:

@@ -11,23 +11,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.decision.portfolio import noise
+from benchmarks.decision.noise import BINOMIAL, nights, noise, share_right, with_night
 from benchmarks.decision.truth import (
     BASELINE,
     USD_PER_DEVICE_HOUR,
     Arm,
     Workload,
+    length_factor,
+    node_factor,
     segment,
     unit_mean_factor,
 )
 
+# Nights drawn at once: more than a trial and a probation take.
+NIGHTS = 400
+
 
 @dataclass(frozen=True)
 class FullRun:
-    """One complete job."""
+    """One complete job; ``length`` is its steps over those of a full one."""
 
     metric: float
     hours: float
+    length: float = 1.0
 
 
 @dataclass
@@ -55,10 +61,14 @@ class World:
     rng: np.random.Generator
     account: Account = field(default_factory=Account)
     _seeds: dict[int, float] = field(default_factory=dict)
+    _full_runs: int = 0
+    _walked: float = 0.0
+    _walked_periods: int = 0
+    _nights: list[float] = field(default_factory=list)
 
     def block(self, arms: list[str], steps: int) -> dict[str, tuple[list[float], float]]:
         """Every arm once in a fresh process on one node, as dedicated hours."""
-        node = unit_mean_factor(self.rng, self.workload.stress.node_sd)
+        node = node_factor(self.rng, self.workload.stress)
         segments = {}
         for name in arms:
             arm = self.workload.arm(name)
@@ -112,12 +122,39 @@ class World:
 
     def _run(self, arm: Arm, seed: int, loss: float | None = None) -> FullRun:
         workload, stress = self.workload, self.workload.stress
-        node = unit_mean_factor(self.rng, stress.node_sd)
+        node = node_factor(self.rng, stress)
         restart = unit_mean_factor(self.rng, stress.restart_sd)
-        deviation = self._deviation(arm, seed)
+        length = length_factor(self.rng, stress)
         lost = arm.loss if loss is None else loss
-        metric = workload.level - lost + workload.spread * arm.spread_ratio * deviation
-        return FullRun(metric=metric, hours=workload.hours(arm) * node * restart)
+        hours = workload.hours(arm) * node * restart * length
+        return FullRun(self._metric(arm, seed, lost), hours, length)
+
+    def _metric(self, arm: Arm, seed: int, lost: float) -> float:
+        workload, stress = self.workload, self.workload.stress
+        spread, moved = workload.effective_spread, self._moved()
+        deviation = self._deviation(arm, seed)
+        expected = workload.level + spread * moved - lost
+        if stress.noise == BINOMIAL:
+            return share_right(self.rng, expected, level=workload.level, spread=spread)
+        if stress.nights:
+            deviation = with_night(deviation, self._night(), stress)
+        return expected + spread * arm.spread_ratio * deviation
+
+    def _night(self) -> float:
+        """What this night does to any run."""
+        while len(self._nights) <= self.account.periods:
+            self._nights.extend(nights(self.rng, NIGHTS, self.workload.stress).tolist())
+        return self._nights[self.account.periods]
+
+    def _moved(self) -> float:
+        """How far the metric has moved by this run, in sd of a seed, whatever the arm."""
+        stress, periods = self.workload.stress, self.account.periods
+        if stress.walk and periods > self._walked_periods:
+            steps = self.rng.standard_normal(periods - self._walked_periods)
+            self._walked += stress.walk * float(steps.sum())
+            self._walked_periods = periods
+        self._full_runs += 1
+        return self._walked + stress.trend * self._full_runs
 
     def _deviation(self, arm: Arm, seed: int) -> float:
         """Chance of one run; a shared seed makes arms alike as far as they correlate."""
