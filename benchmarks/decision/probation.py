@@ -37,18 +37,26 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import judge_probation
-from compilegate.domain.production.next_arm import REFRESH_EVERY, FlagReading, Situation, next_arm
+from compilegate.domain.production.next_arm import (
+    FLAG,
+    REFRESH_EVERY,
+    Choice,
+    FlagReading,
+    Situation,
+    next_arm,
+)
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import probation_document
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.runs import TEAM, TRAIN, ProductionRun
 
 RESULTS = Path(__file__).with_name("probation.json")
 CANDIDATE = "compile-1"
 DAY = 86_400
 SEED = 6
-# Runs, one a day, after which a probation that has not ended is left: 12 watched, and alarms.
-MAX_RUNS = 48
+# Runs, one a day, after which a probation that has not ended is left: 12 watched, and alarms of up
+# to 12 pairs each; a team's pipeline trains one baseline in six runs.
+MAX_RUNS = 144
 # Full runs of each arm that the trial had made; the rest of the reference is history.
 TRIAL_RUNS = 3
 # A step changes both arms from one of these runs on.
@@ -102,13 +110,15 @@ BY_REFRESH = ("clean", "step", "trend", "grows", "masked")
 class Cell:
     """One thing simulated; ``spread`` of the metric in margins, ``refresh`` 0 is never.
 
-    ``reference`` counts the baseline runs before the promotion.
+    ``reference`` counts the baseline runs before the promotion. ``team``: a team's own pipeline
+    trains, the baseline by chance, and cannot be asked for runs.
     """
 
     condition: str = "clean"
     spread: float = 0.6
     refresh: int = 0
     reference: int = 24
+    team: bool = False
 
 
 @dataclass
@@ -158,9 +168,7 @@ class Probation:
         return "open"
 
     def _train(self, index: int, review: Review | None) -> None:
-        every = self.cell.refresh or NEVER
-        reading = FlagReading(self.promotion.flag)
-        chosen = next_arm(Situation(reading, self.runs, review=review, refresh_every=every))
+        chosen = self._chosen(review)
         metric, wall = self._outcome(chosen.arm, index)
         self.runs.append(
             ProductionRun(
@@ -173,8 +181,17 @@ class Probation:
                 counts=True,
                 why=chosen.why,
                 confirm=chosen.confirm,
+                launched_by=TEAM if self.cell.team else TRAIN,
             )
         )
+
+    def _chosen(self, review: Review | None) -> Choice:
+        if self.cell.team:
+            baseline = self.rng.random() < 1 / REFRESH_EVERY
+            return Choice(BASELINE if baseline else CANDIDATE, FLAG)
+        every = self.cell.refresh or NEVER
+        reading = FlagReading(self.promotion.flag)
+        return next_arm(Situation(reading, self.runs, review=review, refresh_every=every))
 
     def _outcome(self, arm: str, index: int) -> tuple[float, float]:
         """Metric and seconds of one run of production."""
@@ -284,6 +301,8 @@ def cells() -> Iterator[Cell]:
         for refresh in (0, REFRESH_EVERY):
             yield Cell("clean", spread, refresh, reference=8)
         yield Cell("clean", spread, REFRESH_EVERY, reference=TRIAL_RUNS)
+        for condition in ("clean", "loss", "loss2", "step"):
+            yield Cell(condition, spread, REFRESH_EVERY, team=True)
 
 
 def run(cell: Cell, workloads: int, jobs: int, seed: int = SEED) -> dict[str, Any]:

@@ -250,6 +250,19 @@ def test_the_baseline_runs_of_a_check_are_a_reference_from_then_on() -> None:
     assert ["compile"] == requested_arms(judge(doc))
 
 
+@pytest.mark.parametrize(("baselines", "alarms"), [(1, False), (2, True)])
+def test_one_baseline_run_far_off_does_not_outweigh_all_earlier_ones(
+    baselines: int, alarms: bool
+) -> None:
+    doc = probation_document()
+    for _ in range(baselines):
+        watch(doc, "baseline", metric=CENTRE + 2 * PROBATION_MARGIN)
+    for _ in range(3):
+        watch(doc)
+
+    assert alarms == ("alarm" in codes(judge(doc)))
+
+
 def test_runs_that_nothing_could_be_compared_with_do_not_count() -> None:
     doc = without_reference()
     for _ in range(NEEDED):
