@@ -200,12 +200,12 @@ def _checks(moments: Sequence[Moment]) -> Iterator[Item]:
     for one in finding.checks:
         monitor, look = finding.monitors[one.monitor], one.look
         yield item(
-            f"alarm checked by {one.pairs} pairs, baseline against candidate", look.ratio,
-            WORDS[look.outcome],
-            symbol=f"Lambda ({one.monitor})", unit=None,
-            formula="shift (fall - tolerated) / (s^2 (1/n_B + 1/n_C))",
-            inputs={"fall": look.fall.size, "tolerated": monitor.tolerated, "shift": monitor.shift,
-                    "s": look.spread, "n_B": look.fall.theirs, "n_C": look.fall.ours,
-                    "revert at": REVERT_AT, "clear at": CLEAR_AT},
+            "alarm checked, baseline against candidate", look.fall.size, WORDS[look.outcome],
+            symbol=f"fall ({one.monitor})", unit=None,
+            formula="mean(baseline) - mean(candidate); "
+            "Lambda = shift (fall - tolerated) / (s^2 (1/n_B + 1/n_C))",
+            inputs={"n_C": look.fall.ours, "n_B": look.fall.theirs, "tolerated": monitor.tolerated,
+                    "shift": monitor.shift, "s": look.spread, "Lambda": look.ratio,
+                    "off at": REVERT_AT, "cleared at": CLEAR_AT},
             of=alarm_check.look,
         )  # fmt: skip

@@ -145,16 +145,16 @@ def test_a_probations_sums_recompute_and_the_checked_fall_is_why_it_reverts(
         seen = row["inputs"]
         total = max(0.0, total + seen["mu"] - shift / 2 - seen["x_t"])
         sums.append(total)
-    checked = item(answer, "alarm checked by 3 pairs, baseline against candidate")
+    checked = item(answer, "alarm checked, baseline against candidate")
     seen = checked["inputs"]
     error = seen["s"] ** 2 * (1 / seen["n_B"] + 1 / seen["n_C"])
 
     assert [row["value"] for row in rows] == pytest.approx(sums)
     assert ["", "", "", "", "alarm"] == [row["inputs"]["alarm"] for row in rows]
-    assert checked["value"] == pytest.approx(
-        seen["shift"] * (seen["fall"] - seen["tolerated"]) / error
+    assert seen["Lambda"] == pytest.approx(
+        seen["shift"] * (checked["value"] - seen["tolerated"]) / error
     )
-    assert checked["value"] >= seen["revert at"]
+    assert seen["Lambda"] >= seen["off at"]
     assert "revert" == answer["decision"]["verdict"]
 
 

@@ -80,7 +80,7 @@ def test_the_probation_shown_decides_as_the_watch_did(doc: dict[str, Any]) -> No
     confirmed = [i for i in checks if i["words"] == "confirmed"]
 
     assert ("revert" == verdict) == bool(confirmed)
-    assert all(i["inputs"]["fall"] > i["inputs"]["tolerated"] for i in confirmed)
+    assert all(i["value"] > i["inputs"]["tolerated"] for i in confirmed)
 
 
 @given(data=st.data())
