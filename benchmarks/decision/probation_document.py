@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from benchmarks.decision import alarm_check
 from benchmarks.decision.document import SIMULATION, table, with_blocks
 from benchmarks.decision.probation import REFRESHES, RESULTS, SPREADS
 from compilegate.domain.production.next_arm import REFRESH_EVERY
@@ -39,7 +40,23 @@ def write() -> None:
 
 def refreshed(text: str) -> str:
     """The page with the kept results."""
-    return with_blocks(text, BLOCKS, json.loads(RESULTS.read_text()))
+    text = with_blocks(text, BLOCKS, json.loads(RESULTS.read_text()))
+    kept = json.loads(alarm_check.RESULTS.read_text())
+    return with_blocks(text, {"alarm-check": checked}, kept)
+
+
+def checked(kept: Mapping[str, Any]) -> str:
+    """Of checked alarms, how many turn the candidate off, and after how many pairs."""
+    rows = []
+    for spread in alarm_check.SPREADS:
+        for df, known in zip(
+            alarm_check.DEGREES, ("three runs an arm", "24 and more"), strict=True
+        ):
+            own = [cell for cell in kept["cells"] if (cell["spread"], cell["df"]) == (spread, df)]
+            shares = [f"{cell['off']:.1f} ({cell['pairs']:.1f})" for cell in own]
+            rows.append([f"{spread:g} margins, from {known}", *shares])
+    heads = [f"loses {loss:g}" for loss in alarm_check.LOSSES]
+    return table(["sd, as known before; turned off, % (pairs)", *heads], rows)
 
 
 def provenance(kept: Mapping[str, Any]) -> str:

@@ -128,6 +128,45 @@ def test_a_check_tolerates_half_a_margin(share: float, verdict: str) -> None:
     assert verdict == follow(alarmed(), loss=share * PROBATION_MARGIN)[0].verdict
 
 
+def undecided(share: float) -> tuple[Decision, list[list[str]]]:
+    """A noisy metric, the candidate a share of a margin down in every pair; what was requested."""
+    doc = probation_document(sd=PROBATION_MARGIN, policy={"probation_runs": 3 * LAST})
+    for _ in range(6):
+        watch(doc, metric=CENTRE - 2 * PROBATION_MARGIN)
+    requests = []
+    while "alarm" in codes(decision := judge(doc)):
+        requests.append(requested_arms(decision))
+        for name in requests[-1]:
+            low = share * PROBATION_MARGIN * (name == "compile")
+            watch(doc, name, metric=CENTRE - low, confirm=True)
+    return decision, requests
+
+
+@pytest.mark.parametrize(
+    ("share", "code"), [(0.5, "alarm_cleared"), (0.6, "quality_regressed"), (0.4, "alarm_cleared")]
+)
+def test_pairs_that_say_little_are_followed_by_more_and_the_last_one_decides(
+    share: float, code: str
+) -> None:
+    decision, requests = undecided(share)
+    pair, turned = ["compile", "baseline"], ["baseline", "compile"]
+
+    assert code in codes(decision)
+    assert [IN_TURN, *[pair, turned] * LAST][: LAST - FIRST + 1] == requests
+
+
+def test_a_check_that_an_earlier_judge_had_closed_goes_on() -> None:
+    """Its runs are read; three pairs were enough then, whatever they said."""
+    doc = probation_document(sd=PROBATION_MARGIN)
+    for _ in range(6):
+        watch(doc, metric=CENTRE - 2 * PROBATION_MARGIN)
+    for name in IN_TURN:
+        watch(doc, name, metric=CENTRE - 0.4 * PROBATION_MARGIN * (name == "compile"), confirm=True)
+    watch(watch(doc))
+
+    assert ["compile", "baseline"] == requested_arms(judge(doc))
+
+
 def test_a_false_alarm_is_cleared_and_the_count_goes_on() -> None:
     decision, made = follow(alarmed())
 
