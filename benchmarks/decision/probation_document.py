@@ -40,23 +40,21 @@ def write() -> None:
 
 def refreshed(text: str) -> str:
     """The page with the kept results."""
-    text = with_blocks(text, BLOCKS, json.loads(RESULTS.read_text()))
-    kept = json.loads(alarm_check.RESULTS.read_text())
-    return with_blocks(text, {"alarm-check": checked}, kept)
+    kept = {**json.loads(RESULTS.read_text()), "check": json.loads(alarm_check.RESULTS.read_text())}
+    return with_blocks(text, BLOCKS, kept)
 
 
 def checked(kept: Mapping[str, Any]) -> str:
     """Of checked alarms, how many turn the candidate off, and after how many pairs."""
-    rows = []
+    rows, before = [], ("three runs an arm", "24 and more")
     for spread in alarm_check.SPREADS:
-        for df, known in zip(
-            alarm_check.DEGREES, ("three runs an arm", "24 and more"), strict=True
-        ):
-            own = [cell for cell in kept["cells"] if (cell["spread"], cell["df"]) == (spread, df)]
+        for df, known in zip(alarm_check.DEGREES, before, strict=True):
+            cells = kept["check"]["cells"]
+            own = [cell for cell in cells if (cell["spread"], cell["df"]) == (spread, df)]
             shares = [f"{cell['off']:.1f} ({cell['pairs']:.1f})" for cell in own]
-            rows.append([f"{spread:g} margins, from {known}", *shares])
+            rows.append([f"{spread:g}, from {known}", *shares])
     heads = [f"loses {loss:g}" for loss in alarm_check.LOSSES]
-    return table(["sd, as known before; turned off, % (pairs)", *heads], rows)
+    return table(["sd in margins, and from what it is known: turned off, % (pairs)", *heads], rows)
 
 
 def provenance(kept: Mapping[str, Any]) -> str:
@@ -101,6 +99,7 @@ BLOCKS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "probation-provenance": provenance,
     "probation-steady": steady,
     "probation-refresh": refresh,
+    "alarm-check": checked,
 }
 
 
