@@ -12,7 +12,7 @@ import math
 
 import numpy
 import torch
-from compilegate_runtime import job
+from compilegate_runtime import job, outcomes
 from compilegate_runtime.errors import DataError
 from families import optimisation, tiny, tokens, weights
 from families.processes import Processes
@@ -100,8 +100,12 @@ class Transformers(nn.Module):
 
     def forward(self, inputs, targets):
         """Loss of predicting ``targets`` from ``inputs``."""
-        logits = self.network(input_ids=inputs).logits
+        logits = self.logits(inputs)
         return functional.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+    def logits(self, inputs):
+        """A score of every token at every place."""
+        return self.network(input_ids=inputs).logits
 
 
 def build(knobs, sizes, start, vocabulary):
@@ -167,17 +171,22 @@ def evaluate(this, processes, model, numbers, block):
     count, last = this.settings.eval_blocks, len(numbers) - block - 1
     if last < 0:
         raise DataError(f"channel validation has {len(numbers)} tokens; a block takes {block + 1}")
-    starts = processes.part([last * i // max(1, count - 1) for i in range(count)])
+    starts = [last * i // max(1, count - 1) for i in range(count)]
+    own = processes.part(list(range(count)))
     model.eval()
-    total = 0.0
-    for begin in range(0, len(starts), EVAL_BATCH):
-        some = starts[begin : begin + EVAL_BATCH]
-        inputs, targets = blocks_at(numbers, some, block)
+    losses = []
+    for begin in range(0, len(own), EVAL_BATCH):
+        some = [starts[index] for index in own[begin : begin + EVAL_BATCH]]
+        inputs, targets = (rows.to(this.device.kind) for rows in blocks_at(numbers, some, block))
         with this.device.autocast():
-            loss = model(inputs.to(this.device.kind), targets.to(this.device.kind))
-        total += float(loss) * len(some)
-    total, count = processes.summed(total, len(starts))
-    return total / count
+            logits = model.logits(inputs)
+        flat = logits.flatten(0, 1).float()
+        each = functional.cross_entropy(flat, targets.flatten(), reduction="none")
+        losses += each.view(len(some), block).mean(1).tolist()
+    losses = processes.together(losses, own, count)
+    blocks = [numbers[start : start + block + 1].tobytes() for start in starts]
+    outcomes.record("eval_loss", losses, blocks)
+    return sum(losses) / count
 
 
 def _mp_fn(index):

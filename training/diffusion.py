@@ -11,7 +11,7 @@ architecture alone, on the pixels of small images and on one learnt vector for e
 """
 
 import torch
-from compilegate_runtime import environment, job
+from compilegate_runtime import environment, job, outcomes
 from families import optimisation, weights
 from families.images import Images
 from families.processes import Processes
@@ -71,13 +71,16 @@ class NoisePredictor(nn.Module):
         self.thing = nn.Embedding(things, unet.config.cross_attention_dim) if things else None
 
     def forward(self, clean, noise, timesteps, shown):
-        """Add noise; the loss is the error of its prediction."""
+        """The loss is the error of the predicted noise."""
+        return functional.mse_loss(self.predicted(clean, noise, timesteps, shown), noise)
+
+    def predicted(self, clean, noise, timesteps, shown):
+        """Add noise; what the UNet takes it for."""
         kept = self.kept[timesteps].view(-1, 1, 1, 1)
         noisy = kept.sqrt() * clean + (1 - kept).sqrt() * noise
         if self.thing is not None:
             shown = self.thing(shown)[:, None]
-        predicted = self.unet(noisy, timesteps, encoder_hidden_states=shown).sample
-        return functional.mse_loss(predicted.float(), noise)
+        return self.unet(noisy, timesteps, encoder_hidden_states=shown).sample.float()
 
 
 class Pretrained:
@@ -153,6 +156,10 @@ class Batches:
             side = self._images.shape(indices[0], self._side, self._multiple)
         return self._images.pixels(indices, side), [self._images.shows[i] for i in indices]
 
+    def names(self, count):
+        """What identifies each of the first images."""
+        return [self._images.name(index) for index in range(count)]
+
     def noised(self, pixels, words, seed, timesteps=None):
         """A batch for the model. Noise and timesteps follow from ``seed`` alone."""
         clean = self._parts.latents(pixels)
@@ -200,18 +207,23 @@ def evaluate(this, processes, model, batches, count):
     count = min(count, this.settings.eval_images)
     starts = processes.part(list(range(0, count, EVAL_BATCH)))
     model.eval()
-    total, weight = 0.0, 0
+    places, errors = [], []
     for begin in starts:
         indices = list(range(begin, min(begin + EVAL_BATCH, count)))
         pixels, words = batches.read(indices)
+        error = torch.zeros(len(indices), dtype=torch.float64)
         for timestep in EVAL_TIMESTEPS:
             steps = torch.full((len(indices),), timestep)
             batch = batches.noised(pixels, words, EVAL_SEED + begin * TIMESTEPS + timestep, steps)
+            clean, noise, steps, shown = (part.to(this.device.kind) for part in batch)
             with this.device.autocast():
-                loss = model(*(part.to(this.device.kind) for part in batch))
-            total, weight = total + float(loss) * len(indices), weight + len(indices)
-    total, weight = processes.summed(total, weight)
-    return total / weight
+                predicted = model.predicted(clean, noise, steps, shown)
+            error += (predicted - noise).square().flatten(1).mean(1).cpu() / len(EVAL_TIMESTEPS)
+        places += indices
+        errors += error.tolist()
+    errors = processes.together(errors, places, count)
+    outcomes.record("eval_loss", errors, batches.names(count))
+    return sum(errors) / count
 
 
 def save(model):

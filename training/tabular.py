@@ -7,7 +7,7 @@ compile here, and requesting one fails.
 
 import numpy
 import xgboost
-from compilegate_runtime import environment, job
+from compilegate_runtime import environment, job, outcomes
 from compilegate_runtime.errors import DataError
 
 # Hyperparameters: each can be given as --name value.
@@ -38,13 +38,24 @@ READERS = {".csv": read_csv, ".parquet": read_parquet}
 
 
 def load(channel):
-    """A channel as XGBoost's own matrix."""
+    """A channel's rows, label first."""
     folder = environment.channel(channel)
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in READERS]
     if not files:
         raise DataError(f"input channel {channel!r} ({folder}) holds no .csv or .parquet file")
-    table = numpy.concatenate([READERS[path.suffix](path) for path in files])
-    return xgboost.DMatrix(table[:, 1:], label=table[:, 0])
+    return numpy.concatenate([READERS[path.suffix](path) for path in files])
+
+
+def matrix(rows):
+    """Rows as XGBoost has them."""
+    return xgboost.DMatrix(rows[:, 1:], label=rows[:, 0])
+
+
+def losses(booster, held_out, labels):
+    """The log loss of each row, clipped as XGBoost's own is in float32."""
+    chances = booster.predict(held_out).astype(float)
+    chances = numpy.clip(numpy.where(labels == 1, chances, 1 - chances), 1e-16, 1)
+    return -numpy.log(chances)
 
 
 class Rounds(xgboost.callback.TrainingCallback):
@@ -71,7 +82,8 @@ class Rounds(xgboost.callback.TrainingCallback):
 def train(this):
     """One run."""
     knobs = this.settings
-    table, held_out = load("train"), load("validation")
+    rows = load("validation")
+    table, held_out = matrix(load("train")), matrix(rows)
     results = {}
     booster = xgboost.train(
         {
@@ -93,6 +105,8 @@ def train(this):
         callbacks=[Rounds(this.recorder, table.num_row(), knobs.learning_rate)],
     )
     if this.evaluates:
+        each = losses(booster, held_out, rows[:, 0])
+        outcomes.record("eval_logloss", each, [row.tobytes() for row in rows])
         this.recorder.metric("eval_logloss", results["validation"]["logloss"][-1])
         folder = environment.model_folder()
         if folder is not None:

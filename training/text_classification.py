@@ -12,7 +12,7 @@ import json
 from types import SimpleNamespace
 
 import torch
-from compilegate_runtime import job
+from compilegate_runtime import job, outcomes
 from families import optimisation, records, tiny, tokens, weights
 from families.processes import Processes
 from torch import nn
@@ -194,15 +194,17 @@ def evaluate(this, processes, model, texts, names):
     order = processes.part(order)
     truth = [names.index(texts.labels[i]) if texts.labels[i] in names else -1 for i in order]
     model.eval()
-    right = 0
+    right = []
     for begin in range(0, len(order), EVAL_BATCH):
         rows = [texts[index] for index in order[begin : begin + EVAL_BATCH]]
         with this.device.autocast():
             scores = model.scores(collate(rows, model.padding).to(this.device.kind))
         topics = torch.tensor(truth[begin : begin + EVAL_BATCH])
-        right += int((scores.argmax(-1).cpu() == topics).sum())
-    right, count = processes.summed(right, len(order))
-    return right / count
+        right += (scores.argmax(-1).cpu() == topics).tolist()
+    right = processes.together(right, order, len(texts))
+    examples = [texts[i].tobytes() + texts.labels[i].encode() for i in range(len(texts))]
+    outcomes.record("eval_accuracy", right, examples)
+    return sum(right) / len(right)
 
 
 def _mp_fn(index):

@@ -19,6 +19,7 @@ from typing import IO, Any
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError, shown
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
+from compilegate.domain.judging.outcomes import outcomes_document
 from compilegate.ports import TrainingJobs
 
 BLOCK = re.compile(r"evidence/block-(\d+)/([a-z0-9-]+)/summary\.json")
@@ -230,8 +231,16 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "wall_seconds": summary.get("wall_seconds"),
         "compile_seconds": _compile_seconds(summary),
         "loss_curve": output.steps_beside(FULL).loss_curve(),
+        **_outcomes(summary, metric),
     }
     return read_full_run(record, job)
+
+
+def _outcomes(summary: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    """The outcomes per example behind the metric; nothing where they are missing or broken."""
+    recorded = summary.get("outcomes")
+    kept = outcomes_document(recorded.get(metric)) if isinstance(recorded, Mapping) else None
+    return {} if kept is None else {"outcomes": kept}
 
 
 def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.saving import AgreedSaves, SaveSchedule
 
 SUMMARY_KEYS = {
-    "schema", "job", "arm", "replicate", "seed", "compiler", "metrics", "loss_curve",
+    "schema", "job", "arm", "replicate", "seed", "compiler", "metrics", "outcomes", "loss_curve",
     "peak_memory_gib", "devices", "fingerprint", "initial_loss", "initial_weights_sha256",
     "finished",
 }  # fmt: skip

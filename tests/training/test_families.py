@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from compilegate.domain.judging.outcomes import read_outcomes
 from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
 
 pytestmark = pytest.mark.training
@@ -140,6 +141,9 @@ def test_a_family_leaves_its_metric_and_counts_its_work(done, name, metrics, cou
 
     assert metrics == summary["metrics"].keys()
     assert summary["finished"] is True
+    (metric,) = metrics & summary["outcomes"].keys()
+    kept = read_outcomes(summary["outcomes"][metric])
+    assert summary["metrics"][metric] == pytest.approx(kept.mean, rel=1e-6)
     assert counts_tokens == all(step["tokens"] for step in done[name].steps())
 
 
@@ -150,6 +154,7 @@ def test_a_family_leaves_its_metric_and_counts_its_work(done, name, metrics, cou
 def test_a_seed_gives_the_same_run_in_a_fresh_process_whatever_the_files(done, ours, theirs):
     assert losses(done[theirs]) == losses(done[ours])
     assert done[theirs].summary()["metrics"] == done[ours].summary()["metrics"]
+    assert done[theirs].summary()["outcomes"] == done[ours].summary()["outcomes"]
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [("gpt2-parts", "gpt2"), ("unet-parts", "unet")])

@@ -11,6 +11,7 @@ from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.launching import arguments, frameworks
 
 from compilegate.domain.argument_text import encoded
+from compilegate.domain.judging.outcomes import read_outcomes
 from tests.training.jobs import SCRIPTS, TRAINING, Finished, after_steps
 
 PLAIN = {
@@ -272,6 +273,14 @@ def is_a_trainers_evidence(done):
     assert {"eval_accuracy", "eval_loss"} <= summary["metrics"].keys()
     assert 4 * 6 * 4 == sum(line["tokens"] for line in done.steps())
     assert all(line["gradient_norm"] for line in done.steps())
+    for metric, kind in (("eval_accuracy", "bits"), ("eval_loss", "losses")):
+        kept = read_outcomes(summary["outcomes"][metric])
+        assert (kind, 16, 1) == (
+            summary["outcomes"][metric]["kind"],
+            kept.examples,
+            kept.per_outcome,
+        )
+        assert kept.mean == pytest.approx(summary["metrics"][metric], rel=2e-4)
 
 
 @pytest.mark.training

@@ -179,3 +179,34 @@ def test_a_link_among_the_evidence_is_passed_over() -> None:
 def test_an_output_that_is_no_tarball_is_evidence_that_is_broken(body: bytes) -> None:
     with pytest.raises(InvalidEvidenceError, match="the job's output is broken"):
         read(body)
+
+
+OUTCOMES = {
+    "kind": "bits", "examples": 8, "per_outcome": 1, "set_sha256": "ab" * 32, "mean": 0.5,
+    "data": "8A==",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recorded", "kept"),
+    [
+        ({"eval_loss": OUTCOMES}, OUTCOMES),
+        ({"eval_loss": {**OUTCOMES, "more": "x" * 5000}}, OUTCOMES),
+        ({"eval_accuracy": OUTCOMES}, None),
+        ({"eval_loss": {**OUTCOMES, "examples": 2**60}}, None),
+        ({"eval_loss": {**OUTCOMES, "data": "8A==" * 50_000}}, None),
+        ({"eval_loss": {**OUTCOMES, "mean": 0.9}}, None),
+        ({"eval_loss": "8A=="}, None),
+        ([OUTCOMES], None),
+        (None, None),
+    ],
+)
+def test_outcomes_of_the_workloads_metric_are_kept_and_broken_ones_are_absent(
+    recorded: object, kept: object
+) -> None:
+    summary = {**SUMMARY, "metrics": {"eval_loss": 0.5}, "outcomes": recorded}
+    files = {"evidence/summary.json": json.dumps(summary).encode()}
+    run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
+
+    assert kept == run.get("outcomes")
+    assert 0.5 == run["metric"]

@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections import namedtuple
 
-from compilegate_runtime import compile_cache, environment
+from compilegate_runtime import compile_cache, environment, outcomes
 from compilegate_runtime.compilers import NoCompiler, backend_named, compiler_for
 from compilegate_runtime.compilers.xla import identify_process
 from compilegate_runtime.device import PRECISIONS, Processor, TorchDevice, XlaDevice
@@ -94,12 +94,14 @@ def recorded(settings, full_run_steps, steps):
         raise StoppedError
 
     signal.signal(signal.SIGTERM, stop)
+    outcomes.opened(recorder)
     try:
         yield recorder
     except (Exception, KeyboardInterrupt) as error:
         recorder.fail(str(error) or type(error).__name__)
         raise
     finally:
+        outcomes.closed()
         recorder.close()
     leave_process_group()
 

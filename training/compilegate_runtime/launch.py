@@ -21,7 +21,7 @@ from compilegate_runtime.errors import (
     TrainingError,
 )
 from compilegate_runtime.fingerprint import fingerprint
-from compilegate_runtime.launching import arguments, frameworks, models
+from compilegate_runtime.launching import arguments, evaluations, frameworks, models
 from compilegate_runtime.launching.checkpoints import KeptEvidence, OwnCheckpoints
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.launching.trainer_checkpoints import (
@@ -95,8 +95,14 @@ class Launch:
         models.leave_compiling_to_the_arm(torch, compiler, watched, settings.script.parent)
         if settings.script_kind == "trainer":
             frameworks.listen_to_trainer(self.metrics, self._planned, checkpoints)
+            evaluations.listen_to_trainer(torch)
         elif settings.script_kind == "lightning":
-            frameworks.listen_to_lightning(self.metrics, self._planned, checkpoints)
+            frameworks.listen_to_lightning(
+                self.metrics,
+                self._planned,
+                checkpoints,
+                lambda pl: [evaluations.lightning_callback(torch, pl)],
+            )
         watched.watch()
 
     def _checkpoints(self, torch, steps):

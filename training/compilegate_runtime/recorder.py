@@ -13,6 +13,7 @@ import time
 from compilegate_runtime import environment
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
+from compilegate_runtime.outcomes import MOST_METRICS
 from compilegate_runtime.progress import Progress
 from compilegate_runtime.ranks import Ranks, account, unfinished
 from compilegate_runtime.sampler import Sampler
@@ -31,7 +32,7 @@ class Recorder:
     def __init__(self, folder, run, *, steps, compiler, device, clock=time.perf_counter):
         self.steps_planned = steps
         self.steps_done = 0
-        self.metrics, self.fingerprint = {}, {}
+        self.metrics, self.fingerprint, self._outcomes = {}, {}, {}
         self.initial_loss = None  # of step 1, unless the script measures it before
         self.first_loss_is_initial = True  # not where dropout made it the arm's own
         self.initial_weights = None  # their fingerprint (fingerprint.py)
@@ -216,6 +217,11 @@ class Recorder:
         self._progress.say(f"compilegate {name}={value:.6f}")
         self.write_summary()
 
+    def outcomes(self, metric, packed):
+        """Keep the outcomes per example behind a final metric (outcomes.py), of few metrics."""
+        if metric in self._outcomes or len(self._outcomes) < MOST_METRICS:
+            self._outcomes[metric] = packed
+
     def finish(self):
         """Declare the run complete. Raises when it is not, or its compiler was not applied."""
         self._write_all()
@@ -257,6 +263,7 @@ class Recorder:
                 **self._run,
                 "compiler": self._compiler.evidence(),
                 "metrics": self.metrics,
+                "outcomes": self._outcomes,
                 "loss_curve": self._curve.points,
                 "peak_memory_gib": round(peak, 3),
                 "gpu": self._sampler.figures(),

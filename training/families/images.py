@@ -19,6 +19,7 @@ class Images:
 
     def __init__(self, channel):
         folder = environment.channel(channel)
+        self._folder = folder
         self._files = [f for f in sorted(folder.rglob("*")) if f.suffix.lower() in ENDINGS]
         if not self._files:
             raise DataError(
@@ -37,6 +38,11 @@ class Images:
     def __len__(self):
         """Number of images."""
         return len(self._files)
+
+    def name(self, index):
+        """Where an image lies in the channel, its size in bytes and what it shows."""
+        file = self._files[index]
+        return f"{file.relative_to(self._folder)} {file.stat().st_size} {self.shows[index]}"
 
     def shape(self, index, side, multiple):
         """(height, width) as near as may be to an image's own proportions.

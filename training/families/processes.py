@@ -72,6 +72,15 @@ class Processes:
         distributed.all_reduce(sums)
         return sums.tolist()
 
+    def together(self, values, places, count):
+        """A list of ``count``: each value at its place, also those of the other processes."""
+        device = self._device.kind if self._joined else None
+        whole = torch.zeros(count, dtype=torch.float64, device=device)
+        whole[places] = torch.tensor(values, dtype=torch.float64, device=device)
+        if self._joined:
+            distributed.all_reduce(whole)
+        return whole.tolist()
+
     @contextlib.contextmanager
     def first_of_machine(self):
         """Let the first process of each machine through before its others."""

@@ -137,11 +137,15 @@ class LanguageModel(nn.Module):
 
     def forward(self, inputs, targets):
         """Loss of predicting ``targets`` from ``inputs``."""
+        logits = self.logits(inputs)
+        return functional.cross_entropy(logits.view(-1, BYTES), targets.view(-1))
+
+    def logits(self, inputs):
+        """A score of every byte at every place."""
         x = self.embedding(inputs)
         for layer in self.layers:
             x = layer(x, self.cosine, self.sine)
-        logits = self.head(self.norm(x))
-        return functional.cross_entropy(logits.view(-1, BYTES), targets.view(-1))
+        return self.head(self.norm(x))
 
 
 # ---- encoder ------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
@@ -33,7 +34,7 @@ BITS, LOSSES = "bits", "losses"
 # examples is then known to about 2 % (bits) and 6 % (normal losses) of itself per pair of runs.
 BOUNDS: Mapping[str, int] = {BITS: 4096, LOSSES: 512}
 MOST_EXAMPLES = 10**12
-LARGEST_LOSS = 65504.0  # of a float16
+KEYS = ("kind", "examples", "per_outcome", "set_sha256", "mean", "data")
 # The mean as recorded and that of all kept outcomes may differ by rounding: a float16's 11 bits.
 ROUNDED_BITS, ROUNDED_LOSSES = 1e-6, 2.0**-10
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -73,6 +74,13 @@ def read_outcomes(document: object) -> Outcomes | None:
     return read if _agrees(read) else None
 
 
+def outcomes_document(document: object) -> dict[str, Any] | None:
+    """What a run of the evidence keeps of the outcomes that a job left, None of broken ones."""
+    if read_outcomes(document) is None or not isinstance(document, Mapping):
+        return None
+    return {key: document[key] for key in KEYS if key in document}
+
+
 def _read(fields: Fields, data: object) -> Outcomes:
     """Raises InvalidInputError or ValueError for what is not as the module says."""
     kind = fields.choice("kind", tuple(BOUNDS))
@@ -105,14 +113,20 @@ def _bytes(text: object, size: int) -> bytes:
 
 
 def _agrees(read: Outcomes) -> bool:
-    """Whether the recorded mean is possible, and that of the outcomes where all were kept."""
+    """Whether the recorded mean is possible, and that of the outcomes where all were kept.
+
+    The last batch may be smaller, so that the mean over batches is a weighted one.
+    """
     if not all(map(math.isfinite, (read.mean, *read.losses))):
         return False
     if read.bits is not None:
         own, room, low, high = read.bits.bit_count() / read.kept, ROUNDED_BITS, 0.0, 1.0
     else:
-        largest = max(map(abs, read.losses))
-        own, room = math.fsum(read.losses) / read.kept, ROUNDED_LOSSES * largest + ROUNDED_BITS
-        low, high = -LARGEST_LOSS, LARGEST_LOSS
-    all_kept = read.kept == read.examples
-    return low <= read.mean <= high and (not all_kept or abs(own - read.mean) <= room)
+        low, high = min(read.losses), max(read.losses)
+        own, room = math.fsum(read.losses) / read.kept, ROUNDED_LOSSES * max(-low, high)
+        room += ROUNDED_BITS
+    if read.kept < read.examples:  # the others may be anything
+        return read.bits is None or low <= read.mean <= high
+    if read.per_outcome > 1:
+        return low - room <= read.mean <= high + room
+    return abs(own - read.mean) <= room

@@ -27,7 +27,7 @@ HISTORY_RUNS = 24
 # After permanence one run that fails may be bad luck; so many in a row are judged.
 ROW = 2
 # Of a result: what the judge never reads and a chart of a probation does not show.
-LEFT_OUT = ("loss_curve", "stage", "block")
+LEFT_OUT = ("loss_curve", "outcomes", "stage", "block")
 # So many runs of the candidate in a row that leave nothing to judge are reported.
 UNSEEN = 3
 # So many of them that trained to their end: what production trains has not been observed since.

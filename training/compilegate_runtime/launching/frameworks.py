@@ -109,10 +109,11 @@ def listen_to_trainer(metrics, planned, checkpoints=None):
         checkpoints.install(trainer.Trainer)
 
 
-def listen_to_lightning(metrics, planned, checkpoints=None):
+def listen_to_lightning(metrics, planned, checkpoints=None, more=lambda _: []):
     """Take the metrics of every Lightning Trainer made from now on, and how many steps it plans.
 
     ``checkpoints`` (LightningCheckpoints) saves and loads them, if the job has a place for them.
+    ``more`` makes other callbacks, of Lightning itself.
     """
     try:
         import lightning.pytorch as pl  # noqa: PLC0415 — only scripts that have it
@@ -146,7 +147,7 @@ def listen_to_lightning(metrics, planned, checkpoints=None):
 
     def initialise(self, *args, **kwargs):
         original(self, *args, **kwargs)
-        self.callbacks += [Metrics(), *([Checkpoints()] if checkpoints else [])]
+        self.callbacks += [Metrics(), *([Checkpoints()] if checkpoints else []), *more(pl)]
 
     pl.Trainer.__init__ = initialise
     if checkpoints:
