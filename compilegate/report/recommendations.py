@@ -143,6 +143,7 @@ def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
         more = not codes & OUT_OF_TIME
         if more:
             yield from _runs_needed(trial)
+        yield from _more_examples(trial)
         yield from _proof_options(trial, with_runs=more)
     if codes & {"speed_inconclusive", "speed_unsettled"}:
         yield from _steadier_blocks(trial.measured)
@@ -169,6 +170,22 @@ def _runs_needed(trial: TrialReport) -> Iterator[str]:
             f"More runs would not help: {trial.metric} varies so much from seed to seed that a "
             f"margin of {_margin(trial)} would take over 500 runs per arm."
         )
+
+
+def _more_examples(trial: TrialReport) -> Iterator[str]:
+    """An evaluation takes minutes, a run hours."""
+    evaluation = (trial.decision.get("quality") or {}).get("evaluation") or {}
+    best = number(evaluation.get("best_examples"))
+    if best is None:
+        return
+    runs = next(one["runs"] for one in evaluation["larger"] if one["examples"] == best)
+    saved = number(evaluation.get("usd_saved"))
+    worth = f" That is worth {money(saved)}." if saved else ""
+    yield (
+        f"More evaluation examples: with {count(best)} instead of "
+        f"{count(evaluation['examples'])}, about {count(runs)} runs per arm would do.{worth} Score "
+        "the baseline's next runs on them too; past runs do not count for another set."
+    )
 
 
 def _steadier_blocks(measured: Measured | str) -> Iterator[str]:

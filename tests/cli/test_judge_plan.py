@@ -13,6 +13,7 @@ from compilegate.domain.judging.power import Design
 from tests.cli.conftest import Invoke
 from tests.docs.examples import trial
 from tests.domain.evidence_builder import GOOD, document
+from tests.domain.outcome_builder import scored
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 
@@ -89,6 +90,20 @@ def test_an_evidence_document_shows_its_own_case(tmp_path: Path, invoke: Invoke)
     assert (0.005, 8, 1) == (document["margin"], document["history"], document["candidates"])
     assert ["hybrid"] == modes
     assert 0.001 == other["margin"]
+
+
+def test_runs_with_outcomes_show_what_more_examples_would_spare(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "evidence.json"
+    file.write_text(json.dumps(scored(0.0005, runs=5)))
+
+    found = json.loads(invoke("judge", file, "--plan", "--json").stdout)["evaluation"]
+    words = " ".join(invoke("judge", file, "--plan").stdout.split())
+
+    assert "more_examples" == found["finding"]
+    assert "comes from the choice of 2,000 evaluation examples" in words
+    assert f"{found['best_examples']:,} examples would spare {found['runs_saved']} runs" in words
 
 
 def test_a_workload_file_shows_its_own_case(tmp_path: Path, invoke: Invoke) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.domain.evidence_builder import document
+
 SET = hashlib.sha256(b"a set").hexdigest()
 
 
@@ -40,3 +42,32 @@ def beta_binomial(
     chances = 0.2 + 0.6 * rng.beta(0.4, 0.2, examples)
     moved = rng.normal(0, training_sd, (runs, 1))
     return rng.random((runs, examples)) < chances + moved
+
+
+def scored(
+    training_sd: float, *, runs: int = 8, examples: int = 2000, margin: float = 0.01, seed: int = 3
+) -> dict[str, Any]:
+    """A trial of so many runs an arm with their outcomes; both arms are equally good."""
+    rng = np.random.default_rng(seed)
+    right = {
+        arm: beta_binomial(rng, runs, examples, training_sd) for arm in ("baseline", "compile")
+    }
+    return with_outcomes(
+        document(
+            metrics={arm: list(map(float, rows.mean(axis=1))) for arm, rows in right.items()},
+            margin=margin,
+            goal="maximize",
+        ),
+        {arm: [packed_bits(row) for row in rows] for arm, rows in right.items()},
+    )
+
+
+def with_outcomes(
+    evidence: dict[str, Any], outcomes: dict[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The evidence with each arm's outcomes at its full runs, in their order."""
+    for arm in evidence["arms"]:
+        full = [run for run in arm["runs"] if run["stage"] == "quality"]
+        for run, own in zip(full, outcomes[arm["name"]], strict=True):
+            run["outcomes"] = own
+    return evidence

@@ -11,37 +11,13 @@ import pytest
 
 from compilegate.domain.decision import Decision, Verdict
 from tests.domain.evidence_builder import codes, document, judge
-from tests.domain.outcome_builder import beta_binomial, packed_bits, packed_losses
+from tests.domain.outcome_builder import (
+    packed_losses,
+    scored,
+    with_outcomes,
+)
 
 ANOTHER = hashlib.sha256(b"another set").hexdigest()
-
-
-def scored(
-    training_sd: float, *, runs: int = 8, examples: int = 2000, margin: float = 0.01, seed: int = 3
-) -> dict[str, Any]:
-    """A trial of so many runs an arm with their outcomes; both arms are equally good."""
-    rng = np.random.default_rng(seed)
-    right = {
-        arm: beta_binomial(rng, runs, examples, training_sd) for arm in ("baseline", "compile")
-    }
-    return with_outcomes(
-        document(
-            metrics={arm: list(map(float, rows.mean(axis=1))) for arm, rows in right.items()},
-            margin=margin,
-            goal="maximize",
-        ),
-        {arm: [packed_bits(row) for row in rows] for arm, rows in right.items()},
-    )
-
-
-def with_outcomes(
-    evidence: dict[str, Any], outcomes: dict[str, list[dict[str, Any]]]
-) -> dict[str, Any]:
-    for arm in evidence["arms"]:
-        full = [run for run in arm["runs"] if run["stage"] == "quality"]
-        for run, own in zip(full, outcomes[arm["name"]], strict=True):
-            run["outcomes"] = own
-    return evidence
 
 
 def full_runs(evidence: dict[str, Any]) -> list[dict[str, Any]]:

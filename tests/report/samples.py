@@ -6,6 +6,7 @@ from typing import Any
 
 from compilegate.report.trial_report import ReportInput
 from tests.domain.evidence_builder import judge
+from tests.domain.outcome_builder import scored
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
 
 FLAG = "/compilegate/local/workloads/{}/compiler"
@@ -142,12 +143,21 @@ def failed() -> ReportInput:
     }  # fmt: skip
 
 
+def scored_per_example() -> ReportInput:
+    """Runs that recorded their outcomes per example: most of the spread is the evaluation's."""
+    document = scored(0.0005, runs=5)
+    for arm in document["arms"]:
+        arm["usd_per_hour"] = document["usd_per_hour"]
+    return _as_input(document)
+
+
 SAMPLES = {
     "promote": promote, "stay_off": stay_off, "inconclusive": inconclusive,
     "ineligible": ineligible, "invalid": invalid, "with_history": with_history,
     "second_wins": second_wins, "underpowered": underpowered, "over_time": over_time,
     "passed_probation": passed_probation, "reverted": reverted,
     "cheaper_cluster": cheaper_cluster, "with_control": with_control,
+    "scored_per_example": scored_per_example,
 }  # fmt: skip
 
 

@@ -15,10 +15,12 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import percent, plural, significant
 from compilegate.domain.judging.evidence import metrics
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.looks import SCHEDULE
 from compilegate.domain.judging.noninferiority import Samples
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy
+from compilegate.explain.evaluation import evaluation_words
 from compilegate.explain.planning import (
     Question,
     answer,
@@ -67,7 +69,10 @@ def plan(file: str | None, options: PlanOptions) -> dict[str, Any]:
                 "is out of range", field=name, value=value, fix=f"use {low:g} to {high:g}"
             )
     if file is not None:
-        return answer(_question(file, options))
+        recorded = _recorded(file)
+        answered = answer(_question(file, recorded.question, options))
+        evaluation = recorded.evaluation
+        return answered if evaluation is None else {**answered, "evaluation": evaluation}
     alpha, candidates = options.alpha or Policy().alpha, options.candidates or 1
     if options.spread is None and options.margin is None:
         for name in ("--history", "--max-runs"):
@@ -97,9 +102,8 @@ def _label(options: PlanOptions) -> str | None:
     return None if options.max_runs is None else "allowed"
 
 
-def _question(file: str, options: PlanOptions) -> Question:
+def _question(file: str, question: Question, options: PlanOptions) -> Question:
     """The file's case, with the options in place of its values."""
-    question = _recorded(file)
     spread = options.spread if options.spread is not None else question.spread
     if not spread:
         raise InvalidInputError(
@@ -123,24 +127,34 @@ def _question(file: str, options: PlanOptions) -> Question:
     )
 
 
-def _recorded(file: str) -> Question:
-    """The case of a workload file, in its modes, or of an evidence document; a spread may be 0."""
+@dataclass(frozen=True)
+class Recorded:
+    """A file's case, whose spread may be 0; ``evaluation`` is the judge's split of the spread."""
+
+    question: Question
+    evaluation: Mapping[str, Any] | None = None
+
+
+def _recorded(file: str) -> Recorded:
+    """The case of a workload file, in its modes, or of an evidence document."""
     if file != STANDARD_INPUT and Path(file).suffix in (".yaml", ".yml"):
         try:
             workload = parse_workload(load_yaml(Path(file)))
         except InvalidInputError as error:
             raise error if error.file else error.in_file(file) from error
-        return Question(
-            spread=_spread(Samples((), (), workload.quality.history)),
-            margin=workload.quality.margin,
-            history=len(workload.quality.history),
-            candidates=max(1, len(workload.candidates)),
-            policies=with_shadow(workload.policy),
-            runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
+        return Recorded(
+            Question(
+                spread=_spread(Samples((), (), workload.quality.history)),
+                margin=workload.quality.margin,
+                history=len(workload.quality.history),
+                candidates=max(1, len(workload.candidates)),
+                policies=with_shadow(workload.policy),
+                runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
+            )
         )
     evidence = read_evidence(read_json(file))
     runs = metrics(evidence.baseline.full_runs)
-    return Question(
+    question = Question(
         spread=_spread(Samples((), runs, evidence.quality.history)),
         margin=evidence.quality.margin,
         history=len(evidence.quality.history),
@@ -148,6 +162,7 @@ def _recorded(file: str) -> Question:
         policies=[evidence.policy],
         runs_remaining=evidence.runs_remaining,
     )
+    return Recorded(question, (judge(evidence).quality or {}).get("evaluation"))
 
 
 def _spread(samples: Samples) -> float:
@@ -218,6 +233,8 @@ def _show_case(plan: Mapping[str, Any]) -> None:
         say()
     for design in plan["designs"]:
         say(_outcome(design, plan), indent=2, hang=2)
+    if words := evaluation_words(plan):
+        say(words, indent=2, hang=2)
     say(f"The judge looks at {', '.join(map(str, SCHEDULE))} runs.", indent=2)
 
 

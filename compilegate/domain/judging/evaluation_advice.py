@@ -169,11 +169,12 @@ def _reason(evaluation: Evaluation, split: Split, candidate: str) -> Reason:
         )
         return Reason("evaluation_sufficient", text, candidate)
     instead = f"more than {MOST_RUNS}" if today.runs is None else str(today.runs)
-    usd = evaluation.usd_saved
-    worth = f", worth ${usd:,.0f}" if usd else ""
+    usd, part = evaluation.usd_saved, f"{split.evaluation_sd:.2g}"
+    if split.evaluation_sd >= split.sd:
+        part = "all"
     text = (
-        f"{candidate}: {split.evaluation_sd:.2g} of the spread {sd} comes from your {count:,} "
-        f"evaluation examples; {best.examples * split.per_outcome:,} would need about {best.runs} "
-        f"runs instead of {instead}{worth}"
+        f"{candidate}: {part} of the spread {sd} comes from your {count:,} evaluation examples; "
+        f"{best.examples * split.per_outcome:,} would need about {best.runs} runs instead of "
+        f"{instead}" + (f", worth ${usd:,.2f}" if usd else "")
     )
     return Reason("evaluation_limited", text, candidate)

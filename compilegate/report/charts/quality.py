@@ -8,6 +8,7 @@ from typing import Any
 
 from compilegate.domain.formats import UNKNOWN, significant
 from compilegate.domain.judging.evidence import FullRun
+from compilegate.explain.evaluation import evaluation_words
 from compilegate.report.charts.base import (
     LIGHT,
     Chart,
@@ -24,6 +25,7 @@ from compilegate.report.charts.base import (
     marker,
     scatter,
 )  # fmt: skip
+from compilegate.report.charts.evaluation import evaluation_view
 from compilegate.report.figures import QualityFigures
 from compilegate.report.measured import (
     Measured,
@@ -46,13 +48,17 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     views = [View("Runs", _runs_figure(measured, reference))]
     if trial.quality.estimate is not None:
         views.append(View("Difference", _difference_figure(measured, trial.quality)))
+    judged = trial.decision.get("quality") or {}
+    if (spread := evaluation_view(judged)) is not None:
+        views.append(spread)
     better = "higher" if measured.evidence.quality.goal == "maximize" else "lower"
     return Chart(
         "quality",
         f"{TITLE}: {metric} ({better} is better)",
         _finding(trial.quality, reference, metric),
         note="A point is a full training run; bars are means. The difference is measured from the "
-        "dashed reference; left of the dotted limit the loss exceeds the margin.",
+        "dashed reference; left of the dotted limit the loss exceeds the margin. "
+        f"{evaluation_words(judged)}".rstrip(),
         views=views,
         choice="What to show",
     )
