@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PYTHON = ROOT / ".venv-training" / "bin" / "python"
 JOB = ROOT / "benchmarks" / "recorder_job.py"
 TIMED_STEPS = 1000
+EVALUATED = 4000  # texts
 AT_ONCE = 25  # lines that a quarter of a second of 10 ms steps hands over
 SETTINGS = {
     "width": 256, "layers": 4, "heads": 4, "block": 32, "batch_size": 4, "steps": 1500,
@@ -39,14 +40,24 @@ def recording() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         return {
             "overhead": overhead(Path(folder)),
+            "outcomes": outcomes(),
             "evidence": {str(steps): evidence(Path(folder), steps) for steps in (10**5, 10**6)},
         }
 
 
 def overhead(folder: Path) -> dict[str, Any]:
     """The recorder's own time in a step, on this machine's processor."""
+    return _job("steps", str(folder), str(TIMED_STEPS))
+
+
+def outcomes() -> dict[str, Any]:
+    """What keeping outcomes per example adds to a final evaluation."""
+    return _job("outcomes", str(EVALUATED))
+
+
+def _job(*words: str) -> dict[str, Any]:
     done = subprocess.run(
-        [TRAINING_PYTHON, JOB, "steps", folder, str(TIMED_STEPS)],
+        [TRAINING_PYTHON, JOB, *words],
         check=True, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     return dict(json.loads(done.stdout.splitlines()[-1]))

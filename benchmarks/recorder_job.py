@@ -3,6 +3,7 @@
 ``steps FOLDER COUNT`` times the recorder's own calls. Each step hands over a loss, a gradient norm
 and counts as a real one does, and keeps the processor busy for 10 ms; lines and summaries that fall
 due are included. The longest hundredth of the steps is left out: other programs interrupted them.
+``outcomes COUNT`` evaluates so many texts and times what keeping their outcomes adds.
 ``saves ARGUMENT...`` trains the language model and prints when it saved.
 """
 
@@ -11,14 +12,17 @@ import runpy
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 import torch
 from compilegate_runtime.compilers import compiler_for
 from compilegate_runtime.device import TorchDevice
+from compilegate_runtime.outcomes import packed
 from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.saving import SaveSchedule
+from families import tiny
 
 SCRIPT = Path(sys.path[0]) / "causal_lm.py"
 STEP_SECONDS = 0.01
@@ -68,6 +72,33 @@ def steps(folder: str, count: int) -> None:
     )
 
 
+def outcomes(count: int) -> None:
+    """Print what keeping the outcomes of so many texts adds to their evaluation.
+
+    The model is the small classifier of ``training/text_classification.py``, on texts of 128 words.
+    """
+    torch.set_num_threads(1)
+    sizes = SimpleNamespace(width=96, layers=2, heads=4, vocabulary=4096, max_length=128)
+    model = tiny.Encoder(4, sizes, dropout=0.0, approximate="none").eval()
+    texts, right = torch.randint(1, 4096, (count, 128), dtype=torch.int32), []
+    began = time.perf_counter()
+    with torch.no_grad():
+        for some in texts.split(32):
+            right += (model(some, some > 0).argmax(-1) == 1).tolist()
+    evaluated = time.perf_counter()
+    packed(right, [text.tobytes() for text in texts.numpy()])
+    kept = time.perf_counter()
+    print(
+        json.dumps(
+            {
+                "examples": count,
+                "us_per_example": round((kept - evaluated) / count * 1e6, 2),
+                "share_of_the_evaluation": round((kept - evaluated) / (evaluated - began), 5),
+            }
+        )
+    )
+
+
 def work(rows: torch.Tensor, until: float) -> None:
     """Keep the processor as busy as a step of 10 ms does."""
     while time.perf_counter() < until:
@@ -97,5 +128,7 @@ def saves(*words: str) -> None:
 if __name__ == "__main__":
     if sys.argv[1] == "steps":
         steps(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1] == "outcomes":
+        outcomes(int(sys.argv[2]))
     else:
         saves(*sys.argv[2:])
