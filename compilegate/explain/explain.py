@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, ProbationStep, SpeedStep
 from compilegate.domain.formats import percent
+from compilegate.domain.judging.evaluation_advice import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge_trial
@@ -13,6 +14,7 @@ from compilegate.domain.judging.quality import design_of
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
 from compilegate.domain.reasons import Reason
+from compilegate.explain.evaluation import evaluation_items
 from compilegate.explain.item import Item, Reporter, Section, sentence
 from compilegate.explain.money import money_items
 from compilegate.explain.probation import probation_items
@@ -61,6 +63,9 @@ def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterat
         if finding.quality is not None and design is not None:
             yield from full_run_items(finding.arm, evidence)
             yield from quality_items(finding.arm.name, finding.quality, evidence, design)
+            evaluation = evaluation_of(finding.quality, finding.arm, evidence, segments)
+            metric = evidence.quality.metric
+            yield from evaluation_items(finding.arm.name, evaluation, metric)
             yield from step_value_items(finding, evidence, design)
     if judged.lead is not None:
         yield from money_items(decision, judged.lead.arm, judged.lead.speed, evidence, segments)

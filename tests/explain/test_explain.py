@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.cli.judge.documents import judged
+from compilegate.domain.arithmetic import rounded
 from compilegate.domain.judging.looks import SPEED_LOOKS
+from compilegate.explain.evaluation import WHY_NOT
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section
 from tests.domain.evidence_builder import GOOD, document
 from tests.domain.evidence_strategies import probations, trials
+from tests.domain.outcome_builder import scored
 from tests.domain.test_fuzz import BROKEN, PLACES, UNPROMOTABLE, corrupt
 from tests.fuzzing import at_most
 
@@ -104,3 +107,20 @@ def test_an_explanation_leaves_the_evidence_as_it_was() -> None:
     items_of(doc)
 
     assert before == doc
+
+
+def test_the_spread_shown_in_two_parts_is_the_decisions() -> None:
+    doc = scored(0.004, runs=5)
+    items = about(items_of(doc), Section.QUALITY)["compile"]
+    found = (judged(doc).quality or {})["evaluation"]
+
+    assert items["spread of the evaluation"]["value"] == rounded(found["spread_of_evaluation"])
+    assert items["spread of training"]["value"] == rounded(found["spread_of_training"])
+    assert items["runs on more examples"]["value"] == found["larger"][-1]["runs"]
+
+
+def test_outcomes_that_allow_no_split_say_why() -> None:
+    items = about(items_of(scored(0.004, runs=2)), Section.QUALITY)["compile"]
+
+    assert items["spread of the evaluation"]["value"] is None
+    assert items["spread of the evaluation"]["words"] == WHY_NOT["too_few_runs"]
