@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.errors import InvalidEvidenceError
 from tests.domain.evidence_builder import codes, document, judge
 from tests.domain.outcome_builder import (
+    SET,
     packed_losses,
     scored,
     with_outcomes,
@@ -184,3 +186,34 @@ def test_pure_training_noise_is_seldom_called_the_evaluations() -> None:
     ]
 
     assert np.mean(said) < 0.15
+
+
+HISTORY = [0.7, 0.702, 0.699, 0.701]
+
+
+@pytest.mark.parametrize(
+    ("history_set", "counts"), [(None, True), (SET, True), (SET[:12], True), (ANOTHER, False)]
+)
+def test_past_runs_of_another_set_do_not_count(history_set: str | None, counts: bool) -> None:
+    evidence = scored(0.0005, margin=0.05)
+    evidence["quality"] |= {"history": HISTORY, "history_set": history_set}
+    decision = judge(evidence)
+
+    assert (decision.quality or {})["runs"]["history"] == (4 if counts else 0)
+    assert ("history_other_set" in codes(decision)) is not counts
+
+
+def test_past_runs_count_as_long_as_todays_set_is_unknown() -> None:
+    evidence = without_outcomes(scored(0.0005, margin=0.05))
+    evidence["quality"] |= {"history": HISTORY, "history_set": ANOTHER}
+
+    assert (judge(evidence).quality or {})["runs"]["history"] == 4
+
+
+@pytest.mark.parametrize("known", ["abc", SET.upper(), SET + "0", 12])
+def test_what_is_no_digest_of_a_set_is_refused(known: object) -> None:
+    evidence = scored(0.0005)
+    evidence["quality"]["history_set"] = known
+
+    with pytest.raises(InvalidEvidenceError, match="history_set"):
+        judge(evidence)

@@ -4,13 +4,18 @@ The recorder leaves the identity of the examples that a run was scored on (outco
 changes from run to run, as with nightly data, moves both arms alike: its sampling is part of the
 spread that the gate measures, and the evaluation's part cannot be told apart (``sets_vary``). A set
 of each arm's own is another matter: difficulty then looks like quality, in either direction.
+
+Past runs that are known to be scored on another set, by ``quality.history_set``, are no reference
+and do not count. Where neither is known, history counts as runs that may have drifted
+(noninferiority.py). Both rules depend on the sets alone, never on a metric, and only take away.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from compilegate.domain.judging.evidence import Arm, finished
+from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.outcomes import read_outcomes
 from compilegate.domain.reasons import Reason
 
@@ -37,3 +42,27 @@ def different_sets(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
             f"({ours[0][:12]}) than the baseline's ({theirs[0][:12]})"
         )
         yield Reason("evaluation_sets_differ", text, candidate.name)
+
+
+def without_other_history(evidence: Evidence) -> Evidence:
+    """A trial's evidence without a history of another set than its runs were scored on."""
+    past = evidence.quality.history
+    known = evidence.quality.history_set
+    if known is None or not past or evidence.phase == PROBATION:
+        return evidence
+    today = {identity for arm in evidence.arms for identity in sets_of(arm)}
+    if all(identity.startswith(known) for identity in today):
+        return evidence
+    quality = replace(evidence.quality, history=())
+    return replace(evidence, quality=quality, history_left_out=len(past))
+
+
+def other_history(evidence: Evidence) -> tuple[Reason, ...]:
+    """That past runs do not count, where they do not."""
+    if not evidence.history_left_out:
+        return ()
+    text = (
+        f"{evidence.history_left_out} past runs were scored on other evaluation examples than "
+        "this trial's and do not count"
+    )
+    return (Reason("history_other_set", text),)

@@ -141,7 +141,7 @@ class Evidence:
     """One workload's evidence, validated; ``controls`` tell effects apart and are not judged.
 
     ``content`` identifies the document that it was read from, independent of the order of its
-    arms and runs.
+    arms and runs. ``history_left_out`` past runs were scored on other evaluation examples.
     """
 
     workload: str
@@ -156,6 +156,7 @@ class Evidence:
     plan: TrialPlan
     controls: tuple[Arm, ...] = ()
     content: str = ""
+    history_left_out: int = 0
 
     @property
     def baseline(self) -> Arm:

@@ -16,6 +16,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.fields import Fields
+from compilegate.domain.judging.evaluation_sets import without_other_history
 from compilegate.domain.judging.evidence import (
     PHASES,
     PROBATION,
@@ -26,7 +27,7 @@ from compilegate.domain.judging.evidence import (
     SpeedRun,
     TrialPlan,
 )
-from compilegate.domain.workload.file import parse_policy
+from compilegate.domain.workload.file import parse_history_set, parse_policy
 from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Quality
 
 STAGES = ("speed", "quality", "probation")
@@ -39,7 +40,7 @@ def read_evidence(document: object) -> Evidence:
     with _contract():
         fields = Fields(document)
         evidence = _evidence(fields)
-    return replace(evidence, content=content_of(fields.record))
+    return replace(without_other_history(evidence), content=content_of(fields.record))
 
 
 def read_run(record: object, path: str = "run") -> SpeedRun | FullRun:
@@ -103,6 +104,7 @@ def _quality(fields: Fields) -> Quality:
         goal=fields.choice("goal", GOALS),
         margin=fields.number("margin", "the metric's own unit", above=0.0),
         history=fields.numbers("history"),
+        history_set=parse_history_set(fields),
     )
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
 from compilegate.domain.judging.evaluation_advice import evaluation_of
+from compilegate.domain.judging.evaluation_sets import other_history
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import (
     control_figures,
@@ -117,7 +118,11 @@ def judge(evidence: Evidence) -> Decision:
             segments,
             finding.stage,
             finding.verdict,
-            (*finding.reasons, *(evaluation.reasons if evaluation else ())),
+            (
+                *finding.reasons,
+                *(evaluation.reasons if evaluation else ()),
+                *other_history(evidence),
+            ),
             candidate=lead.arm.name if lead else None,
             speedup=speedup_figures(lead.speed) if lead else None,
             quality=quality,

@@ -153,6 +153,12 @@ TRIAL: Mapping[str, ReasonKind] = {
         "Score every run of both arms on the same held-out examples.",
         "the arms were scored on different evaluation examples",
     ),
+    "history_other_set": ReasonKind(
+        INFO,
+        "`quality.history_set` names another evaluation set than the trial's runs were scored on, "
+        "so past runs do not count.",
+        "Score past models on today's examples, or leave their results out.",
+    ),
     "evidence_invalid": ReasonKind(
         BLOCK,
         "What the jobs recorded cannot be read.",

@@ -194,7 +194,7 @@ def to_document(evidence: TrialEvidence) -> dict[str, Any]:
         "phase": TRIAL,
         "promoted": None,
         "policy": {**asdict(workload.policy), "quality_runs": plan.quality_mode.used},
-        "quality": asdict(workload.quality),
+        "quality": {k: v for k, v in asdict(workload.quality).items() if v is not None},
         "usd_per_hour": plan.baseline.usd_per_hour,
         "devices": plan.baseline.devices,
         "runs_per_week": workload.schedule.runs_per_week,

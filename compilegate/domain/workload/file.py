@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ MOST_DAYS = 3650
 MOST_GIB = 1e5
 # A smaller error takes more runs than any team makes.
 LEAST_ALPHA = 1e-6
+# As many digits of a digest as a person copies.
+SET = re.compile(r"[0-9a-f]{12,64}")
 
 
 def parse_workload(document: object) -> Workload:
@@ -148,10 +151,20 @@ def _quality(fields: Fields) -> Quality:
         goal=fields.choice("goal", GOALS),
         margin=fields.number("margin", "the metric's own unit", above=0.0),
         history=fields.numbers("history"),
+        history_set=parse_history_set(fields),
     )
     fields.done()
     check_metric(fields, quality.metric)
     return quality
+
+
+def parse_history_set(fields: Fields) -> str | None:
+    """The evaluation set that past runs were scored on, or enough of its digest to tell it."""
+    known: str | None = fields.text("history_set", None)
+    if known is not None and not SET.fullmatch(known):
+        problem = "is no digest of an evaluation set"
+        raise fields.wrong("history_set", problem, "use 12 to 64 digits of a run's set_sha256")
+    return known
 
 
 def parse_policy(fields: Fields | None) -> Policy:

@@ -139,12 +139,16 @@ class Profile:
 
 @dataclass(frozen=True)
 class Quality:
-    """The metric that must not get worse by ``margin``, in the metric's own unit."""
+    """The metric that must not get worse by ``margin``, in the metric's own unit.
+
+    ``history_set`` identifies the evaluation examples that all of ``history`` was scored on.
+    """
 
     metric: str
     goal: str
     margin: float
     history: tuple[float, ...] = ()
+    history_set: str | None = None
 
 
 @dataclass(frozen=True)
