@@ -208,5 +208,5 @@ def test_outcomes_of_the_workloads_metric_are_kept_and_broken_ones_are_absent(
     files = {"evidence/summary.json": json.dumps(summary).encode()}
     run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
 
-    assert kept == run.get("outcomes")
-    assert 0.5 == run["metric"]
+    assert kept == run.record.get("outcomes")
+    assert 0.5 == run.metric
