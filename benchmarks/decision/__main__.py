@@ -3,10 +3,12 @@
     python -m benchmarks.decision [--quick | --study] [--workloads N] [--mode hybrid ...]
         [--portfolio mixed ...] [--stress none ...] [--candidates 2] [--jobs 2] [--seed 1]
 
+    python -m benchmarks.decision targets [...]
     python -m benchmarks.decision --document
 
-Tables are printed; results.json keeps the latest result of every cell. The second form simulates
-nothing: it writes the kept results into docs/how-it-decides.md and benchmarks/decision/README.md.
+Tables are printed; results.json keeps the latest result of every cell. The second form computes
+what the judge has to reach (targets.py). The third simulates nothing: it writes the kept results
+into docs/how-it-decides.md and benchmarks/decision/README.md.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.decision import targets
 from benchmarks.decision.cells import Cell, run
+from benchmarks.decision.document import STRESSES as SHOWN
 from benchmarks.decision.document import write
 from benchmarks.decision.portfolio import RECIPES
 from benchmarks.decision.probation_document import write as write_probation
@@ -54,6 +58,9 @@ ROWS = (
 
 def main() -> None:
     """Simulate, print, keep."""
+    if sys.argv[1:2] == ["targets"]:
+        targets.main(sys.argv[2:])
+        return
     options = _options()
     if options.document:
         write()
@@ -78,7 +85,7 @@ def study(options: argparse.Namespace) -> list[Cell]:
         cells.append(
             Cell(portfolio, workloads=n, seed=seed, rules=("shadow",), production_beside=False)
         )
-    for stress in list(STRESSES)[1:]:
+    for stress in list(SHOWN)[1:]:
         for portfolio in ("boundary_quality", "boundary_speed", "mixed"):
             cells.append(Cell(portfolio, stress, workloads=n, seed=seed, rules=("hybrid",)))
     for k in (1, 3):

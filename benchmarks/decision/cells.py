@@ -14,7 +14,7 @@ import statistics
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,16 @@ class Cell:
     rules: tuple[str, ...] = ("hybrid", *NAIVE)
     max_runs: int | None = None
     production_beside: bool = True
+    spread: float | None = None  # of the metric, in margins; None as the portfolio draws it
+    version: str | None = None  # of an archived judge, None for the shipped one
+
+    def of(self, share: float) -> Cell:
+        """The same cell with a share of its workloads."""
+        return replace(self, workloads=max(1, round(self.workloads * share)))
+
+    def by(self, version: str | None) -> Cell:
+        """The same cell, decided by an archived judge."""
+        return replace(self, version=version)
 
     @property
     def key(self) -> dict[str, Any]:
@@ -54,6 +64,8 @@ class Cell:
             "candidates": self.candidates,
             "max_runs": self.max_runs,
             "production_beside": self.production_beside,
+            **({"spread": self.spread} if self.spread else {}),
+            **({"version": self.version} if self.version else {}),
         }
 
     @property
@@ -65,7 +77,13 @@ class Cell:
 def play_workload(cell: Cell, index: int) -> list[Outcome]:
     """Every rule on the same workload, each with chance of its own."""
     truth = np.random.default_rng([cell.seed, _number(cell.portfolio), index])
-    workload = draw(truth, cell.portfolio, stress=cell.stress, candidates=cell.candidates)
+    workload = draw(
+        truth,
+        cell.portfolio,
+        stress=cell.stress,
+        candidates=cell.candidates,
+        spread=cell.spread,
+    )
     return [
         play(
             rule,
@@ -73,6 +91,7 @@ def play_workload(cell: Cell, index: int) -> list[Outcome]:
             np.random.default_rng([cell.seed, _number(cell.portfolio), index, _number(rule)]),
             max_runs=cell.max_runs,
             production_beside=cell.production_beside,
+            version=cell.version,
         )
         for rule in cell.played
     ]
@@ -81,9 +100,9 @@ def play_workload(cell: Cell, index: int) -> list[Outcome]:
 def run(cell: Cell, jobs: int, tick: Callable[[int], None]) -> dict[str, Any]:
     """The cell's characteristics; the same whatever the number of processes."""
     outcomes: list[Outcome] = []
-    for done, played in enumerate(_played(cell, jobs), start=1):
+    for index, played in play_workloads(cell, range(cell.workloads), jobs):
         outcomes += played
-        tick(done)
+        tick(index + 1)
     rules = summarise(outcomes)
     if cell.portfolio == "regressing":  # an arm that always fails soon has no oracle to equal
         for figures in rules.values():
@@ -92,17 +111,20 @@ def run(cell: Cell, jobs: int, tick: Callable[[int], None]) -> dict[str, Any]:
     return {**cell.key, **size, "rules": rules}
 
 
-def _played(cell: Cell, jobs: int) -> Iterator[list[Outcome]]:
-    tasks = [(cell, index) for index in range(cell.workloads)]
+def play_workloads(
+    cell: Cell, indexes: Sequence[int], jobs: int
+) -> Iterator[tuple[int, list[Outcome]]]:
+    """The workloads of these numbers, in their order, as they are done."""
+    tasks = [(cell, index) for index in indexes]
     if jobs <= 1:
-        yield from (play_workload(*task) for task in tasks)
+        yield from (_task(task) for task in tasks)
         return
     with multiprocessing.Pool(jobs) as pool:
         yield from pool.imap(_task, tasks, chunksize=CHUNK)
 
 
-def _task(task: tuple[Cell, int]) -> list[Outcome]:
-    return play_workload(*task)
+def _task(task: tuple[Cell, int]) -> tuple[int, list[Outcome]]:
+    return task[1], play_workload(*task)
 
 
 def _number(name: str) -> int:
@@ -121,11 +143,18 @@ def summarise(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     return {rule: _rule(played, reference) for rule, played in by_rule.items()}
 
 
+def figures_of(outcomes: Sequence[Outcome], rule: str) -> dict[str, Any]:
+    """One rule's characteristics."""
+    return summarise(outcomes)[rule]
+
+
 def _rule(outcomes: list[Outcome], reference: Sequence[float]) -> dict[str, Any]:
     good = [o for o in outcomes if o.has_good]
     provable = [o for o in good if o.is_provable]
     return {
         "verdicts": _endings(o.verdict for o in outcomes),
+        "promoted": share(outcomes, lambda o: o.promoted),
+        "kept": share(outcomes, lambda o: o.promoted and not _reverted(o)),
         "false_promotes": share(outcomes, lambda o: o.promoted_bad),
         "good_missed": share(good, _missed),
         "provable_missed": share(provable, _missed),

@@ -1,26 +1,38 @@
 """Drives the shipped judge as a state machine does: make the runs of ``next``, then judge again.
 
-Only the evidence and decision contracts are used, nothing of how the judge decides.
+Only typed evidence and decisions are used, nothing of how the judge decides. In production one
+run is made at a time, as TRAIN does, and every so many of them are the baseline's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.decision.truth import BASELINE, Workload
 from benchmarks.decision.world import FullRun, World
-from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.decision import (
+    Decision,
+    NextStep,
+    ProbationStep,
+    QualityStep,
+    SpeedStep,
+    Verdict,
+)
+from compilegate.domain.judging import evidence as evidences
+from compilegate.domain.judging.evidence import PROBATION, TRIAL, Arm, Evidence, SpeedRun, TrialPlan
 from compilegate.domain.judging.judge import judge
+from compilegate.domain.workload.model import Policy, Quality
 
-Judge = Callable[[Mapping[str, Any]], Decision]
+Judge = Callable[[Evidence], Decision]
 
 MAX_CALLS = 1000
-SEGMENT_STEPS = 320
 # Production's own seeds, far from those of a trial.
 FIRST_PRODUCTION_SEED = 1_000_000
+# Of a probation's runs that nothing was asked of, every so many is the baseline's: as next_arm.py,
+# which archived judges do not have.
+REFRESH_EVERY = 6
 
 
 @dataclass(frozen=True)
@@ -36,22 +48,24 @@ class Ending:
 
 @dataclass
 class Driver:
-    """One workload's evidence document and the world that fills it.
+    """One workload's evidence and the world that fills it.
 
     ``production_beside``: while a dedicated run lasts, production makes its own baseline run,
     which enters the evidence and costs nothing extra.
     """
 
     world: World
-    policy: Mapping[str, Any]
+    policy: Policy
     production_beside: bool = True
-    decide: Judge = lambda document: judge(read_evidence(document))
+    decide: Judge = judge
+    watched: int = 0  # production runs since the promotion
+    evidence: Evidence = field(init=False)
     _order: int = 0
-    document: dict[str, Any] = field(init=False)
+    _since_baseline: int = 0
 
     def __post_init__(self) -> None:
         """Start with an empty trial."""
-        self.document = empty_trial(self.world.workload, self.policy)
+        self.evidence = empty_trial(self.world.workload, self.policy)
 
     def trial(self) -> Ending:
         """Until the judge has chosen a candidate, or none."""
@@ -59,12 +73,12 @@ class Driver:
 
     def probation(self, candidate: str) -> Ending:
         """Until the promoted candidate is kept or reverted."""
-        self.document.update(phase="probation", promoted=candidate)
+        self.evidence = replace(self.evidence, phase=PROBATION, promoted=candidate)
         return self._follow()
 
     def _follow(self) -> Ending:
         for call in range(1, MAX_CALLS + 1):
-            decision = self.decide(self.document)
+            decision = self.decide(self.evidence)
             codes = tuple(reason.code for reason in decision.reasons)
             if decision.verdict is not Verdict.CONTINUE:
                 return Ending(
@@ -72,113 +86,141 @@ class Driver:
                 )
             if self.world.is_over:
                 return Ending("horizon", decision.candidate, codes, call)
-            self.answer(decision.next.to_dict() if decision.next else {})
+            self.answer(decision.next)
         raise RuntimeError(f"the judge did not decide in {MAX_CALLS} calls")
 
-    def answer(self, step: Mapping[str, Any]) -> None:
+    def answer(self, step: NextStep | None) -> None:
         """Make the runs of one ``next``."""
-        if step["stage"] == "speed":
+        if isinstance(step, SpeedStep):
             self._speed(step)
-        elif step["stage"] == "quality":
-            self._shadow(step) if step["mode"] == "shadow" else self._canary(step)
-        elif step["stage"] == "probation":
+        elif isinstance(step, QualityStep):
+            self._canary(step) if step.is_canary else self._shadow(step)
+        elif isinstance(step, ProbationStep):
             self._watch(step)
         else:
-            raise ValueError(f"no such stage to run: {step['stage']}")
+            raise TypeError(f"no such step to run: {step}")
 
-    def _speed(self, step: Mapping[str, Any]) -> None:
-        for block in range(step["block"], step["block"] + step.get("blocks", 1)):
-            segments = self.world.block(list(step["arms"]), step.get("steps", SEGMENT_STEPS))
+    def _speed(self, step: SpeedStep) -> None:
+        for block in range(step.block, step.block + step.blocks):
+            segments = self.world.block(list(step.arms), step.steps)
             for name, (seconds, compiling) in segments.items():
-                self._append(
-                    name,
-                    {
-                        "stage": "speed",
-                        "block": block,
-                        "node": f"node-{block}",
-                        "compile_seconds": compiling,
-                        "step_seconds": seconds,
-                    },
-                )
+                self._add(name, speed=_segment(block, tuple(seconds), compiling))
 
-    def _shadow(self, step: Mapping[str, Any]) -> None:
+    def _shadow(self, step: QualityStep) -> None:
         """All at once, within one period of production."""
         if self.production_beside:
             self._production(BASELINE)
         else:
             self.world.account.periods += 1
-        for run in step["runs"]:
-            made = self.world.shadow_run(run["arm"], run["seed"])
-            self._record(run["arm"], "quality", made, mode="shadow", seed=run["seed"])
+        for run in step.runs:
+            made = self.world.shadow_run(run.arm, run.seed)
+            self._record(run.arm, made, mode="shadow", seed=run.seed)
 
-    def _canary(self, step: Mapping[str, Any]) -> None:
+    def _canary(self, step: QualityStep) -> None:
         """One scheduled run after another."""
-        for run in step["runs"]:
-            made = self.world.production_run(run["arm"], run["seed"])
-            self._record(run["arm"], "quality", made, mode="canary", seed=run["seed"])
+        for run in step.runs:
+            made = self.world.production_run(run.arm, run.seed)
+            self._record(run.arm, made, mode="canary", seed=run.seed)
 
     def _production(self, name: str) -> None:
         seed = FIRST_PRODUCTION_SEED + self._order
         made = self.world.production_run(name, seed)
-        self._record(name, "quality", made, mode="production", seed=seed)
+        self._record(name, made, mode="production", seed=seed)
 
-    def _watch(self, step: Mapping[str, Any]) -> None:
-        for run in step["runs"]:
-            seed = run.get("seed", FIRST_PRODUCTION_SEED + self._order)
-            since = self.watched
-            made = self.world.production_run(run["arm"], seed, since_promotion=since)
-            confirm = bool(run.get("confirm", False))
-            self._record(run["arm"], "probation", made, confirm=confirm)
+    def _watch(self, step: ProbationStep) -> None:
+        """The next run alone: the judge is asked again after it."""
+        name = step.arms[0]
+        if not step.confirm and self._since_baseline >= REFRESH_EVERY - 1:
+            name = BASELINE
+        self._since_baseline = 0 if name == BASELINE else self._since_baseline + 1
+        seed = FIRST_PRODUCTION_SEED + self._order
+        made = self.world.production_run(name, seed, since_promotion=self.watched)
+        self.watched += 1
+        self._record(name, made, mode="production", confirm=step.confirm)
 
-    @property
-    def watched(self) -> int:
-        """Production runs since the promotion."""
-        return sum(
-            run["stage"] == "probation" for arm in self.document["arms"] for run in arm["runs"]
-        )
-
-    def _record(self, name: str, stage: str, run: FullRun, **more: Any) -> None:
-        self._append(
-            name,
-            {
-                "stage": stage,
-                "order": self._order,
-                "metric": run.metric,
-                "wall_seconds": run.hours * 3600,
-                "finished": True,
-                **more,
-            },
+    def _record(
+        self, name: str, made: FullRun, *, mode: str, seed: int | None = None, confirm: bool = False
+    ) -> None:
+        stage = "probation" if self.evidence.phase == PROBATION else "quality"
+        record = {
+            "stage": stage,
+            "order": self._order,
+            "mode": mode,
+            "seed": seed,
+            "metric": made.metric,
+            "wall_seconds": made.hours * 3600,
+            "finished": True,
+            "applied": True,
+            "confirm": confirm,
+        }
+        run = evidences.FullRun(
+            **record, launched_by=None, record={**record, **self._steps(name, made)}
         )
         self._order += 1
+        self._add(name, **{stage: run})
 
-    def _append(self, name: str, run: dict[str, Any]) -> None:
-        arm = next(arm for arm in self.document["arms"] if arm["name"] == name)
-        arm["runs"].append({**run, "applied": True})
+    def _steps(self, name: str, made: FullRun) -> Mapping[str, int]:
+        """The steps that a job counts, where they are not those of every full run."""
+        workload = self.world.workload
+        if not workload.stress.run_length_sd:
+            return {}
+        return {"steps": max(1, round(made.length * workload.run_steps(workload.arm(name))))}
+
+    def _add(self, name: str, **runs: SpeedRun | evidences.FullRun) -> None:
+        """Append one run to the arm's runs of that stage."""
+        arms = tuple(
+            replace(arm, **{stage: (*getattr(arm, stage), run) for stage, run in runs.items()})
+            if arm.name == name
+            else arm
+            for arm in self.evidence.arms
+        )
+        self.evidence = replace(self.evidence, arms=arms)
 
 
-def empty_trial(workload: Workload, policy: Mapping[str, Any]) -> dict[str, Any]:
-    """The evidence document before anything ran."""
-    hours = workload.hours(workload.arms[0])
-    return {
-        "schema": 1,
-        "workload": workload.name,
-        "phase": "trial",
-        "promoted": None,
-        "policy": dict(policy),
-        "quality": {
-            "metric": "accuracy",
-            "goal": "maximize",
-            "margin": workload.margin,
-            "history": list(workload.history),
-            "history_wall_seconds": [hours * 3600 * f for f in workload.history_pace],
-        },
-        "usd_per_hour": workload.usd_per_hour,
-        "runs_per_week": workload.runs_per_week,
-        "runs_remaining": workload.runs_left,
-        "full_run_steps": workload.run_steps(workload.arms[0]),
-        "devices": workload.devices,
-        "arms": [
-            {"name": arm.name, "full_run_steps": workload.run_steps(arm), "runs": []}
-            for arm in workload.arms
-        ],
+def _segment(block: int, seconds: tuple[float, ...], compiling: float) -> SpeedRun:
+    record = {
+        "stage": "speed",
+        "block": block,
+        "node": f"node-{block}",
+        "compile_seconds": compiling,
+        "step_seconds": seconds,
+        "applied": True,
     }
+    return SpeedRun(
+        finished=True,
+        applied=True,
+        record=record,
+        block=block,
+        node=f"node-{block}",
+        compile_seconds=compiling,
+        step_seconds=seconds,
+        samples_per_step=None,
+        full_run_steps=None,
+    )
+
+
+def empty_trial(workload: Workload, policy: Policy) -> Evidence:
+    """The evidence before anything ran."""
+    hours = workload.hours(workload.arms[0])
+    return Evidence(
+        workload=workload.name,
+        phase=TRIAL,
+        promoted=None,
+        policy=policy,
+        quality=Quality("accuracy", "maximize", workload.margin, workload.history),
+        history_wall_seconds=tuple(hours * 3600 * pace for pace in workload.history_pace),
+        runs_per_week=float(workload.runs_per_week),
+        runs_remaining=float(workload.runs_left),
+        arms=tuple(
+            Arm(
+                name=arm.name,
+                full_run_steps=workload.run_steps(arm),
+                usd_per_hour=workload.usd_per_hour,
+                devices=workload.devices,
+                speed=(),
+                quality=(),
+            )
+            for arm in workload.arms
+        ),
+        plan=TrialPlan(),
+    )

@@ -36,6 +36,7 @@ MARGIN = 0.5  # percentage points
 # Just below what may be promoted: the hardest arm to keep out on speed.
 EDGE = 1.0999
 FAST = (1.3, 1.6)
+LOSS = "loss "
 
 
 @dataclass(frozen=True)
@@ -52,24 +53,30 @@ Recipe = Callable[[np.random.Generator, int], list[Target]]
 
 
 def draw(
-    rng: np.random.Generator, portfolio: str, *, stress: str = "none", candidates: int = 2
+    rng: np.random.Generator,
+    portfolio: str,
+    *,
+    stress: str = "none",
+    candidates: int = 2,
+    spread: float | None = None,
 ) -> Workload:
-    """One workload of the named portfolio."""
+    """One workload of the named portfolio; ``spread`` of its metric in margins, else drawn."""
     broken = STRESSES[stress]
     steps, baseline = _steps(rng), Arm(BASELINE)
     start_up = float(rng.uniform(*broken.start_up_seconds))
     whole = start_up + steps.count * steps.mean_seconds(baseline)
-    targets = RECIPES[portfolio](rng, candidates)
+    targets = recipe(portfolio)(rng, candidates)
     arms = [
         _arm(rng, i, target, (steps, start_up, whole, broken)) for i, target in enumerate(targets)
     ]
-    spread = MARGIN * _log_uniform(rng, 0.2, 2.0)
+    drawn = _log_uniform(rng, 0.2, 2.0)
+    sd = MARGIN * (drawn if spread is None else spread)
     level = float(rng.uniform(*broken.level))
-    history = _history(rng, level, spread * broken.spread_factor, broken)
+    history = _history(rng, level, sd * broken.spread_factor, broken)
     return Workload(
         name="simulated",
         margin=MARGIN,
-        spread=spread,
+        spread=sd,
         level=level,
         history=history,
         history_pace=tuple(node_factor(rng, broken) * length_factor(rng, broken) for _ in history),
@@ -197,3 +204,11 @@ RECIPES: dict[str, Recipe] = {
         Target(0.0, speedup=_fast(rng), regression=2 * MARGIN) for _ in range(k)
     ],
 }
+
+
+def recipe(portfolio: str) -> Recipe:
+    """The recipe of that name; ``loss 0.5`` is fast arms that all lose half a margin."""
+    if portfolio.startswith(LOSS):
+        loss = MARGIN * float(portfolio.removeprefix(LOSS))
+        return lambda rng, k: [Target(loss, speedup=_fast(rng)) for _ in range(k)]
+    return RECIPES[portfolio]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from benchmarks.decision.archived import archived_judge
 from benchmarks.decision.driver import Driver, Ending
 from benchmarks.decision.naive import Article, Textbook
 from benchmarks.decision.truth import BASELINE, Arm, Workload
 from benchmarks.decision.world import World, oracle_hours, usd
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.workload.model import Policy
 
 MODES = ("shadow", "hybrid", "canary")
 READINGS = {"article": "letter", "article_one_sided": "one_sided", "charitable": "charitable"}
 NAIVE = (*READINGS, "textbook")
 RULES = (*MODES, *NAIVE)
-SHADOW_RUNS, CANARY_RUNS = 12, 36
+SHADOW_RUNS = 12
 # The simulation is about the statistics, not about what a team can pay.
 NO_BUDGET = 1e9
 
@@ -63,38 +66,37 @@ class Outcome:
     interval: tuple[float, float] | None = None
 
 
-def policy(mode: str, max_runs: int | None = None) -> dict[str, Any]:
+def policy(mode: str, max_runs: int | None = None) -> Policy:
     """The judge's policy in one mode: defaults but for where its runs come from."""
-    usual = SHADOW_RUNS if mode == "shadow" else CANARY_RUNS
-    return {
-        "quality_runs": mode,
-        "max_quality_runs": max_runs or usual,
-        "max_trial_usd": NO_BUDGET,
-    }
+    usual = Policy(quality_runs=mode, max_trial_usd=NO_BUDGET)
+    most = max_runs or (SHADOW_RUNS if mode == "shadow" else usual.max_quality_runs)
+    return replace(usual, max_quality_runs=most)
 
 
 def procedure(
-    rule: str, world: World, *, max_runs: int | None = None, production_beside: bool = True
+    rule: str,
+    world: World,
+    *,
+    max_runs: int | None = None,
+    production_beside: bool = True,
+    version: str | None = None,
 ) -> Procedure:
-    """The rule by its name."""
+    """The rule by its name; ``version`` is of an archived judge in place of the shipped one."""
     if rule in MODES:
-        return Driver(world, policy(rule, max_runs), production_beside)
+        decide = archived_judge(version) if version else judge
+        return Driver(world, policy(rule, max_runs), production_beside, decide)
     if rule == "textbook":
         return Textbook(world)
     return Article(world, READINGS[rule])
 
 
-def play(
-    rule: str,
-    workload: Workload,
-    rng: np.random.Generator,
-    *,
-    max_runs: int | None = None,
-    production_beside: bool = True,
-) -> Outcome:
-    """Trial, probation of what was promoted, and production until the horizon."""
+def play(rule: str, workload: Workload, rng: np.random.Generator, **options: Any) -> Outcome:
+    """Trial, probation of what was promoted, and production until the horizon.
+
+    ``options`` are those of ``procedure``.
+    """
     world = World(workload, rng)
-    chosen = procedure(rule, world, max_runs=max_runs, production_beside=production_beside)
+    chosen = procedure(rule, world, **options)
     course = _follow(world, chosen)
     arm = workload.arm(course.promoted) if course.promoted else None
     kept = BASELINE if arm is None or course.reverted else arm.name

@@ -7,6 +7,7 @@ from scipy import stats
 from benchmarks.decision.__main__ import keep, table
 from benchmarks.decision.cells import Cell, percent_of, play_workload, run, share
 from benchmarks.decision.naive import Article, runs_needed, welch
+from benchmarks.decision.played import played
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import NAIVE, play
 from benchmarks.decision.truth import BASELINE
@@ -21,6 +22,28 @@ def silent(_):
 
 def test_a_cell_is_the_same_whatever_the_number_of_processes():
     assert run(CELL, 1, silent) == run(CELL, 2, silent)
+
+
+def test_a_stopped_simulation_goes_on_where_it_was_and_ends_the_same(tmp_path):
+    whole = played(CELL, 1, tmp_path / "whole")
+    played(CELL.of(0.5), 1, tmp_path / "parts")
+    (place,) = (tmp_path / "parts").rglob("*.jsonl")
+    place.write_text(place.read_text() + '{"index": 3, "outco')  # cut off
+    assert whole == played(CELL, 2, tmp_path / "parts")
+    assert 6 == sum(bool(line.endswith("}")) for line in place.read_text().splitlines())
+    assert [outcome for index in range(6) for outcome in play_workload(CELL, index)] == whole
+
+
+def test_what_another_judge_played_is_not_taken(tmp_path):
+    cell = Cell(workloads=1, rules=("hybrid",))
+    for version in (None, "1.2.0"):
+        played(cell.by(version), 1, tmp_path)
+    assert 2 == len(list(tmp_path.iterdir()))
+
+
+def test_the_spread_may_be_fixed():
+    workload = draw(np.random.default_rng(1), "loss 0.5", candidates=1, spread=0.7)
+    assert (0.35, 0.25) == (workload.spread, workload.candidates[0].loss)
 
 
 def test_another_seed_is_another_cell():

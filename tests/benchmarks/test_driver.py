@@ -1,24 +1,32 @@
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.decision.driver import Driver, empty_trial
+from benchmarks.decision.archived import archived_judge, archived_name, document_of
+from benchmarks.decision.driver import REFRESH_EVERY, Driver
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import policy
-from benchmarks.decision.truth import BASELINE
+from benchmarks.decision.truth import BASELINE, STRESSES
 from benchmarks.decision.world import World, loss_at, oracle_hours
-from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun, Verdict
+from compilegate.domain.decision import (
+    Decision,
+    ProbationStep,
+    QualityStep,
+    RequestedFullRun,
+    SpeedStep,
+    Verdict,
+)
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.production import next_arm
 from compilegate.domain.reasons import Reason
-from tests.domain.evidence_builder import judge
 
-SHADOW_PAIR = {
-    "stage": "quality",
-    "mode": "shadow",
-    "runs": [{"arm": "compile-1", "seed": 17}, {"arm": BASELINE, "seed": 17}],
-}
-CANARY_PAIR = {**SHADOW_PAIR, "mode": "canary"}
+PAIR = (RequestedFullRun("compile-1", 17), RequestedFullRun(BASELINE, 17))
+SHADOW_PAIR = QualityStep("shadow", PAIR, usd=None, why="")
+CANARY_PAIR = replace(SHADOW_PAIR, mode="canary")
 
 
 def decision(verdict, step=None, candidate="compile-1"):
@@ -30,15 +38,12 @@ def decision(verdict, step=None, candidate="compile-1"):
         verdict,
         candidate,
         (Reason("code", "why"),),
-        next=_typed(step),
+        next=step,
     )
 
 
-def _typed(step):
-    if step is None:
-        return None
-    runs = tuple(RequestedFullRun(run["arm"], run["seed"]) for run in step["runs"])
-    return QualityStep(step["mode"], runs, usd=None, why="")
+def speed_step(block, arms, *, blocks=1, steps=64):
+    return SpeedStep(block, blocks, steps, arms, usd=None, why="")
 
 
 def world(portfolio="all_good", seed=3):
@@ -50,44 +55,59 @@ def driver(*, beside=True, decide=judge, **options):
 
 
 def runs(driving, name):
-    return next(arm["runs"] for arm in driving.document["arms"] if arm["name"] == name)
+    return driving.evidence.arm(name).runs
 
 
-def test_the_document_keeps_to_the_contract():
-    document = empty_trial(world().workload, policy("shadow"))
-    assert {
-        "schema", "workload", "phase", "promoted", "policy", "quality", "usd_per_hour",
-        "runs_per_week", "runs_remaining", "full_run_steps", "devices", "arms",
-    } == set(document)  # fmt: skip
-    json.dumps(document)
+def test_what_is_judged_is_what_its_document_says():
+    driving = driver()
+    driving.trial()
+    read = read_evidence(json.loads(json.dumps(document_of(driving.evidence))))
+    alike = [replace(one, content="", arms=tuple(map(_bare, one.arms))) for one in
+             (read, driving.evidence)]  # fmt: skip
+    assert alike[0] == alike[1]
+    assert judge(read).verdict == judge(driving.evidence).verdict
+
+
+def _bare(arm):
+    return replace(
+        arm,
+        speed=tuple(replace(run, record={}) for run in arm.speed),
+        quality=tuple(replace(run, record={}) for run in arm.quality),
+    )
+
+
+def test_an_archived_judge_decides_by_the_documents():
+    driving = driver(decide=archived_judge("1.2.0"))
+    assert "promote" == driving.trial().verdict
+    assert archived_name("1.2.0").startswith("1.2.0 (")
 
 
 def test_a_speed_step_is_answered_by_every_arm_on_one_node_and_paid_for():
     driving = driver()
-    driving.answer({"stage": "speed", "block": 2, "steps": 64, "arms": [BASELINE, "compile-2"]})
+    driving.answer(speed_step(2, (BASELINE, "compile-2")))
     base, candidate = runs(driving, BASELINE)[0], runs(driving, "compile-2")[0]
-    assert [] == runs(driving, "compile-1")
-    assert (2, 2) == (base["block"], candidate["block"])
-    assert base["node"] == candidate["node"]
-    assert (64, 64) == (len(base["step_seconds"]), len(candidate["step_seconds"]))
-    seconds = math.fsum(base["step_seconds"] + candidate["step_seconds"])
+    assert () == runs(driving, "compile-1")
+    assert (2, 2) == (base.block, candidate.block)
+    assert base.node == candidate.node
+    assert (64, 64) == (len(base.step_seconds), len(candidate.step_seconds))
+    seconds = math.fsum(base.step_seconds + candidate.step_seconds)
     assert pytest.approx(seconds / 3600) == driving.world.account.probe_hours
     assert 0 == driving.world.account.periods
 
 
 def test_a_speed_step_may_ask_for_several_blocks():
     driving = driver()
-    driving.answer({"stage": "speed", "block": 1, "blocks": 2, "steps": 64, "arms": [BASELINE]})
-    assert [1, 2] == [run["block"] for run in runs(driving, BASELINE)]
+    driving.answer(speed_step(1, (BASELINE,), blocks=2))
+    assert [1, 2] == [run.block for run in runs(driving, BASELINE)]
 
 
 def test_a_shadow_step_is_paid_for_whatever_the_arm_and_production_runs_beside_for_nothing():
     driving = driver()
     driving.answer(SHADOW_PAIR)
     base, candidate = runs(driving, BASELINE), runs(driving, "compile-1")
-    assert ["production", "shadow"] == [run["mode"] for run in base]
-    assert [0, 2, 1] == [run["order"] for run in base + candidate]
-    charged = base[1]["wall_seconds"] + candidate[0]["wall_seconds"]
+    assert ["production", "shadow"] == [run.mode for run in base]
+    assert [0, 2, 1] == [run.order for run in base + candidate]
+    charged = base[1].wall_seconds + candidate[0].wall_seconds
     assert pytest.approx(charged / 3600) == driving.world.account.shadow_hours
     assert 1 == driving.world.account.periods
 
@@ -95,40 +115,60 @@ def test_a_shadow_step_is_paid_for_whatever_the_arm_and_production_runs_beside_f
 def test_without_production_beside_a_shadow_step_brings_only_what_it_asks():
     driving = driver(beside=False)
     driving.answer(SHADOW_PAIR)
-    assert ["shadow"] == [run["mode"] for run in runs(driving, BASELINE)]
+    assert ["shadow"] == [run.mode for run in runs(driving, BASELINE)]
     assert 1 == driving.world.account.periods
 
 
 def test_a_canary_step_costs_time_and_exposure_and_no_gpu_hours():
     driving = driver(portfolio="boundary_quality")
     driving.answer(CANARY_PAIR)
-    assert ["canary"] == [run["mode"] for run in runs(driving, "compile-1")]
+    assert ["canary"] == [run.mode for run in runs(driving, "compile-1")]
     account = driving.world.account
     assert (0, 2, 1) == (account.dedicated_hours, account.periods, account.bad_runs)
 
 
-def test_probation_runs_are_production_runs_in_the_order_asked():
-    driving = driver()
+def test_probation_makes_the_next_run_alone_and_the_judge_is_asked_again():
+    driving = driver(decide=lambda _: decision(Verdict.PERMANENT))
     driving.answer(SHADOW_PAIR)
-    step = [{"arm": "compile-1", "confirm": False}, {"arm": BASELINE, "confirm": True}]
-    driving.answer({"stage": "probation", "runs": step})
-    watched = [run for run in runs(driving, "compile-1") if run["stage"] == "probation"]
-    confirmed = [run for run in runs(driving, BASELINE) if run["stage"] == "probation"]
-    assert [(3, False)] == [(run["order"], run["confirm"]) for run in watched]
-    assert [(4, True)] == [(run["order"], run["confirm"]) for run in confirmed]
+    driving.probation("compile-1")
+    driving.answer(ProbationStep(("compile-1", BASELINE), confirm=False, why=""))
+    driving.answer(ProbationStep((BASELINE, "compile-1"), confirm=True, why=""))
+    watched, confirmed = (driving.evidence.arm(name).probation for name in ("compile-1", BASELINE))
+    assert [(3, False)] == [(run.order, run.confirm) for run in watched]
+    assert [(4, True)] == [(run.order, run.confirm) for run in confirmed]
     assert 2 == driving.watched
     assert 3 == driving.world.account.periods
 
 
-def test_an_unknown_stage_is_refused():
-    with pytest.raises(ValueError, match="no such stage"):
-        driver().answer({"stage": "prayer"})
+def test_every_sixth_run_that_nothing_was_asked_of_is_the_baselines():
+    driving = driver(decide=lambda _: decision(Verdict.PERMANENT))
+    driving.probation("compile-1")
+    for _ in range(12):
+        driving.answer(ProbationStep(("compile-1",), confirm=False, why=""))
+    orders = [run.order for run in driving.evidence.baseline.probation]
+    assert [REFRESH_EVERY - 1, 2 * REFRESH_EVERY - 1] == orders
+    assert next_arm.REFRESH_EVERY == REFRESH_EVERY
+
+
+def test_the_steps_of_a_run_are_recorded_where_it_may_stop_early():
+    driving = driver()
+    workload = replace(driving.world.workload, stress=STRESSES["early_stop"])
+    driving.world.workload = workload
+    driving.answer(SHADOW_PAIR)
+    run = runs(driving, "compile-1")[0]
+    full = workload.run_steps(workload.arm("compile-1"))
+    assert 0.2 * full < run.record["steps"] < 5 * full
+
+
+def test_without_a_step_there_is_nothing_to_run():
+    with pytest.raises(TypeError, match="no such step"):
+        driver().answer(None)
 
 
 def test_the_driver_follows_the_judge_until_it_decides():
     steps = iter([SHADOW_PAIR, CANARY_PAIR, None])
 
-    def decide(document):
+    def decide(_):
         step = next(steps)
         return decision(Verdict.CONTINUE if step else Verdict.STAY_OFF, step)
 
@@ -146,8 +186,8 @@ def test_a_trial_ends_with_production():
 def test_probation_tells_the_judge_what_was_promoted():
     seen = []
 
-    def decide(document):
-        seen.append((document["phase"], document["promoted"]))
+    def decide(evidence):
+        seen.append((evidence.phase, evidence.promoted))
         return decision(Verdict.PERMANENT)
 
     assert "permanent" == driver(decide=decide).probation("compile-1").verdict

@@ -1,0 +1,253 @@
+"""What the judge has to reach, computed: each target with its figure, error, judge and digest.
+
+    python -m benchmarks.decision targets [--only margin ...] [--share 1.0] [--jobs 2]
+        [--judge 1.2.0] [--output FILE]
+
+Every cell is seeded workload by workload. What has been played is kept under build/, by the digest
+of the judge, so that a run that was stopped goes on where it was and never mixes two judges.
+``--share 0.1`` plays a tenth of the workloads. ``--judge`` plays the worlds with an archived judge,
+for the column of the release before; the others with the shipped one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.decision.archived import archived_name
+from benchmarks.decision.cells import Cell, Figure, figures_of
+from benchmarks.decision.played import FOLDER, played
+from benchmarks.decision.provenance import judge_name
+from benchmarks.decision.truth import STRESSES
+
+RESULTS = Path(__file__).with_name("targets.json")
+SEED = 22
+RULE = "hybrid"
+# True losses, in margins, and spreads, in margins, of the operating characteristic.
+LOSSES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25, 1.5, 2.0)
+SPREADS = (0.4, 0.7, 1.0, 1.5)
+# 0 of 6,000 rules out more than 0.05 % with 95 % confidence.
+FLEET = 6000
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure of one cell and what it has to be; ``least`` where more is better.
+
+    ``study`` is what an independent simulation measured for judge 1.2.0.
+    """
+
+    name: str
+    words: str
+    cell: Cell
+    figure: str
+    bound: float
+    study: str
+    least: bool = False
+
+    def reached(self, value: float | None) -> bool | None:
+        """Whether the figure is what it has to be; None where nothing was counted."""
+        if value is None:
+            return None
+        return value >= self.bound if self.least else value <= self.bound
+
+
+def _cell(portfolio: str, stress: str = "none", workloads: int = 2000, **more: Any) -> Cell:
+    return Cell(portfolio, stress, workloads=workloads, seed=SEED, rules=(RULE,), **more)
+
+
+def _fleet(stress: str = "none") -> Cell:
+    return _cell("mixed", stress, FLEET)
+
+
+def _edge(stress: str, workloads: int = 3000) -> Cell:
+    return _cell("boundary_quality", stress, workloads)
+
+
+TARGETS = (
+    Target("still", "both arms lose exactly the margin, nothing moves: bad promoted, %",
+           _edge("none", 4000), "false_promotes", 2.0, "2.3 to 3.4"),
+    Target("trend2", "the same, the metric rises 0.02 sd a run",
+           _edge("trend2"), "false_promotes", 3.0, "8.8"),
+    Target("trend5", "the same, 0.05 sd a run",
+           _edge("trend5"), "false_promotes", 3.0, "16.6"),
+    Target("walk", "the same, it walks by 0.15 sd a night",
+           _edge("walk"), "false_promotes", 3.0, "5.8"),
+    Target("mixed", "mixed fleet: bad promoted, %",
+           _fleet(), "false_promotes", 0.05, "0 of 1,200"),
+    Target("provable", "good missed where provable, %",
+           _fleet(), "provable_missed", 2.0, "3.8"),
+    Target("missed", "good missed, %",
+           _fleet(), "good_missed", 10.0, "18.8"),
+    Target("provable-bought", "good missed where provable, four times the evaluation, %",
+           _fleet("examples4"), "provable_missed", 2.0, ""),
+    Target("missed-bought", "good missed, four times the evaluation, %",
+           _fleet("examples4"), "good_missed", 10.0, ""),
+    Target("hours", "GPU-hours of the trial, % of the article's",
+           _fleet(), "gpu_hours", 20.0, "19.4"),
+    Target("saving", "net saving, % of an oracle's",
+           _fleet(), "net_saving", 80.0, "68 to 74", least=True),
+    Target("reverted", "faultless promotions reverted, %",
+           _fleet(), "wrong_reverts", 1.0, "3.0"),
+    Target("interval", "true speed-up below the 95 % interval, % of promotions",
+           _fleet(), "true_below_interval", 3.0, "10.3"),
+)  # fmt: skip
+# What tells cells apart, but for the judge.
+SAME = ("portfolio", "stress", "candidates", "spread", "max_runs", "production_beside")
+# Every world, at the margin and where a fleet is as good as it can be.
+WORLDS = tuple(STRESSES)
+WORLD_WORKLOADS, CURVE_WORKLOADS = 2000, 1000
+
+
+def worlds() -> Iterator[Cell]:
+    """Both arms at the margin, and a fleet, in every world."""
+    for stress in WORLDS:
+        yield _edge(stress, WORLD_WORKLOADS)
+        yield _cell("mixed", stress, WORLD_WORKLOADS)
+
+
+def curve() -> Iterator[Cell]:
+    """One fast arm of a known loss, by the metric's spread."""
+    for spread in SPREADS:
+        for loss in LOSSES:
+            yield _cell(f"loss {loss:g}", workloads=CURVE_WORKLOADS, candidates=1, spread=spread)
+
+
+GROUPS = {"worlds": worlds, "curve": curve}
+
+
+def largest(cells: Sequence[Cell]) -> list[Cell]:
+    """Each cell once, with the most workloads that any row asks for."""
+    found: dict[str, Cell] = {}
+    for cell in cells:
+        key = json.dumps(cell.key)
+        if key not in found or found[key].workloads < cell.workloads:
+            found[key] = cell
+    return list(found.values())
+
+
+def simulate(cell: Cell, jobs: int, share: float, folder: Path = FOLDER) -> dict[str, Any]:
+    """One cell's figures, with the judge that decided and the seconds that were spent now."""
+    began = time.monotonic()
+    outcomes = played(cell.of(share), jobs, folder)
+    return {
+        **cell.key,
+        "workloads": cell.of(share).workloads,
+        "seed": cell.seed,
+        "judge": name_of(cell.version),
+        "seconds": round(time.monotonic() - began, 1),
+        RULE: figures_of(outcomes, RULE),
+    }
+
+
+def name_of(version: str | None) -> str:
+    """Version and digest of the judge that plays a cell."""
+    return archived_name(version) if version else judge_name()
+
+
+def rows(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Every target with what was simulated of it: of the shipped judge, and of an older one."""
+    return [_row(target, cells) for target in TARGETS]
+
+
+def _row(target: Target, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found = {cell.get("version"): cell for cell in cells if _same(cell, target.cell)}
+    now = found.pop(None, None)
+    figure = _figure(now, target.figure)
+    before = next(iter(found.values()), None)
+    return {
+        "name": target.name,
+        "words": target.words,
+        "bound": target.bound,
+        "least": target.least,
+        "value": figure["percent"],
+        "se": figure["se"],
+        "n": figure["n"],
+        "reached": target.reached(figure["percent"]),
+        "judge": now["judge"] if now else None,
+        "before": {**_figure(before, target.figure), "judge": before["judge"] if before else None},
+        "study": target.study,
+    }
+
+
+def _figure(cell: Mapping[str, Any] | None, name: str) -> Figure:
+    nothing: Figure = {"percent": None, "se": None, "n": 0}
+    return nothing if cell is None else cell[RULE].get(name, nothing)
+
+
+def _same(kept: Mapping[str, Any], cell: Cell) -> bool:
+    return all(kept.get(key) == getattr(cell, key) for key in SAME)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Simulate what was asked for, keep it, print the targets."""
+    options = _options(arguments)
+    chosen = [target.cell for target in TARGETS if not options.only or target.name in options.only]
+    if not options.only or set(options.only) & GROUPS.keys():
+        groups = [name for name in GROUPS if not options.only or name in options.only]
+        chosen += [cell for name in groups for cell in GROUPS[name]()]
+    for cell in largest(chosen):
+        result = simulate(cell.by(options.judge), options.jobs, options.share)
+        keep(result, options.output)
+        print(_line(result), file=sys.stderr, flush=True)
+    print(table(json.loads(options.output.read_text())["targets"]))
+
+
+def keep(result: Mapping[str, Any], path: Path) -> None:
+    """Put a cell's result in the place of the older one, and compute the targets anew."""
+    old = json.loads(path.read_text())["cells"] if path.exists() else []
+    same = (*SAME, "version")
+    rest = [cell for cell in old if any(cell.get(name) != result.get(name) for name in same)]
+    cells = sorted([*rest, result], key=lambda cell: [str(cell.get(name)) for name in same])
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"targets": rows(cells), "cells": cells}, indent=1) + "\n")
+
+
+def table(targets: Sequence[Mapping[str, Any]]) -> str:
+    """The targets in lines of text."""
+    lines = []
+    for row in targets:
+        bound = f"{'>=' if row['least'] else '<='} {row['bound']:g}"
+        state = {True: "reached", False: "MISSED", None: "-"}[row["reached"]]
+        now, before = shown(row), shown(row["before"], "percent")
+        lines.append(f"{row['words']:<76}{now:>16}  {bound:<8}{state:<9}before {before}")
+    judges = sorted({row["judge"] for row in targets if row["judge"]})
+    return "\n".join([*lines, f"judge {', '.join(judges)}"])
+
+
+def shown(figure: Mapping[str, Any], key: str = "value") -> str:
+    """A figure with its standard error; of none, out of how many; a dash where nothing was."""
+    value = figure[key]
+    if value is None:
+        return "-"
+    return f"{value:.2f} ± {figure['se']:.2f}" if value else f"0 of {figure['n']:,}"
+
+
+def _line(result: Mapping[str, Any]) -> str:
+    name = f"{result['portfolio']}, {result['stress']}, spread {result.get('spread')}"
+    promoted = shown(result[RULE]["promoted"], "percent")
+    return (
+        f"{name}: {result['workloads']} workloads, {result['seconds']:.0f} s, "
+        f"{promoted} % promoted, judge {result['judge']}"
+    )
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.decision targets",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    names = [*(target.name for target in TARGETS), *GROUPS]
+    parser.add_argument("--only", nargs="+", choices=names, help="these targets or groups alone")
+    parser.add_argument("--share", type=float, default=1.0, help="of each cell's workloads")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--judge", help="version of an archived judge; else the shipped one")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    return parser.parse_args(arguments)

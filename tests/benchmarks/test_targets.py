@@ -1,0 +1,59 @@
+"""The table of targets: what is computed, and of which judge."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.decision import targets
+from benchmarks.decision.cells import Cell
+from benchmarks.decision.provenance import judge_name
+from benchmarks.decision.targets import TARGETS, Target, keep, largest, rows, simulate, table
+
+TINY = 0.001  # of thousands of workloads
+
+
+@pytest.fixture(scope="module")
+def cell(tmp_path_factory):
+    return simulate(TARGETS[0].cell, 1, TINY, tmp_path_factory.mktemp("played"))
+
+
+def test_every_row_says_whose_figure_it_is(cell):
+    row = rows([cell])[0]
+    assert judge_name() == row["judge"]
+    assert 4 == row["n"]
+    assert row["reached"] is TARGETS[0].reached(row["value"])
+    assert "1.2.0 (abc)" == rows([cell, {**cell, "version": "1.2.0", "judge": "1.2.0 (abc)"}])[0][
+        "before"]["judge"]  # fmt: skip
+
+
+def test_a_figure_of_another_cell_is_not_taken(cell):
+    row = next(row for row in rows([cell]) if row["name"] == "trend5")
+    assert (None, None, None) == (row["value"], row["reached"], row["judge"])
+
+
+def test_bounds_are_from_above_or_from_below():
+    target = Target("name", "words", Cell(), "figure", 2.0, "")
+    assert [True, False, None] == [target.reached(value) for value in (2.0, 2.1, None)]
+    least = replace(target, least=True)
+    assert [True, False] == [least.reached(value) for value in (2.0, 1.9)]
+
+
+def test_a_cell_that_several_rows_need_is_played_once_with_the_most_workloads():
+    few, many = Cell(workloads=3), Cell(workloads=5)
+    assert [many] == largest([few, many, few])
+    assert 2 == len(largest([few, replace(few, spread=0.5)]))
+
+
+def test_every_target_is_a_figure_of_its_cell(cell):
+    assert {target.figure for target in TARGETS} <= cell[targets.RULE].keys()
+
+
+def test_results_are_kept_with_their_targets(cell, tmp_path):
+    path = tmp_path / "targets.json"
+    keep(cell, path)
+    keep({**cell, "stress": "walk"}, path)
+    keep({**cell, "judge": "new"}, path)
+    kept = json.loads(path.read_text())
+    assert ["new", cell["judge"]] == [one["judge"] for one in kept["cells"]]
+    assert len(TARGETS) == len(table(kept["targets"]).splitlines()) - 1
