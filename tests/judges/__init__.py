@@ -1,6 +1,7 @@
 """Makes the archives of ``compilegate/judges`` and proves what they are.
 
-    python -m tests.judges COMMIT     archive the judge of a commit, under its own version
+    python -m tests.judges archive COMMIT   archive the judge of a commit, under its own version
+    python -m tests.judges differ VERSION   where today's judge decides otherwise than that one
 
-Do so before a change that makes judges decide otherwise, and raise ``JUDGE_VERSION`` with it.
+Archive before a change that makes judges decide otherwise, and raise ``JUDGE_VERSION`` with it.
 """

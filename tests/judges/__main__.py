@@ -1,4 +1,4 @@
-"""``python -m tests.judges COMMIT`` archives the judge of a commit."""
+"""``python -m tests.judges archive COMMIT`` or ``differ VERSION``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 
 from compilegate.judges import FOLDER, archives, digest
 from tests.judges.archive import check_out, contents, zipped
+from tests.judges.differences import summary
 
 
-def main(commit: str) -> int:
+def archive(commit: str) -> int:
     """Write the archive and its row of archives.json; refuses another one of the same version."""
     with tempfile.TemporaryDirectory() as folder:
         name = check_out(commit, Path(folder))
@@ -24,6 +25,14 @@ def main(commit: str) -> int:
     (FOLDER / f"{version}.zip").write_bytes(zipped(files))
     (FOLDER / "archives.json").write_text(json.dumps(listed, indent=1) + "\n")
     print(f"judge {version} of {name[:12]}: {len(files)} files")
+    return 0
+
+
+def main(action: str, what: str) -> int:
+    """The command's exit code."""
+    if action == "archive":
+        return archive(what)
+    print(summary(what))
     return 0
 
 
