@@ -205,7 +205,7 @@ def _checks(moments: Sequence[Moment]) -> Iterator[Item]:
             formula="mean(baseline) - mean(candidate); "
             "Lambda = shift (fall - tolerated) / (s^2 (1/n_B + 1/n_C))",
             inputs={"n_C": look.fall.ours, "n_B": look.fall.theirs, "tolerated": monitor.tolerated,
-                    "shift": monitor.shift, "s": look.spread, "Lambda": look.ratio,
+                    "shift": monitor.checked_shift, "s": look.spread, "Lambda": look.ratio,
                     "off at": REVERT_AT, "cleared at": CLEAR_AT},
             of=alarm_check.look,
         )  # fmt: skip

@@ -20,6 +20,14 @@ from compilegate.domain.judging.alarm_check import (
     mean_fall,
     spread_of,
 )
+from tests.domain.evidence_builder import (
+    BASE_WALL,
+    MINE_WALL,
+    codes,
+    probation_document,
+    runs,
+)
+from tests.domain.test_probation import follow
 
 MARGIN = 1.0
 FIGURES = st.lists(st.floats(-5, 5), min_size=2, max_size=LAST)
@@ -83,6 +91,17 @@ def test_earlier_baseline_runs_count_only_where_the_check_has_none() -> None:
     assert Fall(9.0, 1, 4.0) == mean_fall([0.0], [], earlier=(9.0, 4.0))
     assert mean_fall([0.0], [], earlier=None) is None
     assert mean_fall([], [1.0], earlier=(9.0, 4.0)) is None
+
+
+def test_a_small_gain_that_is_gone_altogether_needs_no_more_pairs_than_a_large_one() -> None:
+    """Promoted at 1.11x, where the bar is 1.10x; whole jobs of both arms take the same time now."""
+    doc = probation_document(wall_sd=0.05)
+    for run in runs(doc):
+        run["wall_seconds"] = BASE_WALL / 1.11
+    decision, made = follow(doc, mine=BASE_WALL / MINE_WALL)
+
+    assert {"speedup_gone"} == codes(decision)
+    assert 2 * FIRST >= made.count("baseline")
 
 
 def reverted(loss: float, spread: float, *, known_df: int, paths: int = 3000) -> float:

@@ -27,6 +27,9 @@ RELIABLE_SPREAD = 1.2
 WALL_SD = 0.04
 LEAST_WALL_SD = 0.01
 LEAST_DF = 4
+# The check of a speed-up tells falls apart that differ by this in ln(wall clock), 1.10x, or by the
+# gain above the bar where that is more: of a gain just above it pairs of runs say nothing else.
+LEAST_CHECKED_SHIFT = 0.1
 
 # Share of the limit that has to be checked before a probation ends well.
 SUSPICIOUS = 0.65
@@ -43,6 +46,8 @@ Figure = Callable[[FullRun], float | None]
 class Monitor:
     """One cumulative sum; ``shift`` is the fall to detect, ``tolerated`` the acceptable fall.
 
+    ``checked_shift`` is how far apart the two falls are that the check of an alarm decides between.
+
     All figures are turned so that higher is better; ``old`` are the baseline's before the
     probation, ``new`` those since. ``level`` is where the candidate stood at promotion,
     relative to the reference: 0 for quality, ln(speed-up) for speed.
@@ -54,6 +59,7 @@ class Monitor:
     old: list[float]
     spread: float
     shift: float
+    checked_shift: float
     tolerated: float
     level: float
     runs: int
@@ -121,7 +127,9 @@ class Monitor:
         if fall is None:
             return None
         spread = spread_of(self.spread, mine, today)
-        return look(fall, shift=self.shift, tolerated=self.tolerated, spread=spread, last=last)
+        return look(
+            fall, shift=self.checked_shift, tolerated=self.tolerated, spread=spread, last=last
+        )
 
     def _figures(self, runs: Sequence[FullRun]) -> list[float]:
         return [value for run in runs if (value := self.figure(run)) is not None]
@@ -172,6 +180,7 @@ def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
         old=past,
         spread=_spread(groups) or margin,
         shift=margin,
+        checked_shift=margin,
         tolerated=margin / 2,
         level=0.0,
         runs=evidence.policy.probation_runs,
@@ -200,6 +209,7 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
         old=past,
         spread=max(_spread(groups) or WALL_SD, LEAST_WALL_SD),
         shift=max(gain - reject, 2 * LEAST_WALL_SD),
+        checked_shift=max(gain - reject, LEAST_CHECKED_SHIFT),
         tolerated=-reject,
         level=gain,
         runs=evidence.policy.probation_runs,
