@@ -142,9 +142,8 @@ def _same_quality(saving: Mapping[str, Any]) -> Iterator[Item]:
         yield item(
             "price of the same quality", usd,
             arm if steps is not None else f"{arm}: not reached",
-            symbol=arm, unit="USD", formula="price of a run x steps to the baseline's final loss "
-            "/ steps of a run",
-            inputs={"steps": steps, "loss": same["loss"]}, of=same_quality_figures,
+            symbol=arm, unit="USD", formula="price of a run x steps to the loss / steps of a run",
+            inputs={"steps": steps, "loss": same["loss"], "final loss of": same["loss_of"]}, of=same_quality_figures,
         )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def _number(as_text: Callable[[float], str]) -> Callable[[Any], str]:
     return lambda value: shown(value, as_text)
 
 
-SAME_QUALITY = "Price of the baseline's final loss"
+SAME_QUALITY = "Price of the same final loss"
 COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
 NOT_RECORDED = "not recorded by the runs"
 # Of the decision's arms: key, name, format, and why it may be unknown.
@@ -104,7 +104,7 @@ def _arm_cell(
 
 
 def _same_quality(trial: TrialReport) -> list[Row]:
-    """What a run costs up to the loss with which the baseline's runs end, if curves show it."""
+    """What a run costs up to the loss that both arms reach, if curves show it."""
     figures = (trial.decision.get("saving") or {}).get("same_quality")
     if not figures:
         return []

@@ -1,16 +1,23 @@
 """Dollars to the same quality, for an arm that converges differently.
 
-A candidate with another batch size or precision may need more steps, or fewer, to get where
-the baseline ends. Steps are counted on the loss curves: the first at which the smoothed loss
-is at or below what the baseline's runs end with.
+A candidate with another batch size or precision may need more steps, or fewer, to get as far.
+An arm's curve is the point-wise median over its runs of their smoothed loss curves, so it ends
+at the median of their final losses. The target is the loss that both arms reach: the higher of
+the two medians of the finals. Single runs are not asked whether they get there: of the
+baseline's own runs half never see their own median. An arm whose finals are significantly higher,
+
+    median(C) - median(B) > 3 s sqrt(1/n_B + 1/n_C),    s pooled over the arms,
+
+does not reach the same quality; its dollars are None, the target is the baseline's median.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from compilegate.domain.arithmetic import mean, median
+from compilegate.domain.arithmetic import mean, median, squares
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.pricing import usd_per_run
 from compilegate.domain.judging.speed import Segments
@@ -18,6 +25,8 @@ from compilegate.domain.judging.speed import Segments
 # Share of a curve's points over which a loss is averaged, and the fewest points of a curve.
 SMOOTHED_SHARE = 0.1
 LEAST_POINTS = 10
+# Standard errors by which finals have to differ for one arm not to reach what the other does.
+BEYOND_CHANCE = 3.0
 
 Curve = list[tuple[float, float]]
 
@@ -25,18 +34,22 @@ Curve = list[tuple[float, float]]
 def same_quality_figures(
     candidate: Arm, evidence: Evidence, segments: Segments
 ) -> dict[str, Any] | None:
-    """Steps and USD of both arms to the baseline's final loss; None without loss curves.
+    """Steps and USD of both arms to the loss that both reach; None without loss curves.
 
-    ``usd_candidate`` is None when fewer than half of its runs get there.
+    ``loss_of`` is the arm whose median final loss that is. Steps and USD of the candidate are
+    None where it does not get to what the baseline reaches.
     """
-    base = _curves(evidence.baseline)
-    mine = _curves(candidate)
+    base, mine = _curves(evidence.baseline), _curves(candidate)
     if not base or not mine:
         return None
-    target = mean([curve[-1][1] for curve in base])
-    steps = {"baseline": _steps_to(base, target), "candidate": _steps_to(mine, target)}
+    middles = {"baseline": _middle(base), "candidate": _middle(mine)}
+    ahead = middles["candidate"][-1][1] <= middles["baseline"][-1][1]
+    last = "baseline" if ahead or _ends_higher(base, mine) else "candidate"
+    target = middles[last][-1][1]
+    steps = {side: _steps_to(curve, target) for side, curve in middles.items()}
     return {
         "loss": target,
+        "loss_of": last,
         "steps_baseline": steps["baseline"],
         "steps_candidate": steps["candidate"],
         "usd_baseline": _usd(steps["baseline"], evidence.baseline, base, evidence, segments),
@@ -53,13 +66,14 @@ def _curves(arm: Arm) -> list[Curve]:
 def _points(curve: object) -> Curve:
     if not isinstance(curve, Sequence) or isinstance(curve, str):
         return []
-    return [
+    points = [
         (float(point[0]), float(point[1]))
         for point in curve
         if isinstance(point, Sequence)
         and len(point) >= 2
         and all(isinstance(x, int | float) and abs(x) < float("inf") for x in point[:2])
     ]
+    return sorted(points)
 
 
 def _smoothed(curve: Curve) -> Curve:
@@ -70,18 +84,36 @@ def _smoothed(curve: Curve) -> Curve:
     ]
 
 
-def _steps_to(curves: Sequence[Curve], target: float) -> float | None:
-    """Median over runs of the first step at or below ``target``; runs that never are, last."""
-    reached = sorted(
-        next((step for step, loss in curve if loss <= target), float("inf")) for curve in curves
-    )
-    middle = median(reached)
-    return None if middle == float("inf") else middle
+def _middle(curves: Sequence[Curve]) -> Curve:
+    """Median loss over runs at equal shares of the way, at the median of their steps there.
+
+    Runs may end at different steps (one that stopped early) and record other steps.
+    """
+    points = min(len(curve) for curve in curves)
+    shares = [i / (points - 1) for i in range(points)]
+    at = [[curve[round(share * (len(curve) - 1))] for curve in curves] for share in shares]
+    return [(median(step for step, _ in row), median(loss for _, loss in row)) for row in at]
+
+
+def _ends_higher(base: Sequence[Curve], mine: Sequence[Curve]) -> bool:
+    """Whether the candidate's final losses lie above the baseline's by more than chance."""
+    finals = [[curve[-1][1] for curve in curves] for curves in (base, mine)]
+    df = sum(len(losses) - 1 for losses in finals)
+    if not df:
+        return False
+    spread = math.sqrt(math.fsum(squares(losses) for losses in finals) / df)
+    error = spread * math.sqrt(math.fsum(1 / len(losses) for losses in finals))
+    return median(finals[1]) - median(finals[0]) > BEYOND_CHANCE * error
+
+
+def _steps_to(curve: Curve, target: float) -> float | None:
+    """The first step at or below ``target``."""
+    return next((step for step, loss in curve if loss <= target), None)
 
 
 def _usd(
     steps: float | None, arm: Arm, curves: Sequence[Curve], evidence: Evidence, segments: Segments
 ) -> float | None:
     """Price of a run, by the share of its steps that were needed."""
-    price, last = usd_per_run(arm, evidence, segments), mean([curve[-1][0] for curve in curves])
+    price, last = usd_per_run(arm, evidence, segments), median([curve[-1][0] for curve in curves])
     return None if steps is None or price is None or last <= 0 else price * steps / last
