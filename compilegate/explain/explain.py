@@ -13,14 +13,16 @@ from compilegate.domain.judging.judge import judge_trial
 from compilegate.domain.judging.quality import design_of
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
+from compilegate.domain.judging.whole_job import estimate_whole_job
 from compilegate.domain.reasons import Reason
 from compilegate.explain.evaluation import evaluation_items
 from compilegate.explain.item import Item, Reporter, Section, sentence
 from compilegate.explain.money import money_items
 from compilegate.explain.probation import probation_items
-from compilegate.explain.quality import full_run_items, quality_items
+from compilegate.explain.quality import quality_items
 from compilegate.explain.speed import speed_items
 from compilegate.explain.value_of_information import step_value_items, value_items
+from compilegate.explain.whole_job import full_run_items, whole_job_items
 
 FAIR = "the runs recorded no difference between the arms but the change"
 UNFAIR = "no verdict can be based on this"
@@ -61,21 +63,24 @@ def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterat
         yield from speed_items(finding, evidence, segments)
     for finding in judged.findings:
         if finding.quality is not None and design is not None:
-            yield from full_run_items(finding.arm, evidence)
+            yield from full_run_items(finding.arm, evidence, finding.whole)
             yield from quality_items(finding.arm.name, finding.quality, evidence, design)
             evaluation = evaluation_of(finding.quality, finding.arm, evidence, segments)
             metric = evidence.quality.metric
             yield from evaluation_items(finding.arm.name, evaluation, metric)
             yield from step_value_items(finding, evidence, design)
     if judged.lead is not None:
-        yield from money_items(decision, judged.lead.arm, judged.lead.speed, evidence, segments)
+        yield from money_items(decision, judged.lead.arm, judged.lead.whole, evidence, segments)
 
 
 def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
     promoted = evidence.promoted_arm
     speed = judge_speed(promoted, evidence, segments, candidates=1)
+    whole = estimate_whole_job(promoted, evidence, segments, candidates=1)
     yield from probation_items(decision, promoted, speed.estimate, evidence)
-    yield from money_items(decision, promoted, speed, evidence, segments)
+    if whole is not None:
+        yield from whole_job_items(Reporter(Section.PROBATION, promoted.name), whole)
+    yield from money_items(decision, promoted, whole, evidence, segments)
 
 
 def _fairness_items(evidence: Evidence) -> Iterator[Item]:

@@ -13,10 +13,10 @@ from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.figures import (
     break_even_run_minutes,
     saving_figures,
-    speedup_paid_for,
 )
 from compilegate.domain.judging.pricing import full_run_hours, trial_usd, usd_per_run
-from compilegate.domain.judging.speed import Segments, SpeedFinding
+from compilegate.domain.judging.speed import Segments
+from compilegate.domain.judging.whole_job import WholeJob
 from compilegate.explain.item import Item, Reporter, Section
 
 item = Reporter(Section.MONEY)
@@ -24,17 +24,21 @@ YEAR = "per run x runs per week x 52"
 
 
 def money_items(
-    decision: Decision, candidate: Arm, speed: SpeedFinding, evidence: Evidence, segments: Segments
+    decision: Decision,
+    candidate: Arm,
+    whole: WholeJob | None,
+    evidence: Evidence,
+    segments: Segments,
 ) -> Iterator[Item]:
     """The saving, from hours and prices to dollars a year."""
     saving = decision.saving
-    if saving is None:
+    if saving is None or whole is None:
         text = "unknown: price per hour, runs per week or the time of a run is missing"
         yield item.answer(None, text, of=saving_figures)
         return
     yield _answer(decision, saving)
-    yield from _runs(candidate, speed, evidence, segments, saving)
-    yield from _year(candidate, speed, evidence, saving)
+    yield from _runs(candidate, whole, evidence, segments, saving)
+    yield from _year(whole, evidence, saving)
     yield from _trial(saving)
     yield from _break_even(saving)
     yield from _same_quality(saving)
@@ -49,7 +53,7 @@ def _answer(decision: Decision, saving: Mapping[str, Any]) -> Item:
 
 
 def _runs(
-    candidate: Arm, speed: SpeedFinding, evidence: Evidence, segments: Segments,
+    candidate: Arm, whole: WholeJob, evidence: Evidence, segments: Segments,
     saving: Mapping[str, Any],
 ) -> Iterator[Item]:  # fmt: skip
     base = evidence.baseline
@@ -62,18 +66,11 @@ def _runs(
         of=usd_per_run,
     )  # fmt: skip
     ratio = evidence.price_ratio(candidate)
-    paid_for, _ = speedup_paid_for(candidate, evidence, speed)
-    part = saved_share(paid_for, ratio)
-    yield item(
-        "speed-up that is paid for", paid_for,
-        "That of full jobs if they gain less than the short blocks, else that of the blocks.",
-        unit="x", symbol="S", formula="min(blocks, whole jobs)", inputs={"blocks": speed.estimate},
-        of=speedup_paid_for,
-    )  # fmt: skip
+    part = saved_share(whole.speedup, ratio)
     yield item(
         "share of it that is saved", part,
         f"The candidate's run costs {percent(1 - part)} of today's.",
-        formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": paid_for},
+        formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": whole.speedup},
         of=saved_share,
     )  # fmt: skip
     yield item(
@@ -83,11 +80,8 @@ def _runs(
     )  # fmt: skip
 
 
-def _year(
-    candidate: Arm, speed: SpeedFinding, evidence: Evidence, saving: Mapping[str, Any]
-) -> Iterator[Item]:
+def _year(whole: WholeJob, evidence: Evidence, saving: Mapping[str, Any]) -> Iterator[Item]:
     rate = evidence.runs_per_week
-    _, interval = speedup_paid_for(candidate, evidence, speed)
     yield item(
         "saving per year", saving["usd_per_year"], "At the current schedule.", unit="USD",
         formula=YEAR, inputs={"per run": saving["usd_per_run"], "runs per week": rate,
@@ -99,7 +93,7 @@ def _year(
             "its interval", list(saving["interval_usd_per_year"]),
             "The same formula, applied to the interval of the speed-up.",
             unit="USD", formula=YEAR,
-            inputs={"S": list(interval) if interval else None}, of=saving_from_speedup,
+            inputs={"S": list(whole.interval)}, of=saving_from_speedup,
         )  # fmt: skip
 
 
@@ -143,7 +137,8 @@ def _same_quality(saving: Mapping[str, Any]) -> Iterator[Item]:
             "price of the same quality", usd,
             arm if steps is not None else f"{arm}: not reached",
             symbol=arm, unit="USD", formula="price of a run x steps to the loss / steps of a run",
-            inputs={"steps": steps, "loss": same["loss"], "final loss of": same["loss_of"]}, of=same_quality_figures,
+            inputs={"steps": steps, "loss": same["loss"], "final loss of": same["loss_of"]},
+            of=same_quality_figures,
         )  # fmt: skip
 
 

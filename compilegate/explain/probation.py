@@ -13,7 +13,6 @@ from compilegate.domain.judging.alarm_check import CLEAR_AT, LAST, REVERT_AT, Ou
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.figures import (
     production_quality_figures,
-    production_speedup_figures,
 )
 from compilegate.domain.judging.monitor import FALSE_ALARM, SUSPICIOUS, Monitor
 from compilegate.domain.judging.probation import ProbationFinding, judge_probation
@@ -55,7 +54,7 @@ def probation_items(
         yield from _watch(key, monitor, moments)
         yield from _sums(key, moments, promoted.name)
     yield from _checks(moments)
-    yield from _production(decision, promoted, evidence)
+    yield from _production(decision, evidence)
     yield item(
         "production runs asked for", evidence.policy.probation_runs,
         "Without a confirmed fall the candidate stays on permanently.",
@@ -63,18 +62,8 @@ def probation_items(
     )  # fmt: skip
 
 
-def _production(decision: Decision, promoted: Arm, evidence: Evidence) -> Iterator[Item]:
-    speed, quality = production_speedup_figures(evidence, promoted), decision.quality
-    if speed:
-        words = f"Interval {_ends(speed)} ({percent(speed['confidence'])}, Welch)."
-        yield item(
-            "speed-up of production's whole jobs",
-            speed["estimate"],
-            words,
-            unit="x",
-            formula="e^(mean ln(T_B) - mean ln(T_C))",
-            of=production_speedup_figures,
-        )
+def _production(decision: Decision, evidence: Evidence) -> Iterator[Item]:
+    quality = decision.quality
     if quality and quality["estimate"] is not None:
         interval = f", interval {_ends(quality)}" if quality["interval"] else ""
         words = f"Above 0 is better{interval}. The margin is {evidence.quality.margin:g}."

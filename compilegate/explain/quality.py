@@ -1,13 +1,13 @@
-"""Do the full runs confirm the speed, and is quality within the margin?"""
+"""Is quality within the margin?"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 
-from compilegate.domain.arithmetic import mean, ratio, squares
+from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.formats import percent, significant
-from compilegate.domain.judging.evidence import Arm, Evidence, walls
+from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
 from compilegate.domain.judging.noninferiority import (
     KAPPA,
@@ -17,67 +17,18 @@ from compilegate.domain.judging.noninferiority import (
     history_weight,
 )
 from compilegate.domain.judging.power import Design
-from compilegate.domain.judging.pricing import WALL_SD
 from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
     DOUBT_DF,
     FUTILE,
     QualityFinding,
     QualityOutcome,
-    WallClock,
     chance_of_passing,
     judge_full_runs,
     samples_of,
-    wall_clock,
 )
 from compilegate.domain.judging.student_t import quantile
 from compilegate.explain.item import Item, Reporter, Section
-
-
-def full_run_items(candidate: Arm, evidence: Evidence) -> Iterator[Item]:
-    """The wall clock of full jobs, start-up and evaluation included."""
-    item, clock = Reporter(Section.FULL_RUNS, candidate.name), wall_clock(candidate, evidence)
-    yield item.answer(*_answer(clock), of=wall_clock)
-    if clock.ratio is None:
-        return
-    ours = walls(candidate.quality)
-    theirs = [*walls(evidence.baseline.quality), *evidence.history_wall_seconds]
-    bar, price = evidence.policy.reject_speedup, evidence.price_ratio(candidate)
-    yield item(
-        "speed-up of whole jobs", clock.ratio,
-        "Start-up, data loading and evaluation included, on whatever machines they ran.",
-        symbol="S_jobs", unit="x", formula="mean(T_B) / mean(T_C)",
-        inputs={"mean(T_B)": mean(theirs), "jobs B": len(theirs), "mean(T_C)": mean(ours),
-                "jobs C": len(ours)},
-        of=wall_clock,
-    )  # fmt: skip
-    yield item(
-        "bar for whole jobs", bar * price,
-        "Below it the short benchmark is in doubt and nothing is promoted.",
-        unit="x", formula="reject_speedup x price ratio",
-        inputs={"reject_speedup": bar, "price ratio": price},
-        of="judging.speed.log_price_ratio",
-    )  # fmt: skip
-    cheaper = " or over 1" if price < 1 else ""
-    yield item(
-        "too slow beyond doubt", clock.disproved,
-        f"Machines of one kind differ by about {percent(WALL_SD)}; only where three times that, "
-        f"averaged over the jobs, would not lift it over the bar{cheaper}, is it conclusive.",
-        formula=f"S_jobs x e^(3 x {WALL_SD:g} x sqrt(1/n_C + 1/n_B)) < "
-        + ("max(bar, 1)" if price < 1 else "bar"),
-        inputs={"n_C": len(ours), "n_B": len(theirs)}, of=wall_clock,
-    )  # fmt: skip
-
-
-def _answer(clock: WallClock) -> tuple[str, str]:
-    if clock.ratio is None:
-        return "unmeasured", "unknown: the wall clock of full runs is missing"
-    if clock.disproved:
-        return "disproved", "no: full jobs are slower by more than machines differ"
-    if clock.doubtful:
-        return "doubtful", "not so far: full-job timings do not confirm the short benchmark"
-    return "agrees", f"yes: full jobs were {ratio(clock.ratio)}"
-
 
 OPEN_OUTCOMES = (QualityOutcome.MORE_RUNS, QualityOutcome.INCONCLUSIVE)
 

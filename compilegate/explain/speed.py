@@ -19,6 +19,7 @@ from compilegate.domain.judging.speed import (
     block_log_speedups,
     judge_speed,
     log_price_ratio,
+    lost_seconds,
     lower_bound,
 )
 from compilegate.explain.item import Item, Reporter, Section
@@ -68,6 +69,7 @@ def _blocks(
     ours, theirs = segments[finding.arm.name], segments[evidence.baseline.name]
     usable = [b for b in sorted(ours.keys() & theirs.keys()) if ours[b] and theirs[b]]
     steps = evidence.baseline.full_run_steps, finding.arm.full_run_steps
+    lost = lost_seconds(finding.arm, evidence, segments)
     for block, log in zip(usable, finding.speed.logs, strict=True):
         base, mine = theirs[block], ours[block]
         if base is None or mine is None:
@@ -76,25 +78,25 @@ def _blocks(
             "blocks",
             log,
             "B is the baseline, C the candidate. O: seconds that a run pays once (compilation, "
-            "warm-up); m: seconds of a steady step; N: steps of a whole run. Above 0 the "
-            "candidate is faster.",
+            "warm-up); m: seconds of a steady step; N: steps of a whole run; W: what rare "
+            "slow steps add to a run of either arm. Above 0 the candidate is faster.",
             symbol=f"L_{block}",
             unit=LOG,
-            formula="L = ln[(O_B + N_B m_B) / (O_C + N_C m_C)]",
+            formula="L = ln[(O_B + N_B m_B + W) / (O_C + N_C m_C + W)]",
             inputs={
                 "O_B": base.overhead_seconds, "m_B": base.steady_step_seconds, "N_B": steps[0],
                 "O_C": mine.overhead_seconds, "m_C": mine.steady_step_seconds, "N_C": steps[1],
+                "W": lost,
             },
             of=block_log_speedups,
         )  # fmt: skip
 
 
 def _estimate(item: Reporter, speed: SpeedFinding) -> Iterator[Item]:
-    estimate = speed.estimate or 1.0
     yield item(
-        "speed-up of a whole run", speed.estimate,
-        f"A whole run takes {percent(1 / estimate)} of the baseline's time, compilation included.",
-        symbol="S", unit="x", formula="e^mean(L)",
+        "speed-up that the blocks predict", speed.estimate,
+        "Of a whole run, compilation included; start-up and unseen recompilations are not in it.",
+        symbol="S_blocks", unit="x", formula="e^mean(L)",
         inputs={"mean(L)": mean(speed.logs), "blocks": speed.blocks}, of=judge_speed,
     )  # fmt: skip
     if speed.interval is None:
@@ -102,7 +104,7 @@ def _estimate(item: Reporter, speed: SpeedFinding) -> Iterator[Item]:
     n = speed.blocks
     yield item(
         "its interval", list(speed.interval),
-        f"The true speed-up is in this interval with {percent(speed.confidence)} confidence.",
+        f"By the spread of the blocks alone, {percent(speed.confidence)} confidence.",
         unit="x", formula="e^(mean(L) -+ t s / sqrt(R))",
         inputs={
             "mean(L)": mean(speed.logs), "s": deviation(speed.logs), "R": n,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from compilegate.domain.formats import percent, significant
+from compilegate.domain.judging.confirmation import confirm
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.judge import CandidateFinding
 from compilegate.domain.judging.looks import SPEED_LOOKS
@@ -16,7 +17,6 @@ from compilegate.domain.judging.quality import (
     QualityOutcome,
     design_of,
     refuse_before_spending,
-    wall_clock,
 )
 from compilegate.domain.judging.value_of_information import (
     CHANCE_OF_A_WIN,
@@ -166,11 +166,11 @@ def step_value_items(
 ) -> Iterator[Item]:
     """Whether further dedicated full runs pay; production's own cost nothing."""
     open_still = finding.quality is not None and finding.quality.outcome is QualityOutcome.MORE_RUNS
-    speedup = finding.speed.estimate
-    if not open_still or speedup is None or not is_shadow(evidence, finding.arm):
+    whole = finding.whole
+    if not open_still or whole is None or not is_shadow(evidence, finding.arm):
         return
-    valued = value_of_shadow_runs(finding.arm, evidence, design, speedup)
-    if valued is None or wall_clock(finding.arm, evidence).disproved:
+    valued = value_of_shadow_runs(finding.arm, evidence, design, whole.speedup)
+    if valued is None or confirm(finding.arm, evidence, whole).disproved:
         return
     item, (value, runs) = Reporter(Section.QUALITY, finding.arm.name), valued
     yield item(
@@ -178,7 +178,7 @@ def step_value_items(
         f"{percent(CHANCE_QUALITY_HOLDS)} of candidates this fast hold their quality and then save "
         f"on every run that remains: {'worth it' if value.pays else 'not worth it'}.",
         unit="baseline runs", formula=f"{CHANCE_QUALITY_HOLDS:g} (L - k)(1 - price ratio / S)",
-        inputs={"L": evidence.runs_remaining, "k (runs still needed)": runs, "S": speedup,
+        inputs={"L": evidence.runs_remaining, "k (runs still needed)": runs, "S": whole.speedup,
                 "price ratio": evidence.price_ratio(finding.arm)},
         of=value_of_shadow_runs,
     )  # fmt: skip

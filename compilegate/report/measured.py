@@ -23,8 +23,9 @@ from compilegate.domain.judging.evidence import (
 )
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
-from compilegate.domain.judging.speed import Segments, analyse_segments
+from compilegate.domain.judging.speed import Segments, analyse_segments, block_log_speedups
 from compilegate.domain.judging.steady_state import Segment
+from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import Document, QualityFigures
 
 
@@ -90,14 +91,14 @@ class Measured:
 
     def speedups(self, arm: MeasuredArm) -> dict[int, float]:
         """Full-run speed-up of ``arm`` in every block that both arms completed."""
-        ratios = {}
-        for number, block in arm.blocks.items():
-            base = self.baseline.blocks.get(number)
-            if base and base.segment and block.segment:
-                ours = block.segment.full_run_seconds(arm.arm.full_run_steps or 1)
-                theirs = base.segment.full_run_seconds(self.baseline.arm.full_run_steps or 1)
-                ratios[number] = theirs / ours
-        return ratios
+        theirs, ours = (
+            {number: block.segment for number, block in one.blocks.items()}
+            for one in (self.baseline, arm)
+        )
+        segments = {BASELINE: theirs, arm.name: ours}
+        logs = block_log_speedups(arm.arm, self.evidence, segments)
+        numbers = sorted(n for n in theirs.keys() & ours.keys() if theirs[n] and ours[n])
+        return {n: math.exp(log) for n, log in zip(numbers, logs, strict=True)}
 
     @property
     def price_ratio(self) -> float:

@@ -160,12 +160,13 @@ def _speed_sentence(trial: TrialReport) -> str:
         return ""
     text = f"A full production run with “{trial.candidate}” takes about "
     text += f"{_less(1 - 1 / speed.estimate)} time"
-    if speed.blocks == 0:
+    if speed.blocks == 0 and not speed.full_runs:
         text += ", measured in production"
     elif speed.blocks:
         apart = not isinstance(trial.measured, str) and trial.measured.apart
         where = "on nodes of its own" if apart else "back to back"
         text += f", measured in {plural(speed.blocks, 'block')} {where}"
+        text += f" and {plural(speed.full_runs, 'full run')}" if speed.full_runs else ""
     if speed.interval is not None:
         level = "" if speed.confidence is None else f"{percent(speed.confidence)} "
         text += f" ({level}interval of the speed-up {interval(speed.interval, ratio)})"

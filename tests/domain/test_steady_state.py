@@ -121,6 +121,7 @@ def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> Non
         steady_step_seconds=segment.steady_step_seconds * factor,
         overhead_seconds=segment.overhead_seconds * factor,
         spikes=segment.spikes,
+        lost_step_seconds=segment.lost_step_seconds * factor,
     )
 
 

@@ -195,9 +195,9 @@ def test_whole_jobs_that_do_not_confirm_the_gate_cannot_promote(
 def test_whole_jobs_on_a_dearer_cluster_have_to_be_faster_by_its_price() -> None:
     doc = document(speedup=1.8, metrics=GOOD)
     for run in runs(doc):
-        run["wall_seconds"] = JOB / 1.15
+        run["wall_seconds"] = JOB / 1.3
     assert Verdict.PROMOTE == judge(doc).verdict
-    arm(doc)["usd_per_hour"] = 1.1 * doc["usd_per_hour"]
+    arm(doc)["usd_per_hour"] = 1.25 * doc["usd_per_hour"]
 
     assert Verdict.CONTINUE == judge(doc).verdict
     assert "full_run_disagrees" in codes(judge(doc))

@@ -53,7 +53,7 @@ def test_the_speed_shown_decides_as_the_gate_did(doc: dict[str, Any]) -> None:
         assert (outcome in ("too_slow", "below_promote")) == dropped
         assert (outcome == "passed") == (proven and estimate >= 1.2 and not dropped)
         assert (bound is not None) == (
-            items["speed-up of a whole run"]["inputs"]["blocks"] >= SPEED_LOOKS[0]
+            items["speed-up that the blocks predict"]["inputs"]["blocks"] >= SPEED_LOOKS[0]
         )
 
 

@@ -71,7 +71,7 @@ def test_speedups_per_block_agree_with_the_judges_estimate():
     points = _figure(source, "speedup")["data"][0]
 
     assert statistics.geometric_mean(points["y"]) == pytest.approx(
-        source["decision"]["speedup"]["estimate"]
+        source["decision"]["speedup"]["predicted"]["estimate"]
     )
 
 
@@ -122,8 +122,8 @@ def test_a_probation_draws_the_production_runs_that_were_compared():
 @pytest.mark.parametrize(
     ("sample", "chart", "words"),
     [
-        ("promote", "speedup", "over 3 blocks."),
-        ("passed_probation", "speedup", "over production's full jobs."),
+        ("promote", "speedup", "over 3 blocks and 3 full runs."),
+        ("passed_probation", "speedup", "over 3 blocks and 14 full runs."),
         ("with_history", "quality", "98.1% interval, holds at every look); margin 0.02."),
     ],
 )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from compilegate.domain.arithmetic import deviation, mean, median, squares
+from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.economics import (
     WEEKS_PER_YEAR,
     Range,
@@ -26,16 +26,15 @@ from compilegate.domain.judging.evidence import (
     SpeedRun,
     mean_or_none,
     metrics,
-    walls,
 )
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
 from compilegate.domain.judging.pricing import (
-    baseline_walls,
     trial_usd,
     usd_per_1000_samples,
     usd_per_run,
 )
 from compilegate.domain.judging.speed import Segments, SpeedFinding
+from compilegate.domain.judging.whole_job import Source, WholeJob
 
 if TYPE_CHECKING:  # the figures of production are made without the gates of a trial
     from compilegate.domain.judging.quality import QualityFinding
@@ -45,41 +44,38 @@ from compilegate.domain.workload.model import controlled_by
 CONFIDENCE = 0.95
 
 
-def speedup_figures(speed: SpeedFinding | None) -> dict[str, Any] | None:
-    """Full-run speed-up with its interval; None before the first block."""
-    if speed is None or speed.estimate is None:
+def speedup_figures(speed: SpeedFinding, whole: WholeJob | None) -> dict[str, Any] | None:
+    """Speed-up of whole jobs with its interval; None before there is a block or full run.
+
+    ``lower_bound`` is what the blocks alone prove at the gate's level, ``full_runs`` how many of
+    the candidate were timed. ``predicted`` and
+    ``measured`` are what short blocks and full runs say each for themselves, ``weight`` the share
+    of the latter, ``disagreement`` how far a prediction may be off, a logarithm.
+    """
+    if whole is None:
         return None
     return {
-        "estimate": speed.estimate,
-        "interval": list(speed.interval) if speed.interval else None,
-        "confidence": speed.confidence,
+        "estimate": whole.speedup,
+        "interval": list(whole.interval),
+        "confidence": CONFIDENCE,
         "lower_bound": speed.lower_bound,
         "blocks": speed.blocks,
+        "full_runs": whole.measured.candidate_runs if whole.measured else 0,
+        "predicted": _source(whole.predicted),
+        "measured": _source(whole.measured),
+        "weight": whole.weight,
+        "disagreement": whole.disagreement,
     }
 
 
-def production_speedup_figures(evidence: Evidence, promoted: Arm) -> dict[str, Any] | None:
-    """Speed-up of production's whole jobs, baseline over candidate; None unless both ran twice.
-
-    Welch's interval on ln(wall clock), the degrees of freedom by Satterthwaite (1946).
-    """
-    ours = [math.log(wall) for wall in walls(promoted.full_runs)]
-    timed = [*baseline_walls(evidence), *walls(evidence.baseline.probation)]
-    theirs = [math.log(wall) for wall in timed]
-    if len(ours) < 2 or len(theirs) < 2:
+def _source(source: Source | None) -> dict[str, Any] | None:
+    if source is None:
         return None
-    parts = [squares(logs) / (len(logs) - 1) / len(logs) for logs in (ours, theirs)]
-    total, centre = math.fsum(parts), mean(theirs) - mean(ours)
-    if total == 0:
-        return None
-    df = total**2 / (parts[0] ** 2 / (len(ours) - 1) + parts[1] ** 2 / (len(theirs) - 1))
-    half = student_t.quantile(0.5 + CONFIDENCE / 2, df) * math.sqrt(total)
+    half = student_t.quantile(0.5 + CONFIDENCE / 2, source.df) * math.sqrt(source.variance)
     return {
-        "estimate": math.exp(centre),
-        "interval": [math.exp(centre - half), math.exp(centre + half)],
-        "confidence": CONFIDENCE,
-        "lower_bound": None,
-        "blocks": 0,
+        "estimate": math.exp(source.log),
+        "interval": [math.exp(source.log - half), math.exp(source.log + half)],
+        "runs": {"baseline": source.baseline_runs, "candidate": source.candidate_runs},
     }
 
 
@@ -174,18 +170,18 @@ def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, A
 
 
 def saving_figures(
-    candidate: Arm, evidence: Evidence, segments: Segments, speed: SpeedFinding
+    candidate: Arm, evidence: Evidence, segments: Segments, whole: WholeJob | None
 ) -> dict[str, Any] | None:
-    """What the measured speed-up is worth (economics.saving_from_speedup), None if unpriced."""
+    """What whole jobs' speed-up is worth (economics.saving_from_speedup), None if unpriced."""
     base = usd_per_run(evidence.baseline, evidence, segments)
-    if base is None or speed.estimate is None or evidence.runs_per_week is None:
+    if base is None or whole is None or evidence.runs_per_week is None:
         return None
-    spent, paid_for = trial_usd(evidence), speedup_paid_for(candidate, evidence, speed)
+    spent = trial_usd(evidence)
     saving = saving_from_speedup(
         usd_per_run=base,
         runs_per_week=evidence.runs_per_week,
-        speedup=paid_for[0],
-        interval=Range(*paid_for[1]) if paid_for[1] else None,
+        speedup=whole.speedup,
+        interval=Range(*whole.interval),
         trial=spent,
         price_ratio=evidence.price_ratio(candidate),
     )
@@ -201,22 +197,6 @@ def saving_figures(
         "break_even_run_minutes": break_even_run_minutes(candidate, evidence, segments),
         "same_quality": same_quality_figures(candidate, evidence, segments),
     }
-
-
-def speedup_paid_for(
-    candidate: Arm, evidence: Evidence, speed: SpeedFinding
-) -> tuple[float, tuple[float, float] | None]:
-    """The speed-up that money is reckoned with, and its interval.
-
-    Whole jobs are what is paid for: where they gain less than the short blocks, start-up and
-    evaluation included, theirs is taken.
-    """
-    gate = (speed.estimate or 1.0, speed.interval)
-    whole = production_speedup_figures(evidence, candidate)
-    if whole is None or whole["estimate"] >= gate[0]:
-        return gate
-    low, high = whole["interval"]
-    return whole["estimate"], (low, high)
 
 
 def break_even_run_minutes(candidate: Arm, evidence: Evidence, segments: Segments) -> float | None:

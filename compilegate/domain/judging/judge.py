@@ -14,11 +14,13 @@ most alpha/K (intersection-union test, Berger 1982), and any of K with at most a
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
+from compilegate.domain.judging.confirmation import Agreement, Confirmation, confirm
 from compilegate.domain.judging.evaluation_advice import evaluation_of
 from compilegate.domain.judging.evaluation_sets import other_history
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
@@ -38,7 +40,6 @@ from compilegate.domain.judging.quality import (
     design_of,
     judge_full_runs,
     refuse_before_spending,
-    wall_clock,
 )
 from compilegate.domain.judging.speed import (
     Segments,
@@ -49,6 +50,7 @@ from compilegate.domain.judging.speed import (
 )
 from compilegate.domain.judging.validity import invalid_reasons, unknown_start
 from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
+from compilegate.domain.judging.whole_job import WholeJob, estimate_whole_job
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
 
@@ -80,6 +82,7 @@ class CandidateFinding:
     reasons: tuple[Reason, ...]
     speed: SpeedFinding
     quality: QualityFinding | None = None
+    whole: WholeJob | None = None
 
 
 @dataclass(frozen=True)
@@ -124,9 +127,9 @@ def judge(evidence: Evidence) -> Decision:
                 *other_history(evidence),
             ),
             candidate=lead.arm.name if lead else None,
-            speedup=speedup_figures(lead.speed) if lead else None,
+            speedup=speedup_figures(lead.speed, lead.whole) if lead else None,
             quality=quality,
-            saving=saving_figures(lead.arm, evidence, segments, lead.speed) if lead else None,
+            saving=saving_figures(lead.arm, evidence, segments, lead.whole) if lead else None,
             next=finding.next,
             controls=tuple(control_figures(one, evidence, segments) for one in evidence.controls),
         )
@@ -182,13 +185,17 @@ def _not_paying(evidence: Evidence) -> Iterator[Reason]:
 def _speed_finding(candidate: Arm, evidence: Evidence, segments: Segments) -> CandidateFinding:
     speed = judge_speed(candidate, evidence, segments, candidates=len(evidence.candidates))
     verdict, code = SPEED_VERDICTS[speed.outcome]
-    words = ""
-    if speed.estimate is not None:
-        low, high = speed.interval or (None, None)
-        between = "" if low is None else f" ({low:.2f} to {high:.2f})"
-        words = f"{ratio(speed.estimate)}{between}, "
-    reason = Reason(code, f"{candidate.name}: {words}{speed.reason}", candidate.name)
-    return CandidateFinding(candidate, verdict, "speed", (reason,), speed)
+    whole = estimate_whole_job(candidate, evidence, segments, candidates=len(evidence.candidates))
+    words = f"{candidate.name}: {_speedup_words(whole)}{speed.reason}"
+    reason = Reason(code, words, candidate.name)
+    return CandidateFinding(candidate, verdict, "speed", (reason,), speed, whole=whole)
+
+
+def _speedup_words(whole: WholeJob | None) -> str:
+    if whole is None:
+        return ""
+    low, high = whole.interval
+    return f"{ratio(whole.speedup)} ({low:.2f} to {high:.2f}), "
 
 
 def _saved_share(finding: CandidateFinding, evidence: Evidence) -> float:
@@ -239,7 +246,7 @@ def _quality_finding(
     words = f"{passed.arm.name}: {evidence.quality.metric}: {quality.reason}"
     tested, objection = Reason(code, words, passed.arm.name), None
     if verdict is Verdict.PROMOTE:
-        verdict, objection = _agreed(passed.arm, evidence, design)
+        verdict, objection = _agreed(passed, evidence, design)
     elif verdict is Verdict.CONTINUE:
         verdict, objection = _pays_to_go_on(passed, evidence, design)
     reasons = [*passed.reasons, tested, *([objection] if objection else [])]
@@ -250,7 +257,9 @@ def _quality_finding(
     unproven = unknown_start(passed.arm, evidence.baseline)
     if unproven:
         reasons.append(unproven)
-    return CandidateFinding(passed.arm, verdict, "quality", tuple(reasons), passed.speed, quality)
+    return replace(
+        passed, verdict=verdict, stage="quality", reasons=tuple(reasons), quality=quality
+    )
 
 
 def _mode_words(evidence: Evidence) -> str:
@@ -259,39 +268,53 @@ def _mode_words(evidence: Evidence) -> str:
     return f"{asked}, but the trial ran its own full runs{': ' + why if why else ''}"
 
 
-def _agreed(arm: Arm, evidence: Evidence, design: Design) -> tuple[Verdict, Reason | None]:
-    """A gate that the full runs' own wall clock does not confirm proves nothing."""
-    clock = wall_clock(arm, evidence)
-    bar = evidence.policy.reject_speedup * evidence.price_ratio(arm)
-    if not clock.doubtful:
+def _agreed(
+    passed: CandidateFinding, evidence: Evidence, design: Design
+) -> tuple[Verdict, Reason | None]:
+    """A gate that whole jobs do not confirm proves nothing."""
+    arm, seen = passed.arm, confirm(passed.arm, evidence, passed.whole)
+    if seen.agreement is Agreement.CONFIRMED:
         return Verdict.PROMOTE, None
-    if clock.ratio is None:
-        text = f"{arm.name}: the wall clock of full runs is missing"
-        objection = Reason("full_run_unmeasured", text, arm.name)
-    else:
-        text = (
-            f"{arm.name}: full jobs, start-up and evaluation included, were {clock.ratio:.2f}x, "
-            f"below {bar:.2f}x, although the short blocks were faster"
-        )
-        objection = Reason("full_run_disagrees", text, arm.name)
     more = next_look(len(finished(arm.quality)), design.n_max)
     timed = all(run.wall_seconds for run in finished(arm.quality))
-    may_agree = more and timed and not clock.disproved
-    return (Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE), objection
+    may_agree = more and timed and not seen.disproved
+    verdict = Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE
+    return verdict, _objection(arm, evidence, passed.whole, seen)
+
+
+def _objection(arm: Arm, evidence: Evidence, whole: WholeJob | None, seen: Confirmation) -> Reason:
+    if whole is None or seen.agreement is Agreement.UNMEASURED:
+        text = f"{arm.name}: the wall clock of full runs is missing"
+        return Reason("full_run_unmeasured", text, arm.name)
+    low, high = whole.interval
+    jobs = f"{arm.name}: full jobs, start-up and evaluation included, are"
+    between = f"{ratio(whole.speedup)} ({low:.2f} to {high:.2f})"
+    if seen.agreement is Agreement.BELOW:
+        measured = math.exp(whole.measured.log) if whole.measured else whole.speedup
+        text = (
+            f"{jobs} {between}, below {ratio(seen.bar)}: they were {ratio(measured)}, although the "
+            "short blocks were faster"
+        )
+        return Reason("full_run_disagrees", text, arm.name)
+    if seen.agreement is Agreement.UNPROVEN:
+        text = f"{jobs} {between}, not proven above {ratio(seen.bar)}"
+        return Reason("full_run_unproven", text, arm.name)
+    price = evidence.price_ratio(arm)
+    loss = f"a run may cost up to {price / low - 1:.0%} more than today's"
+    return Reason("saving_unproven", f"{jobs} {between}: {loss}", arm.name)
 
 
 def _pays_to_go_on(
     passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> tuple[Verdict, Reason | None]:
     """More full runs have to be worth their price, and their wall clock still open."""
-    clock = wall_clock(passed.arm, evidence)
-    if clock.disproved:
-        text = f"{passed.arm.name}: full jobs were {clock.ratio:.2f}x, conclusively too slow"
+    whole = passed.whole
+    if whole is not None and confirm(passed.arm, evidence, whole).disproved:
+        text = f"{passed.arm.name}: full jobs are {ratio(whole.speedup)}, conclusively too slow"
         return Verdict.INCONCLUSIVE, Reason("full_run_disagrees", text, passed.arm.name)
-    speedup = passed.speed.estimate
-    if not is_shadow(evidence, passed.arm) or speedup is None:
+    if not is_shadow(evidence, passed.arm) or whole is None:
         return Verdict.CONTINUE, None
-    valued = value_of_shadow_runs(passed.arm, evidence, design, speedup)
+    valued = value_of_shadow_runs(passed.arm, evidence, design, whole.speedup)
     if valued is None or valued[0].pays:
         return Verdict.CONTINUE, None
     value, runs = valued

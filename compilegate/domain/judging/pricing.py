@@ -6,12 +6,7 @@ import math
 
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.judging.evidence import Arm, Evidence, mean_or_none, walls
-from compilegate.domain.judging.noninferiority import still_valid
 from compilegate.domain.judging.speed import Segments
-
-# Spread of ln(wall clock) over nodes, assumed where runs are too few to measure it (8 % of full
-# runs' time between equal machines, Sinha et al. 2022).
-WALL_SD = 0.08
 
 
 def usd_per_run(arm: Arm, evidence: Evidence, segments: Segments) -> float | None:
@@ -56,10 +51,3 @@ def trial_usd(evidence: Evidence) -> float | None:
         seconds += math.fsum(math.fsum(run.step_seconds) for run in arm.speed)
         total += seconds / 3600 * arm.usd_per_hour
     return total
-
-
-def baseline_walls(evidence: Evidence) -> list[float]:
-    """Seconds of the baseline's whole jobs; past ones only while today's do not contradict them."""
-    today, past = walls(evidence.baseline.quality), evidence.history_wall_seconds
-    logs = [[math.log(wall) for wall in walls] for walls in (past, today)]
-    return [*(past if still_valid(logs[0], logs[1], WALL_SD**2) else ()), *today]

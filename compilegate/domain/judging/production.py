@@ -17,13 +17,13 @@ from compilegate.domain.judging.figures import (
     arm_figures,
     control_figures,
     production_quality_figures,
-    production_speedup_figures,
     saving_figures,
     speedup_figures,
 )
 from compilegate.domain.judging.probation import Observer, ProbationFinding, judge_probation
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
 from compilegate.domain.judging.validity import invalid_reasons
+from compilegate.domain.judging.whole_job import estimate_whole_job
 from compilegate.domain.reasons import Reason
 
 Judge = Callable[[Evidence], Decision]
@@ -44,6 +44,7 @@ def judge_production(evidence: Evidence) -> Decision:
             )
         promoted = evidence.promoted_arm
         speed = judge_speed(promoted, evidence, segments, candidates=1)
+        whole = estimate_whole_job(promoted, evidence, segments, candidates=1)
         finding = judge_probation(evidence, speed.estimate)
         return decision(
             evidence,
@@ -52,9 +53,9 @@ def judge_production(evidence: Evidence) -> Decision:
             finding.verdict,
             finding.reasons,
             candidate=promoted.name,
-            speedup=production_speedup_figures(evidence, promoted) or speedup_figures(speed),
+            speedup=speedup_figures(speed, whole),
             quality=production_quality_figures(evidence, promoted),
-            saving=saving_figures(promoted, evidence, segments, speed),
+            saving=saving_figures(promoted, evidence, segments, whole),
             next=finding.next,
         )
 

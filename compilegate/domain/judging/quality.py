@@ -8,7 +8,7 @@ when what is still to come would hardly prove the margin (conditional power at t
 trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no error.
 
 What the gate may use is fixed by policy before any run: how many runs, of which mode. What it
-proves, the wall clock of the full runs has to confirm.
+proves, whole jobs have to confirm.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from compilegate.domain.arithmetic import mean, normal_below
+from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.judging import student_t
-from compilegate.domain.judging.evidence import Arm, Evidence, finished, metrics, walls
+from compilegate.domain.judging.evidence import Arm, Evidence, finished, metrics
 from compilegate.domain.judging.looks import look_at, spent
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
 from compilegate.domain.judging.power import LIKELY, Design, design_for, runs_for_one_look
-from compilegate.domain.judging.pricing import WALL_SD, baseline_walls
-from compilegate.domain.judging.speed import log_price_ratio
 from compilegate.domain.reasons import Reason
 
 # A loss as unlikely as this by chance ends the arm at any number of runs.
@@ -233,29 +231,3 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
             finding, outcome=QualityOutcome.MORE_RUNS, reason=reason, lacks_baseline_only=True
         )
     return finding
-
-
-@dataclass(frozen=True)
-class WallClock:
-    """Whole jobs, baseline over candidate; ``ratio`` None while a side was not timed."""
-
-    ratio: float | None
-    doubtful: bool
-    disproved: bool
-
-
-def wall_clock(candidate: Arm, evidence: Evidence) -> WallClock:
-    """Whether whole jobs confirm the gate: mean T_B / mean T_C against ``reject_speedup``.
-
-    ``doubtful`` means below it or unmeasured, ``disproved`` below it beyond node noise. On a
-    cluster of another price ``reject_speedup`` is asked of dollars per run, and a cheaper one
-    must not take longer beyond noise.
-    """
-    ours, theirs = walls(candidate.quality), baseline_walls(evidence)
-    if not theirs or len(ours) < len(finished(candidate.quality)) or not ours:
-        return WallClock(None, doubtful=True, disproved=False)
-    ratio, cost = mean(theirs) / mean(ours), log_price_ratio(candidate, evidence)
-    bar = math.log(evidence.policy.reject_speedup) + cost
-    best = math.log(ratio) + 3 * WALL_SD * math.sqrt(1 / len(ours) + 1 / len(theirs))
-    disproved = best < bar or (cost < 0 and best < 0)
-    return WallClock(ratio, math.log(ratio) < bar or disproved, disproved)

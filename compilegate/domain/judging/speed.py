@@ -4,10 +4,12 @@ The unit of replication is the block, in which every arm ran in a fresh process 
 on one node, so that the node's own speed cancels. Steps inside a process are correlated and
 never counted as replicates (Kalibera and Jones 2013, section 6). For block b
 
-    L_b = ln[(O_B + N_B m_B) / (O_C + N_C m_C)]
+    L_b = ln[(O_B + N_B m_B + W) / (O_C + N_C m_C + W)]
 
-with overhead O (compilation included), steady step m and steps N of a full run; the interval
-is Student's t over blocks; looks.py shares the error among looks. Where a
+with overhead O (compilation included), steady step m and steps N of a full run. Rare slow steps
+add a time that a few hundred steps measure poorly, and that mostly no compiler shortens: the
+same W is added to both arms, the mean over all segments of both of N x (mean - steady step).
+The gate's bound is Student's t over blocks; looks.py shares the error among looks. Where a
 candidate's cluster has another price per hour, dollars per run are compared in place of hours:
 the log of the price ratio is taken off every L. A cheaper cluster must not take longer, either.
 
@@ -193,22 +195,54 @@ def assumed_spread(candidate: Arm, evidence: Evidence) -> float:
 
 
 def block_log_speedups(
-    candidate: Arm, evidence: Evidence, segments: Segments, *, calm: bool = False
+    candidate: Arm,
+    evidence: Evidence,
+    segments: Segments,
+    *,
+    calm: bool = False,
+    outside: tuple[float, float] = (0.0, 0.0),
 ) -> list[float]:
     """L_b of every block in which both arms have a steady state, in the order of blocks.
 
     With ``calm``, as if the candidate's late events in a block were the only ones of its whole
     run: one late recompilation, extrapolated, can make a single block of a good candidate look
-    hopeless; whether they recur is for more blocks to say.
+    hopeless; whether they recur is for more blocks to say. ``outside`` are the baseline's and the
+    candidate's seconds of a job outside its steps.
     """
-    ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
+    pairs = steady_pairs(candidate, evidence, segments)
+    lost = lost_seconds(candidate, evidence, segments)
     n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
     mine_seconds = Segment.calm_run_seconds if calm else Segment.full_run_seconds
     return [
-        math.log(base.full_run_seconds(n_base) / mine_seconds(mine, n_mine))
+        math.log(
+            (base.full_run_seconds(n_base) + lost + outside[0])
+            / (mine_seconds(mine, n_mine) + lost + outside[1])
+        )
+        for base, mine in pairs
+    ]
+
+
+def steady_pairs(
+    candidate: Arm, evidence: Evidence, segments: Segments
+) -> list[tuple[Segment, Segment]]:
+    """Baseline's and candidate's segment of every block in which both have a steady state."""
+    ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
+    return [
+        (base, mine)
         for block in sorted(ours.keys() & theirs.keys())
         if (mine := ours[block]) is not None and (base := theirs[block]) is not None
     ]
+
+
+def lost_seconds(candidate: Arm, evidence: Evidence, segments: Segments) -> float:
+    """W: what rare slow steps add to a whole run of either arm, the mean over both arms' blocks."""
+    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
+    lost = [
+        seconds
+        for base, mine in steady_pairs(candidate, evidence, segments)
+        for seconds in (n_base * base.lost_step_seconds, n_mine * mine.lost_step_seconds)
+    ]
+    return max(mean(lost), 0.0) if lost else 0.0
 
 
 def best_case(

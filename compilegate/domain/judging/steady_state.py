@@ -27,13 +27,18 @@ SPIKE_RATIO = 10.0
 
 @dataclass(frozen=True)
 class Segment:
-    """What one process measured; seconds. ``late_seconds`` is part of the overhead."""
+    """What one process measured; seconds. ``late_seconds`` is part of the overhead.
+
+    ``lost_step_seconds`` is what rare slow steps (waiting for data, stragglers) add to the mean
+    step, which the robust steady step leaves out.
+    """
 
     warm_up_steps: int
     steady_step_seconds: float
     overhead_seconds: float
     spikes: int
     late_seconds: float = 0.0
+    lost_step_seconds: float = 0.0
 
     def full_run_seconds(self, steps: int) -> float:
         """Time of a run of ``steps`` steps by this segment's overhead and steady step."""
@@ -77,6 +82,7 @@ def analyse(
         overhead_seconds=max(early, compile_seconds, 0.0) + late,
         spikes=len(late_events),
         late_seconds=late,
+        lost_step_seconds=mean(calm) - steady,
     )
 
 

@@ -104,6 +104,18 @@ TRIAL: Mapping[str, ReasonKind] = {
         "start-up faster.",
         "short blocks were faster, full jobs were not",
     ),
+    "full_run_unproven": ReasonKind(
+        WARN,
+        "Whole jobs are estimated above `policy.reject_speedup`, but not proven above it.",
+        "More full runs, on machines of one kind, narrow the interval.",
+        "{but}full jobs are not proven above the required {reject}",
+    ),
+    "saving_unproven": ReasonKind(
+        WARN,
+        "The interval of the saving includes a loss.",
+        "More full runs, on machines of one kind, narrow the interval.",
+        "{but}by the interval a full job may cost more than today",
+    ),
     "runs_as_shadow": ReasonKind(
         INFO,
         "Policy asks for production runs as evidence, but the trial ran its own full runs.",

@@ -146,7 +146,10 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
 
 def _finding(speed: SpeedFigures, blocks: int) -> str:
     used = speed.blocks
-    counted = "production's full jobs" if used == 0 else plural(used or blocks, "block")
+    old = used == 0 and not speed.full_runs
+    counted = "production's full jobs" if old else plural(used or blocks, "block")
+    if speed.full_runs:
+        counted += f" and {plural(speed.full_runs, 'full run')}"
     if speed.estimate is None:
         return f"{counted}; the judge gave no estimate."
     between = f" ({interval(speed.interval, ratio)})" if speed.interval else ""
@@ -155,6 +158,8 @@ def _finding(speed: SpeedFigures, blocks: int) -> str:
 
 def _note(speed: SpeedFigures, measured: Measured) -> str:
     text = "A block is the unit of replication: fresh processes, compile time included."
+    if speed.full_runs:
+        text += " The estimate also counts the wall clock of full runs."
     if speed.interval:
         text += " Line and band: the estimate and its interval."
     if measured.price_ratio != 1:

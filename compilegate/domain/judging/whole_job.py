@@ -1,0 +1,238 @@
+"""The speed-up of whole jobs: one estimand, predicted by blocks and measured by full runs.
+
+The estimand is theta = ln(E T_B / E T_C), T the wall clock of a whole job of the planned number
+of steps: start-up, compilation and recompilations, steps, evaluation, saving.
+
+Prediction. Blocks show overhead, steady step and time lost (speed.py: L_b). What a job does
+outside its steps, F, no block sees; full runs that recorded ``seconds`` in steps beside their
+wall clock tell it. Without it F = 0.
+
+    P = mean over blocks of ln[(F_B + run_B) / (F_C + run_C)]    v_P = s_L^2 / R
+
+Measurement. On ln(wall clock at equal steps): D = mean(ln T_B) - mean(ln T_C),
+v_D = s_T^2 (1/n_C + 1/w_B), where w_B counts runs of today fully and earlier ones under drift
+(noninferiority.py: history_weight). A job that stopped early is scaled to the planned steps.
+
+Few runs show no spread reliably, so both variances are moderated by a prior worth 3 degrees of
+freedom (scaled inverse chi-square, Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3:3; Student's t
+then has nu + 3):    s^2 = (3 s_0^2 + SS) / (3 + nu)
+s_0 of blocks is speed.assumed_spread, s_0 of walls 8 % (Sinha et al. 2022, arXiv 2208.11035).
+
+Disagreement. A prediction misses by a random effect N(0, tau^2), for recompilations that no
+block saw and whatever else differs between a short and a whole job. One disagreement of two
+sources measures tau poorly, so it is never below a prior scale tau_0, and above it what the
+sources show (DerSimonian and Laird 1986 for two sources):
+
+    tau^2 = max{tau_0^2, (P - D)^2 - v_P - v_D}
+
+tau_0 = UNSEEN_SD: by calibration on the simulated fleet (benchmarks/decision), where late
+recompilations lie log-uniform over the run.
+
+    theta = (D / v_D + P / (v_P + tau^2)) / (1/v_D + 1/(v_P + tau^2)),  a_i the weights' shares
+    v = [1 + 4 sum a_i (1 - a_i) / nu_i] / (sum of weights),   1/nu = sum a_i^2 / nu_i
+
+(Meier 1953, Biometrics 9:59: the weights are estimated). Full runs alone stay unbiased where
+blocks are not: the more both differ, the less the blocks count. Before full runs, theta = P and
+v = v_P + tau_0^2.
+
+Selection. One of K candidates is chosen by its speed, so its interval works at 0.05/K: of
+intervals for one chosen of K at level 1 - q/K, at most a share q is false (false coverage rate,
+Benjamini and Yekutieli 2005, JASA 100:71).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compilegate.domain.arithmetic import mean, squares
+from compilegate.domain.judging import student_t
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.judging.noninferiority import history_weight, still_valid
+from compilegate.domain.judging.speed import (
+    Segments,
+    assumed_spread,
+    block_log_speedups,
+)
+
+CONFIDENCE = 0.95
+# Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
+PRIOR_DF = 3.0
+# Spread of ln(wall clock) over nodes that is assumed where runs are too few to measure it.
+WALL_SD = 0.08
+# tau_0: how far blocks that agree are off a whole job.
+UNSEEN_SD = 0.02
+# Steps of a run this close to the planned ones are the planned ones.
+SAME_STEPS = 0.02
+# Level of "beyond doubt": three standard errors of a normal variable, one-sided.
+BEYOND_DOUBT = 0.00135
+
+
+@dataclass(frozen=True)
+class Source:
+    """One estimate of ln(speed-up) with the variance of its chance and degrees of freedom."""
+
+    log: float
+    variance: float
+    df: float
+    baseline_runs: int
+    candidate_runs: int
+
+
+@dataclass(frozen=True)
+class WholeJob:
+    """The estimate of theta; ``disagreement`` is tau, ``confidence`` that of ``interval``.
+
+    ``weight`` is the share of the full runs in it, 0 before the first.
+    """
+
+    log: float
+    standard_error: float
+    df: float
+    disagreement: float
+    weight: float
+    level: float
+    predicted: Source | None
+    measured: Source | None
+
+    @property
+    def speedup(self) -> float:
+        """Baseline's time over the candidate's."""
+        return math.exp(self.log)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Two-sided, of ratios; its error is the ``level``, shared by the candidates."""
+        return math.exp(self.bound(self.level / 2)), math.exp(self.upper(self.level / 2))
+
+    def bound(self, level: float) -> float:
+        """One-sided lower bound of theta."""
+        return self.log - student_t.quantile(1 - level, self.df) * self.standard_error
+
+    def upper(self, level: float) -> float:
+        """One-sided upper bound of theta."""
+        return self.log + student_t.quantile(1 - level, self.df) * self.standard_error
+
+
+def estimate_whole_job(
+    candidate: Arm, evidence: Evidence, segments: Segments, *, candidates: int
+) -> WholeJob | None:
+    """The estimate from what there is; None before the first block and full run."""
+    predicted = _predicted(candidate, evidence, segments)
+    measured = _measured(candidate, evidence)
+    tau = UNSEEN_SD
+    if predicted and measured:
+        apart = (predicted.log - measured.log) ** 2 - predicted.variance - measured.variance
+        tau = math.sqrt(max(tau**2, apart))
+    sources = [(one, one.variance + extra) for one, extra in ((predicted, tau**2), (measured, 0.0))
+               if one is not None]  # fmt: skip
+    if not sources:
+        return None
+    weights = [1 / variance for _, variance in sources]
+    total = math.fsum(weights)
+    shares = [weight / total for weight in weights]
+    pairs = [(share, one.df) for share, (one, _) in zip(shares, sources, strict=True)]
+    estimated = 1 + 4 * math.fsum(share * (1 - share) / df for share, df in pairs)
+    return WholeJob(
+        log=math.fsum(share * one.log for share, (one, _) in zip(shares, sources, strict=True)),
+        standard_error=math.sqrt(estimated / total),
+        df=1 / math.fsum(share**2 / df for share, df in pairs),
+        disagreement=tau,
+        weight=shares[-1] if measured else 0.0,
+        level=(1 - CONFIDENCE) / candidates,
+        predicted=predicted,
+        measured=measured,
+    )
+
+
+def _predicted(candidate: Arm, evidence: Evidence, segments: Segments) -> Source | None:
+    outside = (
+        outside_seconds(evidence.baseline, candidate),
+        outside_seconds(candidate, evidence.baseline),
+    )
+    logs = block_log_speedups(candidate, evidence, segments, outside=outside)
+    if not logs:
+        return None
+    variance, df = moderated([logs], assumed_spread(candidate, evidence))
+    return Source(mean(logs), variance / len(logs), df, len(logs), len(logs))
+
+
+def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
+    ours, today, past = log_walls(candidate, evidence)
+    if not ours or not (today or past):
+        return None
+    variance, df = moderated([ours, today, past], WALL_SD)
+    past = list(still_valid(past, today, variance))
+    weight = history_weight(len(past))
+    total = weight * mean(past) if past else 0.0
+    reference = (total + math.fsum(today)) / (weight + len(today))
+    return Source(
+        log=reference - mean(ours),
+        variance=variance * (1 / len(ours) + 1 / (weight + len(today))),
+        df=df,
+        baseline_runs=len(past) + len(today),
+        candidate_runs=len(ours),
+    )
+
+
+def moderated(groups: Sequence[Sequence[float]], prior: float) -> tuple[float, float]:
+    """Pooled variance with a prior worth PRIOR_DF degrees of freedom, and all of these."""
+    df = PRIOR_DF + sum(max(len(group) - 1, 0) for group in groups)
+    total = PRIOR_DF * prior**2 + math.fsum(squares(group) for group in groups)
+    return total / df, df
+
+
+def log_walls(candidate: Arm, evidence: Evidence) -> tuple[list[float], list[float], list[float]]:
+    """ln(wall clock at the planned steps): candidate, baseline, baseline before the trial.
+
+    Earlier ones, whose steps are not known, are left out where jobs stop early.
+    """
+    base = evidence.baseline
+    ours, today = (
+        [math.log(seconds) for run in finished(arm.full_runs)
+         if (seconds := whole_seconds(run, arm)) is not None]
+        for arm in (candidate, base)
+    )  # fmt: skip
+    stops = any(stopped_early(run, arm) for arm in (candidate, base) for run in arm.full_runs)
+    past = [] if stops else [math.log(wall) for wall in evidence.history_wall_seconds]
+    return ours, today, past
+
+
+def whole_seconds(run: FullRun, arm: Arm) -> float | None:
+    """Wall clock of the job at the arm's planned steps; None where it was not timed.
+
+    A job of other steps than planned is scaled in its time within steps, if it recorded that,
+    else as a whole.
+    """
+    wall, steps = run.wall_seconds, _figure(run, "steps")
+    if not wall or not steps or not stopped_early(run, arm):
+        return wall
+    inside = min(_figure(run, "seconds") or wall, wall)
+    return wall - inside + inside * (arm.full_run_steps or steps) / steps
+
+
+def stopped_early(run: FullRun, arm: Arm) -> bool:
+    """Whether the run did other steps than planned, as far as it recorded them."""
+    steps, planned = _figure(run, "steps"), arm.full_run_steps
+    return steps is not None and planned is not None and abs(steps / planned - 1) > SAME_STEPS
+
+
+def outside_seconds(arm: Arm, other: Arm) -> float:
+    """F: mean seconds of a full run outside its steps; the other arm's, or 0, where unknown."""
+    for one in (arm, other):
+        known = [
+            max(run.wall_seconds - inside, 0.0)
+            for run in finished(one.full_runs)
+            if run.wall_seconds and (inside := _figure(run, "seconds"))
+        ]
+        if known:
+            return mean(known)
+    return 0.0
+
+
+def _figure(run: FullRun, key: str) -> float | None:
+    value = run.detail.get(key)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if 0 < value < math.inf else None
