@@ -229,6 +229,8 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "seed": summary.get("seed"),
         "metric": metrics.get(metric) if finished else None,
         "wall_seconds": summary.get("wall_seconds"),
+        "steps": summary.get("steps"),
+        "seconds": summary.get("seconds"),
         "compile_seconds": _compile_seconds(summary),
         "loss_curve": output.steps_beside(FULL).loss_curve(),
         **_outcomes(summary, metric),

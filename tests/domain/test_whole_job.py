@@ -224,3 +224,15 @@ def test_rare_slow_steps_that_no_compiler_shortens_lower_the_prediction() -> Non
 
     assert before == pytest.approx(1.4, rel=0.02)
     assert estimate(doc).speedup == pytest.approx((60 + lost) / (60 / 1.4 + lost), rel=0.03)
+
+
+def test_steps_that_are_merely_counted_otherwise_are_no_early_stop() -> None:
+    """All jobs do half the planned steps: declared otherwise, but comparable as they are."""
+    doc = timed(document(metrics=GOOD), around(65, 0.02), around(47, 0.02))
+    doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.02, 6))
+    plain = estimate(copy.deepcopy(doc)).measured
+    for name in ("baseline", "compile"):
+        for run in runs(doc, name):
+            run["steps"] = 1000
+
+    assert plain == estimate(doc).measured

@@ -189,33 +189,40 @@ def log_walls(candidate: Arm, evidence: Evidence) -> tuple[list[float], list[flo
     Earlier ones, whose steps are not known, are left out where jobs stop early.
     """
     base = evidence.baseline
+    stops = stop_early(candidate, base)
     ours, today = (
-        [math.log(seconds) for run in finished(arm.full_runs)
-         if (seconds := whole_seconds(run, arm)) is not None]
+        [
+            math.log(planned_seconds(run, arm) if stops else run.wall_seconds)
+            for run in finished(arm.full_runs)
+            if run.wall_seconds
+        ]
         for arm in (candidate, base)
-    )  # fmt: skip
-    stops = any(stopped_early(run, arm) for arm in (candidate, base) for run in arm.full_runs)
+    )
     past = [] if stops else [math.log(wall) for wall in evidence.history_wall_seconds]
     return ours, today, past
 
 
-def whole_seconds(run: FullRun, arm: Arm) -> float | None:
-    """Wall clock of the job at the arm's planned steps; None where it was not timed.
+def stop_early(*arms: Arm) -> bool:
+    """Whether full runs did different shares of their arm's planned steps, as far as recorded."""
+    shares = [
+        steps / arm.full_run_steps
+        for arm in arms
+        for run in finished(arm.full_runs)
+        if arm.full_run_steps and (steps := _figure(run, "steps"))
+    ]
+    return bool(shares) and max(shares) > (1 + SAME_STEPS) * min(shares)
 
-    A job of other steps than planned is scaled in its time within steps, if it recorded that,
-    else as a whole.
+
+def planned_seconds(run: FullRun, arm: Arm) -> float:
+    """Wall clock that the job would have had at the arm's planned steps; it has to be timed.
+
+    Only the time within steps is scaled, if the job recorded that, else the whole.
     """
-    wall, steps = run.wall_seconds, _figure(run, "steps")
-    if not wall or not steps or not stopped_early(run, arm):
+    wall, steps = run.wall_seconds or 0.0, _figure(run, "steps")
+    if not steps or not arm.full_run_steps:
         return wall
     inside = min(_figure(run, "seconds") or wall, wall)
-    return wall - inside + inside * (arm.full_run_steps or steps) / steps
-
-
-def stopped_early(run: FullRun, arm: Arm) -> bool:
-    """Whether the run did other steps than planned, as far as it recorded them."""
-    steps, planned = _figure(run, "steps"), arm.full_run_steps
-    return steps is not None and planned is not None and abs(steps / planned - 1) > SAME_STEPS
+    return wall - inside + inside * arm.full_run_steps / steps
 
 
 def outside_seconds(arm: Arm, other: Arm) -> float:
