@@ -239,7 +239,7 @@ def outside_seconds(arm: Arm, other: Arm) -> float:
 
 
 def _figure(run: FullRun, key: str) -> float | None:
-    value = run.detail.get(key)
+    value = run.record.get(key)
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     return float(value) if 0 < value < math.inf else None
