@@ -26,7 +26,7 @@ from benchmarks.decision.rules import NAIVE, Outcome, play
 CHUNK = 5
 SPREADS = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
 DENOMINATOR = "article"  # all GPU-hours are in per cent of the article's procedure, to the letter
-# Production runs that a whole probation takes with one alarm to check: 12 watched, 3 of each arm.
+# Production runs that a whole probation takes with one alarm to check: 12 watched, three pairs.
 ROOM = 18
 Figure = dict[str, float | int | None]
 NOTHING = {"percent": None, "se": None, "n": 0}

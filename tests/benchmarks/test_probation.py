@@ -18,15 +18,17 @@ def reverted(condition, spread=0.6, refresh=REFRESH_EVERY):
 @pytest.mark.parametrize(
     ("condition", "spread", "low", "high"),
     [
-        ("clean", 0.6, 0, 5),
-        ("clean", 1.0, 0, 10),
+        ("clean", 0.6, 0, 3.4),
+        ("clean", 1.0, 0, 5),
+        ("nights", 1.0, 0, 7),
         ("loss", 0.6, 88, 100),
-        ("loss", 1.0, 52, 85),
+        ("loss", 1.0, 60, 90),
+        ("loss75", 0.6, 60, 88),
         ("loss2", 1.0, 95, 100),
         ("late", 0.6, 95, 100),
         ("slow", 1.0, 98, 100),
         ("grows", 1.0, 0, 10),
-        ("step", 0.6, 0, 35),
+        ("step", 0.6, 0, 12),
     ],
 )
 def test_the_watch_errs_and_finds_within_these_bands(condition, spread, low, high):
