@@ -233,6 +233,8 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "seconds": summary.get("seconds"),
         "compile_seconds": _compile_seconds(summary),
         "loss_curve": output.steps_beside(FULL).loss_curve(),
+        "final_weights_sha256": summary.get("final_weights_sha256"),
+        "final_start_sha256": summary.get("final_start_sha256"),
         **_outcomes(summary, metric),
     }
     return read_full_run(record, job)

@@ -8,7 +8,7 @@ from compilegate_runtime.saving import AgreedSaves, SaveSchedule
 SUMMARY_KEYS = {
     "schema", "job", "arm", "replicate", "seed", "compiler", "metrics", "outcomes", "loss_curve",
     "peak_memory_gib", "devices", "fingerprint", "initial_loss", "initial_weights_sha256",
-    "finished",
+    "final_weights_sha256", "final_start_sha256", "finished",
 }  # fmt: skip
 STEP_KEYS = {"step", "seconds", "samples", "tokens", "loss", "data_wait_seconds"}
 COMPILER_KEYS = {

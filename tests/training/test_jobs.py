@@ -59,6 +59,8 @@ def test_both_arms_start_from_the_same_loss_and_differ_in_nothing_but_the_compil
 
     assert ours["initial_loss"] == pytest.approx(theirs["initial_loss"], rel=SAME_LOSS)
     assert ours["initial_weights_sha256"] == theirs["initial_weights_sha256"] is not None
+    assert {64} == {len(one["final_weights_sha256"]) for one in (ours, theirs)}
+    assert ours["final_start_sha256"] not in (None, ours["initial_weights_sha256"])
     assert ours["fingerprint"] == theirs["fingerprint"]
 
 

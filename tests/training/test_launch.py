@@ -201,6 +201,9 @@ def test_arms_of_a_script_without_a_first_loss_prove_equal_starts_by_their_weigh
     assert 64 == len(eager["initial_weights_sha256"])
     assert eager["initial_weights_sha256"] == compiled["initial_weights_sha256"]
     assert eager["initial_weights_sha256"] != other["initial_weights_sha256"]
+    assert 64 == len(eager["final_weights_sha256"])
+    assert eager["final_weights_sha256"] != other["final_weights_sha256"]
+    assert eager["final_start_sha256"] not in (None, eager["initial_weights_sha256"])
 
 
 @pytest.mark.training

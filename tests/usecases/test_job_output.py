@@ -94,8 +94,11 @@ def test_many_steps_cost_little_memory_and_are_thinned_for_the_chart() -> None:
     assert CURVE_POINTS <= len(steps.loss_curve()) <= 2 * CURVE_POINTS
 
 
-def test_what_a_run_started_from_reaches_the_evidence() -> None:
-    start = {"initial_loss": 2.5, "initial_weights_sha256": "w"}
+def test_what_a_run_started_from_and_ended_with_reaches_the_evidence() -> None:
+    start = {
+        "initial_loss": 2.5, "initial_weights_sha256": "w",
+        "final_weights_sha256": "v", "final_start_sha256": "u",
+    }  # fmt: skip
     summary = json.dumps({**SUMMARY, **start, "metrics": {"eval_loss": 1.0}}).encode()
     files = {"evidence/summary.json": summary, "evidence/steps.jsonl": line(1)}
     run = quality_run(read(tarball(files)), job="j", metric="eval_loss")

@@ -45,6 +45,7 @@ class Launch:
         self.settings, self.others, self.recorder = settings, others, recorder
         self.source = Path(sys.argv[0]).resolve().parent
         self.metrics, self.full_run_steps = {}, settings.full_run_steps
+        self.watched = None  # the script's models
         recorder.bad_losses_allowed = BAD_LOSSES_ALLOWED
 
     def run(self):
@@ -61,6 +62,7 @@ class Launch:
             saved = frameworks.without_counts(frameworks.saved(_output_folder(words)))
             for name, value in sorted({**self.metrics, **saved}.items()):
                 self.recorder.metric(name, value)
+            self.recorder.ended_with(*self.watched.models)
         self.recorder.finish()
 
     def _prepare(self):
@@ -85,7 +87,7 @@ class Launch:
 
     def _hook(self, torch, compiler):
         settings = self.settings
-        watched = models.Models(torch, compiler)
+        self.watched = watched = models.Models(torch, compiler)
         steps = Steps(torch, self.recorder, watched, settings.max_steps)
         steps.checks.append(lambda _: models.check_precision(settings, watched.types))
         steps.checks.append(self._count_full_run)

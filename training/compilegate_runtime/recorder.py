@@ -13,6 +13,7 @@ import time
 from compilegate_runtime import environment
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
+from compilegate_runtime.final_weights import fingerprints
 from compilegate_runtime.outcomes import MOST_METRICS
 from compilegate_runtime.progress import Progress
 from compilegate_runtime.ranks import Ranks, account, unfinished
@@ -36,6 +37,7 @@ class Recorder:
         self.initial_loss = None  # of step 1, unless the script measures it before
         self.first_loss_is_initial = True  # not where dropout made it the arm's own
         self.initial_weights = None  # their fingerprint (fingerprint.py)
+        self._final_weights = {"final_weights_sha256": None, "final_start_sha256": None}
         self.bad_losses_allowed = 0  # in a row
         self._run = dict(run)
         self._clock = clock
@@ -222,6 +224,11 @@ class Recorder:
         if metric in self._outcomes or len(self._outcomes) < MOST_METRICS:
             self._outcomes[metric] = packed
 
+    def ended_with(self, *models):
+        """Record the weights that training has ended with, of a whole run."""
+        if self._ranks.rank == 0:
+            self._final_weights = fingerprints(models)
+
     def finish(self):
         """Declare the run complete. Raises when it is not, or its compiler was not applied."""
         self._write_all()
@@ -271,6 +278,7 @@ class Recorder:
                 "fingerprint": self.fingerprint,
                 "initial_loss": self.initial_loss,
                 "initial_weights_sha256": self.initial_weights,
+                **self._final_weights,
                 "finished": self._finished,
                 "reason": self._reason,
                 "steps": self.steps_done,

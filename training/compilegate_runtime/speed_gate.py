@@ -220,6 +220,8 @@ def _empty_summary(arm, block):
         "fingerprint": {},
         "initial_loss": None,
         "initial_weights_sha256": None,
+        "final_weights_sha256": None,
+        "final_start_sha256": None,
         "node": environment.node(),
     }
 

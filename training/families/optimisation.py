@@ -195,6 +195,8 @@ class Training:
         """All steps are done."""
         if self._checkpoints:
             self._checkpoints.done()
+        if self._this.evaluates and not self._this.compiler.on_xla:
+            self._this.recorder.ended_with(self.model)
 
     # ---- going on -------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
 """Evidence, validated: what the judge reads (docs/contracts.md).
 
 A run that did not finish is a result, not missing data. Of a run's ``record`` the judge itself
-uses ``fingerprint``, ``initial_loss``, ``initial_weights_sha256``, ``loss_curve``, ``steps`` and
-``seconds`` where a job recorded them.
+uses ``fingerprint``, ``initial_loss``, ``initial_weights_sha256``, ``final_weights_sha256``,
+``final_start_sha256``, ``loss_curve``, ``steps`` and ``seconds`` where a job recorded them.
 """
 
 from __future__ import annotations

@@ -92,6 +92,7 @@ def quality_figures(
         "look": finding.look,
         "provable_margin": finding.provable_margin,
         "runs_needed": finding.runs_needed,
+        **({"identical": finding.identity.to_dict()} if finding.identity else {}),
     }
 
 

@@ -30,6 +30,7 @@ from compilegate.domain.judging.figures import (
     saving_figures,
     speedup_figures,
 )
+from compilegate.domain.judging.identity import identity_of
 from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
 from compilegate.domain.judging.next_step import is_shadow, next_quality, next_speed
 from compilegate.domain.judging.power import Design
@@ -241,7 +242,7 @@ def _open_ahead(findings: list[CandidateFinding]) -> list[str]:
 def _quality_finding(
     passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> CandidateFinding:
-    quality = judge_full_runs(passed.arm, evidence, design)
+    quality = _unless_identical(judge_full_runs(passed.arm, evidence, design), passed.arm, evidence)
     verdict, code = QUALITY_VERDICTS[quality.outcome]
     words = f"{passed.arm.name}: {evidence.quality.metric}: {quality.reason}"
     tested, objection = Reason(code, words, passed.arm.name), None
@@ -250,6 +251,9 @@ def _quality_finding(
     elif verdict is Verdict.CONTINUE:
         verdict, objection = _pays_to_go_on(passed, evidence, design)
     reasons = [*passed.reasons, tested, *([objection] if objection else [])]
+    if quality.identity and quality.identity.proven:
+        words = f"{passed.arm.name}: {quality.identity.words}"
+        reasons.append(Reason("weights_identical", words, passed.arm.name))
     if verdict is not Verdict.PROMOTE:  # what decides comes first
         reasons.reverse()
     if evidence.plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
@@ -260,6 +264,17 @@ def _quality_finding(
     return replace(
         passed, verdict=verdict, stage="quality", reasons=tuple(reasons), quality=quality
     )
+
+
+def _unless_identical(finding: QualityFinding, arm: Arm, evidence: Evidence) -> QualityFinding:
+    """The finding, or that quality is held where the final weights prove what it leaves open."""
+    identity = identity_of(arm, evidence.baseline)
+    finding = replace(finding, identity=identity)
+    settled = (QualityOutcome.HELD, QualityOutcome.WORSE, QualityOutcome.CRASHED)
+    if identity is None or not identity.proven or finding.outcome in settled:
+        return finding
+    reason = "both arms trained the same models, so a loss is ruled out"
+    return replace(finding, outcome=QualityOutcome.HELD, reason=reason, lacks_baseline_only=False)
 
 
 def _mode_words(evidence: Evidence) -> str:

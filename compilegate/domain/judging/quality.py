@@ -20,6 +20,7 @@ from enum import StrEnum
 from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.evidence import Arm, Evidence, finished, metrics
+from compilegate.domain.judging.identity import Identity
 from compilegate.domain.judging.looks import look_at, spent
 from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
 from compilegate.domain.judging.power import LIKELY, Design, design_for, runs_for_one_look
@@ -64,6 +65,7 @@ class QualityFinding:
     provable_margin: float | None = None
     runs_needed: int | None = None
     lacks_baseline_only: bool = False
+    identity: Identity | None = None
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -53,6 +53,11 @@ TRIAL: Mapping[str, ReasonKind] = {
         INFO,
         "A quality loss of the size of the margin is ruled out.",
     ),
+    "weights_identical": ReasonKind(
+        INFO,
+        "Runs of both arms ended with exactly the same weights, so their quality is equal without "
+        "statistics.",
+    ),
     "quality_worse": ReasonKind(
         BLOCK,
         "The metric is significantly worse than the baseline's.",

@@ -1,0 +1,136 @@
+"""Proof by identity: equal final weights prove equal quality, unequal ones mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compilegate.domain.decision import Verdict
+from tests.domain.evidence_builder import NOISY, WORSE, codes, document, judge, runs
+
+Document = dict[str, Any]
+# The baseline's runs vary by far more than the margin, and the candidate's are the same.
+EQUAL = {"baseline": [0.70, 0.82], "compile": [0.70, 0.82]}
+
+
+def with_weights(doc: Document) -> Document:
+    """Every run has recorded weights; those of one seed end alike in both arms."""
+    for name in ("baseline", "compile"):
+        for run in runs(doc, name):
+            seed = run["seed"]
+            run |= {
+                "job": f"{name}-{seed}",
+                "initial_weights_sha256": f"initial-{seed}",
+                "final_weights_sha256": f"final-{seed}",
+                "final_start_sha256": f"start-{seed}",
+            }
+    return doc
+
+
+def equal(**more: Any) -> Document:
+    return with_weights(document(metrics=EQUAL, **more))
+
+
+def test_two_identical_pairs_prove_quality_without_statistics():
+    plain = judge(document(metrics=EQUAL))
+    proven = judge(equal())
+
+    assert Verdict.PROMOTE != plain.verdict
+    assert Verdict.PROMOTE == proven.verdict
+    assert {"weights_identical", "quality_held"} <= codes(proven)
+    assert proven.quality is not None
+    assert {"models": 2, "unequal": 0, "proven": True} == proven.quality["identical"]
+
+
+def test_identity_does_not_excuse_a_slow_candidate():
+    assert Verdict.STAY_OFF == judge(equal(speedup=1.02)).verdict
+
+
+def test_identity_does_not_excuse_slow_full_jobs():
+    doc = equal()
+    for run in runs(doc):
+        run["wall_seconds"] = runs(doc, "baseline")[0]["wall_seconds"]
+
+    assert Verdict.PROMOTE != judge(doc).verdict
+
+
+def one(key: str, value: Any, *arms: str) -> Callable[[Document], None]:
+    """The last run of each arm has that value."""
+
+    def change(doc: Document) -> None:
+        for name in arms or ("compile",):
+            runs(doc, name)[-1][key] = value
+
+    return change
+
+
+def every(key: str, value: Any) -> Callable[[Document], None]:
+    def change(doc: Document) -> None:
+        for name in ("baseline", "compile"):
+            for run in runs(doc, name):
+                run[key] = value
+
+    return change
+
+
+def untrained(doc: Document) -> None:
+    for name in ("baseline", "compile"):
+        for run in runs(doc, name):
+            run["final_start_sha256"] = run["initial_weights_sha256"]
+
+
+def unrecorded_data(doc: Document) -> None:
+    for name in ("baseline", "compile"):
+        for run in doc["arms"][name == "compile"]["runs"]:
+            del run["fingerprint"]["data_sha256"]
+
+
+NOT_PROVEN: dict[str, Callable[[Document], None]] = {
+    "one pair ends otherwise": one("final_weights_sha256", "other"),
+    "one run is not recorded": one("final_weights_sha256", None),
+    "one initial fingerprint is missing": one("initial_weights_sha256", None),
+    "another seed": one("seed", 99),
+    "no seed": one("seed", None),
+    "weights that never trained": untrained,
+    "whether they trained is unknown": every("final_start_sha256", None),
+    "all seeds end in one model": every("final_weights_sha256", "one"),
+    "data that is not recorded": unrecorded_data,
+    "one job of both arms": one("job", "same", "baseline", "compile"),
+    "the same weights scored otherwise": one("metric", 0.8201),
+    "a fingerprint that is no text": every("final_weights_sha256", ["a"]),
+}
+
+
+@pytest.mark.parametrize("change", NOT_PROVEN.values(), ids=NOT_PROVEN.keys())
+def test_what_is_not_plainly_identical_is_judged_by_statistics(change):
+    doc = equal()
+    change(doc)
+    decision = judge(doc)
+
+    assert Verdict.PROMOTE != decision.verdict
+    assert "weights_identical" not in codes(decision)
+
+
+def test_unequal_weights_mean_nothing():
+    for metrics in (WORSE, NOISY):
+        doc = document(metrics=metrics)
+        plain = judge(doc)
+        for run in runs(with_weights(doc)):
+            run["final_weights_sha256"] += "-compiled"
+        decision = judge(doc)
+
+        assert plain.verdict == decision.verdict
+        assert plain.reasons == decision.reasons
+
+
+def test_a_loss_that_statistics_prove_is_a_loss():
+    lost = [2.5, 2.504, *[2.6 + 0.001 * i for i in range(6)]]
+    doc = with_weights(
+        document(metrics={"baseline": [2.5, 2.504, *[2.5] * 6], "compile": lost}, margin=0.02)
+    )
+    for run in runs(doc)[2:]:
+        run["seed"] += 100
+
+    assert "quality_worse" in codes(judge(doc))
