@@ -61,6 +61,8 @@ def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterat
     yield from value_items(evidence)
     for finding in judged.findings:
         yield from speed_items(finding, evidence, segments)
+        if finding.quality is None and finding.whole is not None:
+            yield from whole_job_items(Reporter(Section.SPEED, finding.arm.name), finding.whole)
     for finding in judged.findings:
         if finding.quality is not None and design is not None:
             yield from full_run_items(finding.arm, evidence, finding.whole)
