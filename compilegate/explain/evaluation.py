@@ -42,6 +42,13 @@ def evaluation_items(name: str, evaluation: Evaluation | None, unit: str) -> Ite
         of="judging.evaluation_noise.Split.training_sd",
     )  # fmt: skip
     yield item(
+        "spread of training to reckon with", split.expected_training_sd,
+        "Few runs measure s; half of the spreads that would explain them are larger than this.",
+        unit=unit, formula="the same at the median of the true s^2 >= tau^2/N",
+        inputs={**seen, "df": split.df},
+        of="judging.evaluation_noise.Split.expected_training_sd",
+    )  # fmt: skip
+    yield item(
         "runs on today's examples", today.runs,
         "Of each arm, with a chance of 80%" + ("." if today.runs else "; more than 500."),
         unit="runs", inputs={"spread": today.sd, "examples": split.examples},
@@ -59,16 +66,16 @@ def evaluation_items(name: str, evaluation: Evaluation | None, unit: str) -> Ite
 def evaluation_words(quality: Mapping[str, Any]) -> str:
     """The split in one sentence, empty where there is none."""
     evaluation = quality.get("evaluation") or {}
-    training = number(evaluation.get("spread_of_training"))
+    training = number(evaluation.get("spread_of_training_expected"))
     own = number(evaluation.get("spread_of_evaluation"))
     examples = number(evaluation.get("examples"))
     if training is None or not own or not examples:
         return ""
-    share = percent(own**2 / (own**2 + training**2))
+    share = percent(own**2 / (own**2 + training**2), 2)
     text = (
         f"Of the spread between runs, {significant(own, 2)} comes from the choice of "
         f"{count(examples)} evaluation examples ({share} of the variance) and "
-        f"{significant(training, 2)} from training itself"
+        f"about {significant(training, 2)} from training itself"
     )
     best, saved = number(evaluation.get("best_examples")), number(evaluation.get("runs_saved"))
     if best and saved:

@@ -245,7 +245,7 @@ def test_the_spread_is_shown_in_its_two_parts_where_runs_recorded_outcomes():
     assert examples["y"][1] == pytest.approx(examples["y"][0] / 2)
     assert found["larger"][0]["spread"] ** 2 == pytest.approx(
         (training["y"][1] + examples["y"][1])
-        * (found["spread_of_training"] ** 2 + found["spread_of_evaluation"] ** 2)
+        * (found["spread_of_training_expected"] ** 2 + found["spread_of_evaluation"] ** 2)
     )
     assert "comes from the choice of 2,000 evaluation examples" in chart.note
     assert ["Runs", "Difference"] == [v.label for v in _charts(samples.promote())["quality"].views]

@@ -8,7 +8,9 @@ a way at all. This module only advises: no gate reads it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from compilegate.domain.judging.evaluation_noise import Split
@@ -68,10 +70,11 @@ class Evaluation:
             "spread_of_evaluation": split.evaluation_sd,
             "spread_of_training": split.training_sd,
             "spread_of_training_interval": [finite_or_none(sd) for sd in split.training_range],
+            "spread_of_training_expected": split.expected_training_sd,
             "runs_needed": self.today.runs,
             "wanted_examples": self.wanted and self.wanted * split.per_outcome,
             "best_examples": best.examples * split.per_outcome if best else None,
-            "runs_saved": _fewer(self.today, best),
+            "runs_saved": _fewer(self),
             "usd_saved": self.usd_saved,
             "larger": [
                 {"examples": one.examples * split.per_outcome, "spread": one.sd, "runs": one.runs}
@@ -95,36 +98,41 @@ def evaluation_of(
         return None
     if isinstance(split, Finding):
         return Evaluation(split)
-    evaluation = _weighed(split, candidate, evidence, design, segments)
+    # Past runs were scored on today's set: they are no reference for metrics on another.
+    evaluation = weighed(split, design, replace(design, history=0), evidence.quality.margin)
+    saved = _usd_saved(_fewer(evaluation), candidate, evidence, segments)
+    evaluation = replace(evaluation, usd_saved=saved)
     if quality.outcome not in OPEN_PROOF:
         return evaluation
-    return replace(evaluation, reasons=(_reason(evaluation, split, candidate.name),))
+    reason = _reason(evaluation, split, candidate.name)
+    return evaluation if reason is None else replace(evaluation, reasons=(reason,))
 
 
-def _weighed(
-    split: Split, candidate: Arm, evidence: Evidence, design: Design, segments: Segments
-) -> Evaluation:
-    """Today's runs against those that larger sets would take."""
-    margin = evidence.quality.margin
-    # Past runs were scored on today's set: they are no reference for metrics on another.
-    anew = replace(design, history=0)
-    today = _purchase(split, split.examples, design, margin)
-    larger = tuple(_purchase(split, f * split.examples, anew, margin) for f in FACTORS)
-    best = next((one for one in larger if _worth_it(one, today, anew, margin)), None)
+def weighed(split: Split, design: Design, anew: Design, margin: float) -> Evaluation:
+    """Today's runs against those that larger sets would take, by their own design."""
+    sizes = [factor * split.examples for factor in (1, *FACTORS)]
+    today, larger, best = _offers(sizes, map(split.at, sizes), design, anew, margin)
+    finding = Finding.MORE_EXAMPLES if best else Finding.NOT_EXAMPLES
+    if best is None:
+        favourable = _offers(sizes, map(split.at_most_favourable, sizes), design, anew, margin)
+        finding = Finding.UNCLEAR if favourable[-1] else finding
     wanted = split.wanted(margin / anew.best_margin(LIKELY))
-    return Evaluation(
-        Finding.MORE_EXAMPLES if best else Finding.NOT_EXAMPLES,
-        split,
-        today,
-        larger,
-        best,
-        wanted,
-        _usd_saved(_fewer(today, best), candidate, evidence, segments),
+    return Evaluation(finding, split, today, larger, best, wanted)
+
+
+def _offers(
+    sizes: Sequence[int], sds: Iterable[float], design: Design, anew: Design, margin: float
+) -> tuple[Purchase, tuple[Purchase, ...], Purchase | None]:
+    """Today's set, the larger ones, and the smallest of them that is worth it."""
+    designs = (design, *repeat(anew, len(sizes) - 1))
+    today, *larger = (
+        _purchase(size, sd, by, margin) for size, sd, by in zip(sizes, sds, designs, strict=True)
     )
+    best = next((one for one in larger if _worth_it(one, today, anew, margin)), None)
+    return today, tuple(larger), best
 
 
-def _purchase(split: Split, examples: int, design: Design, margin: float) -> Purchase:
-    sd = split.at(examples)
+def _purchase(examples: int, sd: float, design: Design, margin: float) -> Purchase:
     runs = runs_for_one_look(sd / margin, history=design.history, level=design.level)
     return Purchase(examples, sd, runs)
 
@@ -136,8 +144,9 @@ def _worth_it(larger: Purchase, today: Purchase, design: Design, margin: float) 
     return today.runs is None or larger.runs <= WORTH * today.runs
 
 
-def _fewer(today: Purchase, best: Purchase | None) -> int | None:
-    if best is None or best.runs is None or today.runs is None:
+def _fewer(evaluation: Evaluation) -> int | None:
+    today, best = evaluation.today, evaluation.best
+    if best is None or best.runs is None or today is None or today.runs is None:
         return None
     return today.runs - best.runs
 
@@ -158,9 +167,12 @@ def _usd_saved(
     return max(0.0, fewer * each)
 
 
-def _reason(evaluation: Evaluation, split: Split, candidate: str) -> Reason:
+def _reason(evaluation: Evaluation, split: Split, candidate: str) -> Reason | None:
     best, today = evaluation.best, evaluation.today
     count, sd = split.examples * split.per_outcome, f"{split.sd:.2g}"
+    few_runs_anyway = best is None and split.evaluation_sd > split.training_sd
+    if evaluation.finding is Finding.UNCLEAR or few_runs_anyway:
+        return None
     if best is None or today is None:
         text = (
             f"{candidate}: more evaluation examples would not help much: {split.training_sd:.2g} "

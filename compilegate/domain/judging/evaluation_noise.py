@@ -14,6 +14,11 @@ with tau^2 pooled over arms by degrees of freedom. E tau^2 = sigma_D^2 + var(e) 
 sigma_D^2 + var(e)/N, so sigma_D^2 before the maximum is unbiased; sigma(N')^2 counts sigma_D^2/N'
 twice, on the safe side. Difficulty mu_i cancels, because every run is scored on the same set.
 
+tau^2 rests on thousands of examples, s^2 on a few runs: by chance it is often near tau^2/N, and
+sigma_D^2 then 0. A larger set would be promised too much. What larger sets bring is therefore
+reckoned with the median of the true s^2, given the measured one and that it is at least tau^2/N (a
+flat prior on its logarithm): no benefit is promised that a few runs cannot show.
+
 Source: Jordan, "Variance of neural network training" (ICLR 2024, arXiv 2304.01910), section 3;
 Miller, "Adding error bars to evals" (arXiv 2411.00640), section 2. Units: the metric's own.
 """
@@ -25,10 +30,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import add, mul
 
+from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.judging.outcomes import Outcomes
 
 # Limits of a range in which sigma_D lies with 80 %: the normal quantile of 90 %.
 NORMAL_90 = 1.2816
+# Where the approximation of a chi-squared distribution by a cubed normal one is no longer good.
+FAR_BELOW = -2.5
+FARTHEST, BISECTIONS = 9.0, 60
 
 
 @dataclass(frozen=True)
@@ -60,13 +69,22 @@ class Split:
         low, high = (df_over_chi_squared(self.df, z) * self.sd**2 for z in (NORMAL_90, -NORMAL_90))
         return self._training_sd(low), self._training_sd(high)
 
+    @property
+    def expected_training_sd(self) -> float:
+        """sigma_D at the median of the true s^2, given what was measured."""
+        return self._training_sd(median_variance(self.sd**2, self.df, self.evaluation_sd**2))
+
     def at(self, examples: float) -> float:
         """sigma(N'): the spread to expect on so many outcomes."""
-        return math.sqrt(self.training_sd**2 + self.tau_squared / examples)
+        return math.sqrt(self.expected_training_sd**2 + self.tau_squared / examples)
+
+    def at_most_favourable(self, examples: float) -> float:
+        """The same were sigma_D at the lower end of its range."""
+        return math.sqrt(self.training_range[0] ** 2 + self.tau_squared / examples)
 
     def wanted(self, target_sd: float) -> int | None:
         """Outcomes on which the spread is ``target_sd``; None where no number is enough."""
-        room = target_sd**2 - self.training_sd**2
+        room = target_sd**2 - self.expected_training_sd**2
         return None if room <= 0 else math.ceil(self.tau_squared / room)
 
     def _training_sd(self, variance: float) -> float:
@@ -81,6 +99,30 @@ def df_over_chi_squared(df: int, z: float) -> float:
     """
     root = 1 - 2 / (9 * df) + z * math.sqrt(2 / (9 * df))
     return math.inf if root <= 0 else root**-3
+
+
+def median_variance(measured: float, df: int, least: float) -> float:
+    """Median of a variance that is at least ``least``, of which ``measured`` was seen with ``df``.
+
+    With a flat prior on ln V, df x measured / V is chi-squared, cut at V = least: the median has
+    half of the chance that the cut leaves (Wilson and Hilferty's approximation).
+    """
+    centre, width = 1 - 2 / (9 * df), math.sqrt(2 / (9 * df))
+    if least <= 0:
+        return measured * df_over_chi_squared(df, 0.0)
+    cut = ((measured / least) ** (1 / 3) - centre) / width
+    if cut < FAR_BELOW:  # what remains of the distribution is a power of V alone
+        return least * 2 ** (2 / df)
+    return max(least, measured * df_over_chi_squared(df, _normal_quantile(normal_below(cut) / 2)))
+
+
+def _normal_quantile(p: float) -> float:
+    """z with P(Z <= z) = p, by bisection."""
+    low, high = -FARTHEST, FARTHEST
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if normal_below(middle) < p else (low, middle)
+    return (low + high) / 2
 
 
 def tau_squared(arms: Sequence[Sequence[Outcomes]]) -> float | None:

@@ -29,6 +29,7 @@ class Finding(StrEnum):
 
     MORE_EXAMPLES = "more_examples"
     NOT_EXAMPLES = "not_examples"
+    UNCLEAR = "unclear"
     TOO_FEW_RUNS = "too_few_runs"
     SETS_VARY = "sets_vary"
     OTHER_METRIC = "other_metric"

@@ -19,7 +19,7 @@ BARS = 5
 def evaluation_view(quality: Mapping[str, Any]) -> View | None:
     """The picture, None where the decision has no split."""
     evaluation = quality.get("evaluation") or {}
-    training = number(evaluation.get("spread_of_training"))
+    training = number(evaluation.get("spread_of_training_expected"))
     own = number(evaluation.get("spread_of_evaluation"))
     examples = number(evaluation.get("examples"))
     if training is None or not own or not examples:
