@@ -28,6 +28,7 @@ from benchmarks.decision.document import write
 from benchmarks.decision.portfolio import RECIPES
 from benchmarks.decision.probation_document import write as write_probation
 from benchmarks.decision.rules import MODES, NAIVE
+from benchmarks.decision.targets_document import write as write_targets
 from benchmarks.decision.truth import STRESSES
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -65,6 +66,7 @@ def main() -> None:
     if options.document:
         write()
         write_probation()
+        write_targets()
         return
     for cell in study(options) if options.study else chosen(options):
         began = time.monotonic()

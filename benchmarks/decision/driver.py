@@ -159,12 +159,12 @@ class Driver:
         self._order += 1
         self._add(name, **{stage: run})
 
-    def _steps(self, name: str, made: FullRun) -> Mapping[str, int]:
-        """The steps that a job counts, where they are not those of every full run."""
+    def _steps(self, name: str, made: FullRun) -> Mapping[str, float]:
+        """What a job counts of its steps and of the time within them."""
         workload = self.world.workload
-        if not workload.stress.run_length_sd:
-            return {}
-        return {"steps": max(1, round(made.length * workload.run_steps(workload.arm(name))))}
+        steps = max(1, round(made.length * workload.run_steps(workload.arm(name))))
+        within = made.hours if made.step_hours is None else made.step_hours
+        return {"steps": steps, "seconds": within * 3600}
 
     def _add(self, name: str, **runs: SpeedRun | evidences.FullRun) -> None:
         """Append one run to the arm's runs of that stage."""

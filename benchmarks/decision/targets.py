@@ -32,6 +32,10 @@ RULE = "hybrid"
 # True losses, in margins, and spreads, in margins, of the operating characteristic.
 LOSSES = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0, 1.25, 1.5, 2.0)
 SPREADS = (0.4, 0.7, 1.0, 1.5)
+# What a figure is against its bound.
+SHOWN, REACHED, MISSED = "shown", "reached", "missed"
+# 95 %, one-sided: of a normal variable, and of none among n (100 x 3/n per cent).
+ONE_SIDED, RULE_OF_THREE = 1.645, 3.0
 # 0 of 6,000 rules out more than 0.05 % with 95 % confidence.
 FLEET = 6000
 
@@ -51,11 +55,19 @@ class Target:
     study: str
     least: bool = False
 
-    def reached(self, value: float | None) -> bool | None:
-        """Whether the figure is what it has to be; None where nothing was counted."""
+    def state(self, figure: Mapping[str, Any]) -> str | None:
+        """Whether the figure is what it has to be, and beyond chance; None if nothing was counted.
+
+        Beyond chance: so is the limit of its one-sided 95 % interval, of none 3/n.
+        """
+        value, n = figure["percent"], figure["n"]
         if value is None:
             return None
-        return value >= self.bound if self.least else value <= self.bound
+        side = -1.0 if self.least else 1.0
+        error = ONE_SIDED * figure["se"] if value else 100 * RULE_OF_THREE / n
+        if side * (value - self.bound) > 0:
+            return MISSED
+        return SHOWN if side * (value - self.bound) + error <= 0 else REACHED
 
 
 def _cell(portfolio: str, stress: str = "none", workloads: int = 2000, **more: Any) -> Cell:
@@ -169,7 +181,7 @@ def _row(target: Target, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "value": figure["percent"],
         "se": figure["se"],
         "n": figure["n"],
-        "reached": target.reached(figure["percent"]),
+        "state": target.state(figure),
         "judge": now["judge"] if now else None,
         "before": {**_figure(before, target.figure), "judge": before["judge"] if before else None},
         "study": target.study,
@@ -214,9 +226,10 @@ def table(targets: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for row in targets:
         bound = f"{'>=' if row['least'] else '<='} {row['bound']:g}"
-        state = {True: "reached", False: "MISSED", None: "-"}[row["reached"]]
         now, before = shown(row), shown(row["before"], "percent")
-        lines.append(f"{row['words']:<76}{now:>16}  {bound:<8}{state:<9}before {before}")
+        lines.append(
+            f"{row['words']:<76}{now:>16}  {bound:<8}{row['state'] or '-':<9}before {before}"
+        )
     judges = sorted({row["judge"] for row in targets if row["judge"]})
     return "\n".join([*lines, f"judge {', '.join(judges)}"])
 

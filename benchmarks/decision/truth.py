@@ -184,8 +184,12 @@ class Workload:
 
     def hours(self, arm: Arm) -> float:
         """Expected hours of a full job of the arm."""
+        return self.start_up_seconds / 3600 + self.step_hours(arm)
+
+    def step_hours(self, arm: Arm, length: float = 1.0) -> float:
+        """Expected hours within the steps of a job of so many full runs' steps."""
         steady = self.run_steps(arm) * self.steps.mean_seconds(arm)
-        return (self.start_up_seconds + arm.overhead_seconds + steady) / 3600
+        return (arm.overhead_seconds + steady * length) / 3600
 
     def speedup(self, arm: Arm) -> float:
         """Ratio of full-job times, baseline over arm."""

@@ -29,11 +29,15 @@ NIGHTS = 400
 
 @dataclass(frozen=True)
 class FullRun:
-    """One complete job; ``length`` is its steps over those of a full one."""
+    """One complete job; ``length`` is its steps over those of a full one.
+
+    ``step_hours`` are those within its steps: all but its start-up.
+    """
 
     metric: float
     hours: float
     length: float = 1.0
+    step_hours: float | None = None
 
 
 @dataclass
@@ -126,8 +130,11 @@ class World:
         restart = unit_mean_factor(self.rng, stress.restart_sd)
         length = length_factor(self.rng, stress)
         lost = arm.loss if loss is None else loss
-        hours = workload.hours(arm) * node * restart * length
-        return FullRun(self._metric(arm, seed, lost), hours, length)
+        steps, start_up = workload.step_hours(arm, length), workload.start_up_seconds / 3600
+        pace = node * restart
+        return FullRun(
+            self._metric(arm, seed, lost), (start_up + steps) * pace, length, steps * pace
+        )
 
     def _metric(self, arm: Arm, seed: int, lost: float) -> float:
         workload, stress = self.workload, self.workload.stress

@@ -18,6 +18,10 @@ from benchmarks.decision.document import (
 )
 from benchmarks.decision.levels import DESIGNS, LEVELS_FILE, achieved, baseline_runs, pass_levels
 from benchmarks.decision.probation_document import BLOCKS as PROBATION_BLOCKS
+from benchmarks.decision.targets_document import BLOCKS as TARGET_BLOCKS
+from benchmarks.decision.targets_document import WORLDS
+from benchmarks.decision.targets_document import refreshed as refreshed_targets
+from benchmarks.decision.truth import STRESSES
 from compilegate.domain.judging.looks import looks, spent
 from compilegate.domain.judging.noninferiority import Samples, compare
 from tests.domain.evidence_builder import judge
@@ -35,7 +39,17 @@ def test_the_page_shows_what_the_kept_results_say(page):
 def test_every_table_has_its_place_on_a_page():
     shown = [match["name"] for page in PAGES for match in BLOCK.finditer(page.read_text())]
 
-    assert sorted([*BLOCKS, *PROBATION_BLOCKS]) == sorted(shown)
+    assert sorted([*BLOCKS, *PROBATION_BLOCKS, *TARGET_BLOCKS]) == sorted(shown)
+
+
+def test_the_page_shows_the_kept_targets():
+    """Where this fails: python -m benchmarks.decision --document."""
+    text = SIMULATION.read_text()
+    assert refreshed_targets(text) == text
+
+
+def test_every_world_has_its_row():
+    assert STRESSES.keys() == WORLDS.keys()
 
 
 def example(name):

@@ -150,7 +150,7 @@ def test_every_sixth_run_that_nothing_was_asked_of_is_the_baselines():
     assert next_arm.REFRESH_EVERY == REFRESH_EVERY
 
 
-def test_the_steps_of_a_run_are_recorded_where_it_may_stop_early():
+def test_the_steps_of_a_run_and_the_time_within_them_are_recorded():
     driving = driver()
     workload = replace(driving.world.workload, stress=STRESSES["early_stop"])
     driving.world.workload = workload
@@ -158,6 +158,8 @@ def test_the_steps_of_a_run_are_recorded_where_it_may_stop_early():
     run = runs(driving, "compile-1")[0]
     full = workload.run_steps(workload.arm("compile-1"))
     assert 0.2 * full < run.record["steps"] < 5 * full
+    assert run.record["steps"] != full
+    assert pytest.approx(run.wall_seconds - workload.start_up_seconds) == run.record["seconds"]
 
 
 def test_without_a_step_there_is_nothing_to_run():

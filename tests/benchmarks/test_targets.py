@@ -22,21 +22,33 @@ def test_every_row_says_whose_figure_it_is(cell):
     row = rows([cell])[0]
     assert judge_name() == row["judge"]
     assert 4 == row["n"]
-    assert row["reached"] is TARGETS[0].reached(row["value"])
+    assert row["state"] == TARGETS[0].state(cell[targets.RULE]["false_promotes"])
     assert "1.2.0 (abc)" == rows([cell, {**cell, "version": "1.2.0", "judge": "1.2.0 (abc)"}])[0][
         "before"]["judge"]  # fmt: skip
 
 
 def test_a_figure_of_another_cell_is_not_taken(cell):
     row = next(row for row in rows([cell]) if row["name"] == "trend5")
-    assert (None, None, None) == (row["value"], row["reached"], row["judge"])
+    assert (None, None, None) == (row["value"], row["state"], row["judge"])
 
 
-def test_bounds_are_from_above_or_from_below():
+def figure(percent, se, n=1000):
+    return {"percent": percent, "se": se, "n": n}
+
+
+def test_bounds_are_from_above_or_from_below_and_reached_beyond_chance_or_within():
     target = Target("name", "words", Cell(), "figure", 2.0, "")
-    assert [True, False, None] == [target.reached(value) for value in (2.0, 2.1, None)]
+    figures = [figure(1.5, 0.3), figure(1.9, 0.3), figure(2.1, 0.3), figure(None, None)]
+    assert ["shown", "reached", "missed", None] == [target.state(one) for one in figures]
     least = replace(target, least=True)
-    assert [True, False] == [least.reached(value) for value in (2.0, 1.9)]
+    assert ["missed", "reached", "shown"] == [least.state(one) for one in (
+        figure(1.9, 0.3), figure(2.1, 0.3), figure(2.6, 0.3))]  # fmt: skip
+
+
+def test_none_among_six_thousand_is_what_the_fleets_bound_takes():
+    fleet = next(target for target in TARGETS if target.name == "mixed")
+    states = [fleet.state(figure(0.0, 0.0, n)) for n in (6000, 5900)]
+    assert ["shown", "reached"] == states
 
 
 def test_a_cell_that_several_rows_need_is_played_once_with_the_most_workloads():

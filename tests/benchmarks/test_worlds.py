@@ -160,10 +160,21 @@ def test_early_stopping_varies_steps_and_hours_alike():
     lengths = np.array([run.length for run in runs])
     assert pytest.approx(1, abs=0.01) == lengths.mean()
     assert pytest.approx(0.25, rel=0.03) == np.log(lengths).std()
+    job, base = simulated.workload, simulated.workload.arms[0]
     hours = np.array([run.hours for run in runs]) / lengths
-    assert pytest.approx(simulated.workload.hours(simulated.workload.arms[0])) == hours.mean()
-    assert hours.std() < 1e-9
+    assert pytest.approx(job.hours(base)) == hours.mean()
+    assert hours.std() < 1e-9 * hours.mean()
     assert 1.0 == length_factor(rng(), Stress())
+
+
+def test_start_up_is_outside_the_steps_and_not_shortened_by_an_early_stop():
+    stress = Stress(node_sd=0.0, restart_sd=0.0, run_length_sd=0.25)
+    simulated = world(stress, start_up_seconds=3600.0)
+    for seed in range(20):
+        run = simulated.shadow_run("compile-1", seed)
+        assert pytest.approx(1.0) == run.hours - run.step_hours
+        expected = simulated.workload.step_hours(simulated.workload.arm("compile-1"), run.length)
+        assert pytest.approx(expected) == run.step_hours
 
 
 def test_a_stress_leaves_the_chance_of_everything_else_as_it_is():
