@@ -168,25 +168,23 @@ def _usd_saved(
 
 
 def _reason(evaluation: Evaluation, split: Split, candidate: str) -> Reason | None:
-    best, today = evaluation.best, evaluation.today
-    count, sd = split.examples * split.per_outcome, f"{split.sd:.2g}"
-    few_runs_anyway = best is None and split.evaluation_sd > split.training_sd
+    """What to say of an open proof; the spread is the one that larger sets are reckoned with."""
+    best, today, training = evaluation.best, evaluation.today, split.expected_training_sd
+    count, sd = split.examples * split.per_outcome, f"{split.at(split.examples):.2g}"
+    few_runs_anyway = best is None and split.evaluation_sd > training
     if evaluation.finding is Finding.UNCLEAR or few_runs_anyway:
         return None
     if best is None or today is None:
         text = (
-            f"{candidate}: more evaluation examples would not help much: {split.training_sd:.2g} "
-            f"of the spread {sd} is training itself, your {count:,} examples add "
-            f"{split.evaluation_sd:.2g}"
+            f"{candidate}: more evaluation examples would not help much: {training:.2g} of the "
+            f"spread {sd} is training itself, your {count:,} examples add {split.evaluation_sd:.2g}"
         )
         return Reason("evaluation_sufficient", text, candidate)
     instead = f"more than {MOST_RUNS}" if today.runs is None else str(today.runs)
-    usd, part = evaluation.usd_saved, f"{split.evaluation_sd:.2g}"
-    if split.evaluation_sd >= split.sd:
-        part = "all"
+    usd = evaluation.usd_saved
     text = (
-        f"{candidate}: {part} of the spread {sd} comes from your {count:,} evaluation examples; "
-        f"{best.examples * split.per_outcome:,} would need about {best.runs} runs instead of "
-        f"{instead}" + (f", worth ${usd:,.2f}" if usd else "")
+        f"{candidate}: {split.evaluation_sd:.2g} of the spread {sd} comes from your {count:,} "
+        f"evaluation examples; {best.examples * split.per_outcome:,} would need about {best.runs} "
+        f"runs instead of {instead}" + (f", worth ${usd:,.2f}" if usd else "")
     )
     return Reason("evaluation_limited", text, candidate)
