@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
@@ -22,6 +25,7 @@ from tests.domain.outcome_builder import (
     scored,
     with_outcomes,
 )
+from tests.fuzzing import at_most
 
 ANOTHER = hashlib.sha256(b"another set").hexdigest()
 
@@ -238,3 +242,32 @@ def test_what_is_no_digest_of_a_set_is_refused(known: object) -> None:
 
     with pytest.raises(InvalidEvidenceError, match="history_set"):
         judge(evidence)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=900),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = ("kind", "examples", "per_outcome", "set_sha256", "mean", "data", "more")
+JUDGED = {margin: scored(0.0005, margin=margin, runs=4) for margin in (0.01, 0.05)}
+
+
+@given(
+    margin=st.sampled_from(sorted(JUDGED)),
+    changes=st.lists(st.tuples(st.integers(0, 7), st.sampled_from(KEYS), ANY), max_size=4),
+)
+@at_most(300)
+def test_whatever_stands_there_outcomes_change_no_verdict(
+    margin: float, changes: list[tuple[int, str, object]]
+) -> None:
+    evidence = copy.deepcopy(JUDGED[margin])
+    for number, key, value in changes:
+        full_runs(evidence)[number]["outcomes"][key] = value
+    try:
+        decision = judge(evidence)
+    except InvalidEvidenceError:  # of a value that JSON does not have
+        return
+    json.dumps(decision.to_dict("flag"), allow_nan=False)
+
+    assert decision.verdict in (judge(JUDGED[margin]).verdict, Verdict.INVALID)
