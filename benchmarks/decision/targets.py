@@ -16,7 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,8 @@ TARGETS = (
 SAME = ("portfolio", "stress", "candidates", "spread", "max_runs", "production_beside")
 # Every world, at the margin and where a fleet is as good as it can be.
 WORLDS = tuple(STRESSES)
+MOVING = ("none", "trend2", "trend5", "falling5", "walk", "trend5_before", "walk_before", "nights",
+          "offset", "offset2", "offset3", "drift", "drift2")  # fmt: skip
 WORLD_WORKLOADS, CURVE_WORKLOADS = 2000, 1000
 
 
@@ -124,6 +126,13 @@ def worlds() -> Iterator[Cell]:
         yield _cell("mixed", stress, WORLD_WORKLOADS)
 
 
+def alone() -> Iterator[Cell]:
+    """Trials that pay for their baseline runs, and so have few: where history or time moves."""
+    for stress in MOVING:
+        cell = _edge(stress, WORLD_WORKLOADS)
+        yield replace(cell, rules=("shadow",), production_beside=False)
+
+
 def curve() -> Iterator[Cell]:
     """One fast arm of a known loss, by the metric's spread."""
     for spread in SPREADS:
@@ -131,14 +140,14 @@ def curve() -> Iterator[Cell]:
             yield _cell(f"loss {loss:g}", workloads=CURVE_WORKLOADS, candidates=1, spread=spread)
 
 
-GROUPS = {"worlds": worlds, "curve": curve}
+GROUPS = {"worlds": worlds, "alone": alone, "curve": curve}
 
 
 def largest(cells: Sequence[Cell]) -> list[Cell]:
     """Each cell once, with the most workloads that any row asks for."""
     found: dict[str, Cell] = {}
     for cell in cells:
-        key = json.dumps(cell.key)
+        key = json.dumps([cell.key, cell.rules])
         if key not in found or found[key].workloads < cell.workloads:
             found[key] = cell
     return list(found.values())
@@ -154,7 +163,8 @@ def simulate(cell: Cell, jobs: int, share: float, folder: Path = FOLDER) -> dict
         "seed": cell.seed,
         "judge": name_of(cell.version),
         "seconds": round(time.monotonic() - began, 1),
-        RULE: figures_of(outcomes, RULE),
+        "rule": cell.rules[0],
+        "figures": figures_of(outcomes, cell.rules[0]),
     }
 
 
@@ -190,11 +200,12 @@ def _row(target: Target, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _figure(cell: Mapping[str, Any] | None, name: str) -> Figure:
     nothing: Figure = {"percent": None, "se": None, "n": 0}
-    return nothing if cell is None else cell[RULE].get(name, nothing)
+    return nothing if cell is None else cell["figures"].get(name, nothing)
 
 
 def _same(kept: Mapping[str, Any], cell: Cell) -> bool:
-    return all(kept.get(key) == getattr(cell, key) for key in SAME)
+    alike = all(kept.get(key) == getattr(cell, key) for key in SAME)
+    return alike and kept["rule"] == cell.rules[0]
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -214,7 +225,7 @@ def main(arguments: Sequence[str]) -> None:
 def keep(result: Mapping[str, Any], path: Path) -> None:
     """Put a cell's result in the place of the older one, and compute the targets anew."""
     old = json.loads(path.read_text())["cells"] if path.exists() else []
-    same = (*SAME, "version")
+    same = (*SAME, "rule", "version")
     rest = [cell for cell in old if any(cell.get(name) != result.get(name) for name in same)]
     cells = sorted([*rest, result], key=lambda cell: [str(cell.get(name)) for name in same])
     path.parent.mkdir(exist_ok=True)
@@ -243,8 +254,9 @@ def shown(figure: Mapping[str, Any], key: str = "value") -> str:
 
 
 def _line(result: Mapping[str, Any]) -> str:
-    name = f"{result['portfolio']}, {result['stress']}, spread {result.get('spread')}"
-    promoted = shown(result[RULE]["promoted"], "percent")
+    spread = f", spread {result['spread']}" if result.get("spread") else ""
+    name = f"{result['portfolio']}, {result['stress']}{spread}, {result['rule']}"
+    promoted = shown(result["figures"]["promoted"], "percent")
     return (
         f"{name}: {result['workloads']} workloads, {result['seconds']:.0f} s, "
         f"{promoted} % promoted, judge {result['judge']}"

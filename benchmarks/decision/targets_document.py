@@ -80,7 +80,7 @@ def targets(kept: Kept) -> str:
         bound = f"{'at least' if row['least'] else 'at most'} {row['bound']:g}"
         state = STATES[row["state"]]
         sizes = f"{row['n']:,}" if row["n"] else ""
-        before = shown(row["before"], "percent")
+        before = shown(row["before"], "percent").replace("-", "")
         rows.append([row["words"], shown(row), sizes, bound, state, before, row["study"]])
     heads = ["hybrid mode, two candidates", "now", "of", "target", "", "judge 1.2.0 here",
              "judge 1.2.0, from outside"]  # fmt: skip
@@ -94,10 +94,10 @@ def worlds(kept: Kept) -> str:
     rows = []
     for stress, words in WORLDS.items():
         edge, fleet = (_of(kept, name, stress) for name in ("boundary_quality", "mixed"))
-        if edge is None and fleet is None:
-            continue
-        rows.append([words, _figure(edge, "false_promotes"),
-                     *(_figure(fleet, key) for _, key in FLEET)])  # fmt: skip
+        alone = _of(kept, "boundary_quality", stress, rule="shadow")
+        if edge or fleet or alone:
+            errors = [_figure(cell, "false_promotes") for cell in (edge, alone)]
+            rows.append([words, *errors, *(_figure(fleet, key) for _, key in FLEET)])
     return table(
         ["world", "bad promoted, both lose the margin", *(head for head, _ in FLEET)], rows
     )
@@ -122,20 +122,18 @@ BLOCKS: Mapping[str, Callable[[Kept], str]] = {
 }
 
 
-def _of(kept: Kept, portfolio: str, stress: str, spread: float | None = None) -> Kept | None:
+def _of(
+    kept: Kept, portfolio: str, stress: str, spread: float | None = None, rule: str = RULE
+) -> Kept | None:
+    wanted = (portfolio, stress, spread, rule, None)
+    keys = ("portfolio", "stress", "spread", "rule", "version")
     return next(
-        (
-            cell
-            for cell in kept["cells"]
-            if (cell["portfolio"], cell["stress"], cell.get("spread"), cell.get("version"))
-            == (portfolio, stress, spread, None)
-        ),
-        None,
+        (cell for cell in kept["cells"] if tuple(cell.get(key) for key in keys) == wanted), None
     )
 
 
 def _figure(cell: Kept | None, key: str) -> str:
-    figure = cell[RULE][key] if cell else {"percent": None}
+    figure = cell["figures"][key] if cell else {"percent": None}
     return "" if figure["percent"] is None else _short(figure)
 
 

@@ -22,7 +22,7 @@ def test_every_row_says_whose_figure_it_is(cell):
     row = rows([cell])[0]
     assert judge_name() == row["judge"]
     assert 4 == row["n"]
-    assert row["state"] == TARGETS[0].state(cell[targets.RULE]["false_promotes"])
+    assert row["state"] == TARGETS[0].state(cell["figures"]["false_promotes"])
     assert "1.2.0 (abc)" == rows([cell, {**cell, "version": "1.2.0", "judge": "1.2.0 (abc)"}])[0][
         "before"]["judge"]  # fmt: skip
 
@@ -58,7 +58,18 @@ def test_a_cell_that_several_rows_need_is_played_once_with_the_most_workloads():
 
 
 def test_every_target_is_a_figure_of_its_cell(cell):
-    assert {target.figure for target in TARGETS} <= cell[targets.RULE].keys()
+    assert {target.figure for target in TARGETS} <= cell["figures"].keys()
+
+
+def test_a_figure_of_another_mode_is_not_taken(cell):
+    assert rows([{**cell, "rule": "shadow"}])[0]["value"] is None
+
+
+@pytest.mark.parametrize("group", targets.GROUPS.values())
+def test_every_cell_of_a_group_can_be_played(group, tmp_path):
+    cells = list(group())
+    assert len(cells) == len(largest(cells))
+    assert simulate(cells[-1], 1, 0.001, tmp_path)["workloads"] <= 2
 
 
 def test_results_are_kept_with_their_targets(cell, tmp_path):
