@@ -1,11 +1,9 @@
-"""What the evaluation examples add to a metric's spread, in words."""
+"""What do the evaluation examples add to the spread, and what does training itself?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from compilegate.domain.formats import count, number, percent, significant
 from compilegate.domain.judging.evaluation_advice import Evaluation, evaluation_of
 from compilegate.domain.judging.evaluation_noise import Split
 from compilegate.explain.item import Item, Reporter, Section
@@ -61,23 +59,3 @@ def evaluation_items(name: str, evaluation: Evaluation | None, unit: str) -> Ite
             unit="runs", formula="with sqrt(sigma_D^2 + tau^2/N')",
             inputs={"examples": larger.examples, "spread": larger.sd}, of=Split.at,
         )  # fmt: skip
-
-
-def evaluation_words(quality: Mapping[str, Any]) -> str:
-    """The split in one sentence, empty where there is none."""
-    evaluation = quality.get("evaluation") or {}
-    training = number(evaluation.get("spread_of_training_expected"))
-    own = number(evaluation.get("spread_of_evaluation"))
-    examples = number(evaluation.get("examples"))
-    if training is None or not own or not examples:
-        return ""
-    share = percent(own**2 / (own**2 + training**2), 2)
-    text = (
-        f"Of the spread between runs, {significant(own, 2)} comes from the choice of "
-        f"{count(examples)} evaluation examples ({share} of the variance) and "
-        f"about {significant(training, 2)} from training itself"
-    )
-    best, saved = number(evaluation.get("best_examples")), number(evaluation.get("runs_saved"))
-    if best and saved:
-        return f"{text}; {count(best)} examples would spare {count(saved)} runs of each arm."
-    return f"{text}."

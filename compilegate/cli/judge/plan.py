@@ -20,7 +20,6 @@ from compilegate.domain.judging.looks import SCHEDULE
 from compilegate.domain.judging.noninferiority import Samples
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy
-from compilegate.explain.evaluation import evaluation_words
 from compilegate.explain.planning import (
     Question,
     answer,
@@ -28,6 +27,7 @@ from compilegate.explain.planning import (
     planning_table,
     with_shadow,
 )
+from compilegate.report.evaluation import evaluation_words
 
 WEEKS_PER_YEAR = 52
 NONE = "-"

@@ -8,7 +8,6 @@ from typing import Any
 
 from compilegate.domain.formats import UNKNOWN, significant
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.explain.evaluation import evaluation_words
 from compilegate.report.charts.base import (
     LIGHT,
     Chart,
@@ -26,6 +25,7 @@ from compilegate.report.charts.base import (
     scatter,
 )  # fmt: skip
 from compilegate.report.charts.evaluation import evaluation_view
+from compilegate.report.evaluation import evaluation_words
 from compilegate.report.figures import QualityFigures
 from compilegate.report.measured import (
     Measured,
