@@ -1,14 +1,14 @@
-"""Monte-Carlo calibration of the quality gate's look levels a(n) = c (alpha/K) sqrt(n / n_max).
+"""Monte-Carlo calibration of the quality gate's look levels a(n) = c (alpha/K) n / n_max.
 
 The gate looks several times at growing samples, so each look must spend only a part of the
 error. Under a loss of exactly the margin the statistic (D + margin) / (s sqrt(v)) is pivotal:
 neither the margin nor the seeds' spread is left in its law, so one run serves every ratio of
-the two. ``c`` is the largest factor with P(any look passes) <= alpha/K for every history size.
-Rules that stop early for other reasons only remove passes and are left out of ``c``; the check
-puts the rule that stops losers back in, at each ratio of spread to margin.
-
-Samples enter through their sufficient statistics, which are drawn directly: a sum of k normal
-seeds is N(0, k), their squares about their mean are chi-square with k - 1 degrees of freedom.
+the two. ``c`` is the largest factor with P(any look passes) <= alpha/K over every length of
+history, every pattern of baseline runs that the rules allow, one to eight candidates, and
+history that is off by a normal error of sd kappa or by kappa in the harmful direction
+(gate.py has the rules, among them that for contradicting history). A look is one test however
+often the judge is called, so the looks are all there is to pass. Rules that stop early for
+other reasons only remove passes and are left out.
 
     python -m benchmarks.decision.calibrate [--paths 400000] [--output FILE]
 """
@@ -16,179 +16,101 @@ seeds is N(0, k), their squares about their mean are chi-square with k - 1 degre
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from scipy.special import stdtr
 
-Array = npt.NDArray[np.float64]
+from benchmarks.decision.gate import (
+    DESIGNS,
+    HISTORIES,
+    NORMAL,
+    Array,
+    Drift,
+    achieved,
+    pass_levels,
+    shares,
+)
+from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.noninferiority import KAPPA
 
-LOOKS = (2, 3, 5, 8, 12, 18, 24, 36)
-HISTORIES = (0, 3, 5, 10, 20)
-LEVELS = (0.05, 0.025, 0.0167)
-RATIOS = (0.2, 0.4, 0.6, 1.0, 1.5, 2.0)
-KAPPA = 0.5  # drift allowed between history and now, in sd of a seed
-FAIL_LEVEL = 0.05
+ALPHA = 0.05
+CANDIDATES = (1, 2, 3, 4, 8)
+DRIFTS: tuple[Drift, ...] = (NORMAL, -KAPPA)
 SEED = 20_260_101
 
 
-@dataclass(frozen=True)
-class Nulls:
-    """One path per row, one look per column, in units of a seed's sd, candidate centred at 0."""
-
-    difference: Array  # candidate mean - reference mean, the true loss taken out
-    error: Array  # s sqrt(v)
-    df: Array
+def factor(levels: Array, n_max: int, level: float) -> float:
+    """The c at which exactly the share ``level`` of the trials passes at some look."""
+    bars = shares(n_max)
+    smallest = (levels[:, : bars.size] / bars).min(axis=1)
+    return float(np.quantile(smallest, level) / level)
 
 
-class Sample:
-    """Mean and squares of a sample that grows, one entry per path."""
-
-    def __init__(self, rng: np.random.Generator, paths: int) -> None:
-        self._rng = rng
-        self.size = 0
-        self.mean = np.zeros(paths)
-        self.squares = np.zeros(paths)
-
-    def grow(self, size: int) -> None:
-        """Add standard normal runs until there are ``size``."""
-        more = size - self.size
-        if more <= 0:
-            return
-        mean = self._rng.standard_normal(self.mean.size) / math.sqrt(more)
-        squares = self._rng.chisquare(more - 1, self.mean.size) if more > 1 else 0.0
-        apart = mean - self.mean
-        self.squares += squares + apart**2 * self.size * more / size
-        self.mean += apart * more / size
-        self.size = size
-
-
-def nulls(
-    rng: np.random.Generator, paths: int, history: int, *, drift: float = KAPPA, extra: int = 0
-) -> Nulls:
-    """Draw the gate's statistics at every look; ``extra`` baseline runs beside n candidate runs.
-
-    The history's mean is off by N(0, drift^2).
-    """
-    candidate, baseline, past = (Sample(rng, paths) for _ in range(3))
-    past.grow(history)
-    past.mean += drift * rng.standard_normal(paths)
-    columns = []
-    for n in LOOKS:
-        candidate.grow(n)
-        baseline.grow(n + extra)
-        columns.append(_statistic(candidate, baseline, past))
-    return Nulls(
-        difference=np.column_stack([column[0] for column in columns]),
-        error=np.column_stack([column[1] for column in columns]),
-        df=np.array([column[2] for column in columns]),
-    )
-
-
-def _statistic(candidate: Sample, baseline: Sample, past: Sample) -> tuple[Array, Array, float]:
-    weight_past = 1 / (1 / past.size + KAPPA**2) if past.size else 0.0
-    weight = weight_past + baseline.size
-    reference = (weight_past * past.mean + baseline.size * baseline.mean) / weight
-    df = sum(max(sample.size - 1, 0) for sample in (candidate, baseline, past))
-    pooled = (candidate.squares + baseline.squares + past.squares) / df
-    variance = np.maximum(pooled, candidate.squares / (candidate.size - 1))
-    error = np.sqrt(variance * (1 / candidate.size + 1 / weight))
-    return candidate.mean - reference, error, df
-
-
-def pass_levels(drawn: Nulls) -> Array:
-    """P(t_df > statistic) of every path and look: the gate passes where it is small enough."""
-    return np.column_stack(
-        [stdtr(df, -drawn.difference[:, i] / drawn.error[:, i]) for i, df in enumerate(drawn.df)]
-    )
-
-
-def spending(n_max: int) -> Array:
-    """sqrt(n / n_max) for the looks up to ``n_max``."""
-    return np.sqrt([n / n_max for n in LOOKS if n <= n_max])
-
-
-def factor(levels: Array, n_max: int, alpha: float) -> float:
-    """The c at which exactly the share ``alpha`` of the paths passes at some look."""
-    shares = spending(n_max)
-    smallest = (levels[:, : shares.size] / shares).min(axis=1)
-    return float(np.quantile(smallest, alpha) / alpha)
-
-
-def achieved(levels: Array, n_max: int, alpha: float, c: float) -> float:
-    """Share of paths that pass at some look with the factor ``c``."""
-    shares = spending(n_max)
-    return float((levels[:, : shares.size] <= c * alpha * shares).any(axis=1).mean())
-
-
-def achieved_with_stops(drawn: Nulls, n_max: int, alpha: float, c: float, ratio: float) -> float:
-    """The same where a loser is stopped at its look; ``ratio`` is seed sd over margin."""
-    shares = spending(n_max)
-    open_paths = np.ones(len(drawn.difference), dtype=bool)
-    passed = np.zeros_like(open_paths)
-    for i, share in enumerate(shares):
-        error, df = drawn.error[:, i], drawn.df[i]
-        level = stdtr(df, -drawn.difference[:, i] / error)
-        worse = stdtr(df, (drawn.difference[:, i] - 1 / ratio) / error)
-        now = open_paths & (level <= c * alpha * share)
-        passed |= now
-        open_paths &= ~now & (worse > c * FAIL_LEVEL * share)
-    return float(passed.mean())
+def scenarios() -> Iterator[tuple[str, int, Drift]]:
+    """Every design, history and drift; a history of none cannot drift."""
+    for design, history, drift in itertools.product(DESIGNS, HISTORIES, DRIFTS):
+        if history or drift == NORMAL:
+            yield design, history, drift
 
 
 def calibrate(paths: int, seed: int) -> dict[str, Any]:
-    """The table: for every n_max and level the factor and what it achieves.
+    """The table: for every n_max the factor, and what it achieves on other draws.
 
-    The factor is taken two standard errors low and rounded down.
+    The factor is that of the worst scenario and level, taken two standard errors low and
+    rounded down.
     """
-    rng = np.random.default_rng(seed)
-    draws = {n0: pass_levels(nulls(rng, paths, n0)) for n0 in HISTORIES}
-    checks = {n0: nulls(rng, paths, n0) for n0 in HISTORIES}
-    check_levels = {n0: pass_levels(drawn) for n0, drawn in checks.items()}
-    rows = []
-    for n_max in LOOKS:
-        for alpha in LEVELS:
-            exact = min(factor(levels, n_max, alpha) for levels in draws.values())
-            doubt = math.sqrt(alpha * (1 - alpha) / paths)
-            sure = min(factor(x, n_max, alpha - 2 * doubt) for x in draws.values())
-            sure *= 1 - 2 * doubt / alpha
-            c = min(1.0, math.floor(sure * 100) / 100)
-            errors = {n0: achieved(drawn, n_max, alpha, c) for n0, drawn in check_levels.items()}
-            worst = max(errors, key=lambda n0: errors[n0])
-            rows.append(
-                {
-                    "n_max": n_max,
-                    "level": alpha,
-                    "c": c,
-                    "c_exact": round(exact, 4),
-                    "c_bonferroni": round(1 / float(spending(n_max).sum()), 4),
-                    "error": round(errors[worst], 5),
-                    "error_se": round(doubt, 5),
-                    "worst_history": worst,
-                    "error_with_stops": round(_worst_stopped(checks, n_max, alpha, c), 5),
+    sure = dict.fromkeys(SCHEDULE, 1.0)
+    exact = dict.fromkeys(SCHEDULE, math.inf)
+    for number, (design, history, drift) in enumerate(scenarios()):
+        rng = np.random.default_rng([seed, number])
+        drawn = pass_levels(rng, paths, design=design, history=history, drift=drift)
+        for n_max, k in itertools.product(SCHEDULE, CANDIDATES):
+            level = ALPHA / k
+            doubt = 1 - 2 * math.sqrt((1 - level) / level / paths)
+            found = factor(drawn, n_max, level)
+            exact[n_max] = min(exact[n_max], found)
+            sure[n_max] = min(sure[n_max], found * doubt)
+        print(f"{design}, {history} past runs, drift {drift}", file=sys.stderr, flush=True)
+    factors = {n_max: math.floor(100 * c) / 100 for n_max, c in sure.items()}
+    worst = _checked(paths, seed, factors)
+    rows = [
+        {
+            "n_max": n_max,
+            "c": factors[n_max],
+            "c_exact": round(exact[n_max], 4),
+            "c_bonferroni": round(1 / float(shares(n_max).sum()), 4),
+            **worst[n_max],
+        }
+        for n_max in SCHEDULE
+    ]
+    return {"paths": paths, "seed": seed, "looks": SCHEDULE, "kappa": KAPPA, "factors": rows}
+
+
+def _checked(paths: int, seed: int, factors: dict[int, float]) -> dict[int, dict[str, Any]]:
+    """For every n_max the scenario that spends the largest share of its level, drawn anew."""
+    worst: dict[int, dict[str, Any]] = {n_max: {"share": 0.0} for n_max in SCHEDULE}
+    for number, (design, history, drift) in enumerate(scenarios()):
+        rng = np.random.default_rng([seed, number, 1])
+        drawn = pass_levels(rng, paths // 2, design=design, history=history, drift=drift)
+        for n_max, k in itertools.product(SCHEDULE, CANDIDATES):
+            level = ALPHA / k
+            share = achieved(drawn, n_max, level, factors[n_max]) / level
+            if share > worst[n_max]["share"]:
+                worst[n_max] = {
+                    "share": round(share, 4),
+                    "share_se": round(math.sqrt((1 - level) / level / (paths // 2)), 4),
+                    "candidates": k,
+                    "design": design,
+                    "history": history,
+                    "drift": drift,
                 }
-            )
-            print(rows[-1], file=sys.stderr, flush=True)
-    return {"paths": paths, "seed": seed, "looks": LOOKS, "kappa": KAPPA, "factors": rows}
-
-
-def _worst_stopped(checks: dict[int, Nulls], n_max: int, alpha: float, c: float) -> float:
-    few = {n0: _first(drawn, 50_000) for n0, drawn in checks.items()}
-    return max(
-        achieved_with_stops(drawn, n_max, alpha, c, ratio)
-        for drawn in few.values()
-        for ratio in RATIOS
-    )
-
-
-def _first(drawn: Nulls, paths: int) -> Nulls:
-    return Nulls(drawn.difference[:paths], drawn.error[:paths], drawn.df)
+    return worst
 
 
 def main() -> None:

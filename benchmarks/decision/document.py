@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.decision.calibrate import CANDIDATES
 from benchmarks.decision.cells import Cell
-from benchmarks.decision.levels import CANDIDATES, DESIGNS, LEVELS_FILE
+from benchmarks.decision.levels import LEVELS_FILE
 from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE, looks
 
 ROOT = Path(__file__).parents[2]
@@ -228,7 +229,7 @@ def watch(cells: Cells) -> str:
 
 def constants(_: Cells) -> str:
     """The looks' constants, and what they would be without knowing how looks depend."""
-    plain = {n: 1 / sum((k / n) ** 0.5 for k in looks(n)) for n in SCHEDULE}
+    plain = {n: 1 / sum(k / n for k in looks(n)) for n in SCHEDULE}
     rows = [
         ["c", *(f"{CALIBRATED[n]:.2f}" for n in SCHEDULE)],
         ["Bonferroni", *(f"{plain[n]:.2f}" for n in SCHEDULE)],
@@ -237,22 +238,15 @@ def constants(_: Cells) -> str:
 
 
 def levels(_: Cells) -> str:
-    """What the looks spend in the designs that trials have, over what they may."""
+    """What the looks spend in the designs and worlds that trials have, over what they may."""
     measured = json.loads(LEVELS_FILE.read_text())["rows"]
     rows = []
-    for design, words in DESIGNS.items():
-        row = [f"{design} ({words})"]
-        for k in CANDIDATES:
-            one = next(r for r in measured if (r["design"], r["candidates"]) == (design, k))
-            row.append(f"{one['error'] / one['level']:.2f} ± {one['se'] / one['level']:.2f}")
-        rows.append(row)
-    plain = [
-        max(r["error_bonferroni"] / r["level"] for r in measured if r["candidates"] == k)
-        for k in CANDIDATES
-    ]
-    rows.append(["with Bonferroni's c, the worst of these", *(f"{share:.2f}" for share in plain)])
-    heads = [f"K = {k}" for k in CANDIDATES]
-    return table(["baseline runs of the same weeks", *heads], rows)
+    for case in dict.fromkeys(row["case"] for row in measured):
+        own = {row["candidates"]: row for row in measured if row["case"] == case}
+        rows.append(
+            [case, *(f"{own[k]['share']:.2f} ± {max(own[k]['se'], 0.01):.2f}" for k in CANDIDATES)]
+        )
+    return table(["share of alpha/K that is spent", *(f"K = {k}" for k in CANDIDATES)], rows)
 
 
 BLOCKS: Mapping[str, Callable[[Cells], str]] = {

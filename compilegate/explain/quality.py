@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.formats import percent, significant
+from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
 from compilegate.domain.judging.noninferiority import (
@@ -14,7 +15,7 @@ from compilegate.domain.judging.noninferiority import (
     Comparison,
     Samples,
     compare,
-    history_weight,
+    weight_beside,
 )
 from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.quality import (
@@ -25,7 +26,7 @@ from compilegate.domain.judging.quality import (
     QualityOutcome,
     chance_of_passing,
     judge_full_runs,
-    samples_of,
+    look_reached,
 )
 from compilegate.domain.judging.student_t import quantile
 from compilegate.explain.item import Item, Reporter, Section
@@ -48,8 +49,8 @@ def quality_items(
     yield from _counts(item, seen := samples.first(shown.runs))
     yield from _reference(item, seen, shown, evidence.quality.metric)
     yield from _spread(item, seen, shown, evidence.quality.metric)
-    look = look_at(len(samples.candidate), design.n_max)
-    looked = compare(samples.first(look)) if look and len(samples.candidate) > 1 else None
+    look = look_reached(samples, design)
+    looked = compare(samples.first(look)) if look else None
     if shown.spread > 0 and looked is not None and look is not None:
         yield from _test(item, looked, look, evidence, design)
     if shown.spread > 0:
@@ -61,8 +62,12 @@ def quality_items(
 def _counts(item: Reporter, samples: Samples) -> Iterator[Item]:
     for symbol, values, words in (
         ("n", samples.candidate, "of the candidate"),
-        ("n_b", samples.baseline, "of the baseline in the same weeks"),
-        ("n_0", samples.history, "of the baseline before (quality.history)"),
+        (
+            "n_b",
+            samples.baseline,
+            "of the baseline from the candidate's first run on, and one before",
+        ),
+        ("n_0", samples.history, "of the baseline before: quality.history and the trial's own"),
     ):
         yield item(
             "full runs that count", len(values), words, symbol=symbol, unit="runs", of=samples_of
@@ -84,8 +89,10 @@ def _reference(
     yield item(
         "weight of history", comparison.history_weight,
         "Past runs count as this many current runs, so that a long history cannot outweigh them.",
-        symbol="w_H", unit="runs", formula="1 / (1/n_0 + kappa^2)",
-        inputs={"n_0": len(samples.history), "kappa": comparison.kappa}, of=history_weight,
+        symbol="w_H", unit="runs", formula="min(1 / (1/n_0 + kappa^2), n_b / 2)",
+        inputs={"n_0": len(samples.history), "kappa": comparison.kappa,
+                "n_b": len(samples.baseline)},
+        of=weight_beside,
     )  # fmt: skip
     means = {
         key: mean(values)
@@ -126,9 +133,10 @@ def _spread(item: Reporter, samples: Samples, comparison: Comparison, unit: str)
     )  # fmt: skip
     yield item(
         "degrees of freedom", comparison.df, "How many runs this spread rests on.", symbol="df",
-        formula="(n_0 - 1) + (n_b - 1) + (n - 1), each at least 0",
+        formula="(n_0 - 1) + (n_b - 1) + (n - 1), each at least 0; Satterthwaite's where the "
+        "candidate's own spread is the larger",
         inputs={"n_0": len(samples.history), "n_b": len(samples.baseline), "n": comparison.runs},
-        of="judging.noninferiority.Samples.degrees_of_freedom",
+        of=compare,
     )  # fmt: skip
     yield item(
         "standard error", comparison.standard_error,
@@ -151,7 +159,7 @@ def _test(
         "error of this look", level,
         f"The look at {look} runs may be wrong with this chance; all looks up to {design.n_max} "
         "runs share the candidate's error.",
-        symbol="a(n)", formula="c x alpha/K x sqrt(n / n_max)",
+        symbol="a(n)", formula="c x alpha/K x n / n_max",
         inputs={"c": CALIBRATED[design.n_max], "alpha/K": design.level, "n": look,
                 "n_max": design.n_max},
         of=spent,

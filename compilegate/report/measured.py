@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import percent, plural, significant
+from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import (
     PROBATION,
     Arm,
@@ -196,6 +197,8 @@ def reference_of(measured: Measured | str, quality: QualityFigures) -> Reference
 
 def _samples(measured: Measured) -> Samples:
     evidence = measured.evidence
+    if evidence.phase != PROBATION:
+        return samples_of(measured.lead.arm, evidence)
     return Samples(
         candidate=evidence.oriented(metrics(compared_runs(measured, measured.lead))),
         baseline=evidence.oriented(metrics(compared_runs(measured, measured.baseline))),

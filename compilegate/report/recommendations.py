@@ -11,14 +11,20 @@ from dataclasses import replace
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import count, duration, money, number, plural, significant
+from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.looks import SCHEDULE, SPEED_LOOKS
-from compilegate.domain.judging.power import LIKELY, Design
-from compilegate.domain.judging.quality import design_of, samples_of
+from compilegate.domain.judging.power import (
+    DEFAULTS,
+    LIKELY,
+    LONGEST_SHADOW,
+    Design,
+    runs_left_for,
+)
+from compilegate.domain.judging.quality import design_of
 from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
 from compilegate.domain.reasons import in_one_line
 from compilegate.domain.reasons.registry import advice, advice_for
-from compilegate.domain.workload.model import Policy
 from compilegate.report.measured import Measured
 from compilegate.report.trial_report import TrialReport
 
@@ -257,21 +263,20 @@ def _spread(trial: TrialReport, measured: Measured) -> float | None:
 def _more_runs(evidence: Evidence, design: Design, relative: float) -> Iterator[str]:
     """The smallest number of runs with which the judge would not refuse to begin."""
     for n in SCHEDULE:
-        if n <= design.n_max:
+        extra = evidence.policy.quality_runs == "shadow"
+        if n <= design.n_max or (extra and n > LONGEST_SHADOW):
             continue
         if replace(design, n_max=n).runs_needed(relative, design.least_chance) is None:
             continue
-        remaining = evidence.runs_remaining
-        if remaining is not None and remaining < 2 * n:
+        remaining, enough = evidence.runs_remaining, runs_left_for(n)
+        if remaining is not None and remaining < enough:
             yield (
-                f"More production runs to come: {2 * n} or more (now {count(remaining)}), of which "
-                f"{n} could go into a proof."
+                f"More production runs to come: {enough} or more (now {count(remaining)}), of "
+                f"which {n} could go into a proof."
             )
-        # Extra runs are fewer by default, so that the default itself cannot be requested.
-        policy = evidence.policy
-        default = policy.quality_runs == "shadow" and n == Policy().max_quality_runs
+        # Extra runs are fewer by default, so that a default itself cannot be requested.
         yield (
-            f"More runs: policy.max_quality_runs of {n + default} or more "
+            f"More runs: policy.max_quality_runs of {n + (extra and n in DEFAULTS)} or more "
             f"(now up to {design.n_max} runs)."
         )
         return

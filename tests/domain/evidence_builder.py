@@ -89,13 +89,15 @@ def document(
             for b in range(blocks)
         ],
     }
-    order = 0
-    for name, values in (metrics or {}).items():
-        step = base if name == "baseline" else base / speedup
-        for replicate, value in enumerate(values):
-            wall = 5 + full_run_steps * step
-            arms[name].append(quality_run(order, 17 + replicate, value, wall))
-            order += 1
+    # The arms take turns, the baseline first.
+    full = [
+        (replicate, name != "baseline", name, value)
+        for name, values in (metrics or {}).items()
+        for replicate, value in enumerate(values)
+    ]
+    for order, (replicate, changed, name, value) in enumerate(sorted(full)):
+        wall = 5 + full_run_steps * (base / speedup if changed else base)
+        arms[name].append(quality_run(order, 17 + replicate, value, wall))
     return {
         "schema": 1,
         "workload": "lm",

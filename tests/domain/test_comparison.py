@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given
@@ -15,9 +16,13 @@ from compilegate.domain.judging.noninferiority import (
     KAPPA,
     Comparison,
     Samples,
+    balanced_baseline,
+    baseline_needed,
     compare,
     history_weight,
+    weight_beside,
 )
+from tests.domain.evidence_builder import sample
 
 CALM, WILD = [0.70, 0.72, 0.69], [0.60, 0.80, 0.70]
 values = st.lists(st.floats(-1, 1).map(lambda x: round(x, 6)), min_size=2, max_size=12)
@@ -79,18 +84,91 @@ def test_the_candidates_own_larger_spread_is_never_pooled_away() -> None:
 
 
 def test_history_counts_as_its_weight_under_drift() -> None:
-    """Worked by hand: n_0 = 4 and kappa = 1/2 make w_H = 1 / (1/4 + 1/4) = 2, beside w_B = 2."""
-    comparison = compared([0.9, 1.1], [1.9, 2.1], [1.9, 2.0, 2.1, 2.4])
+    """Worked by hand: n_0 = 4 and kappa = 1/2 make w_H = 1 / (1/4 + 1/4) = 2, beside w_B = 4."""
+    comparison = compared([0.9, 1.1], [1.9, 2.1, 1.9, 2.1], [1.9, 2.0, 2.1, 2.4])
 
-    assert (2.0, 4.0, KAPPA) == (
+    assert (2.0, 6.0, KAPPA) == (
         comparison.history_weight,
         comparison.reference_runs,
         comparison.kappa,
     )
-    assert pytest.approx(1.0 - (2 * 2.1 + 2 * 2.0) / 4) == comparison.difference
-    assert 3 + 1 + 1 == comparison.df
-    assert pytest.approx(math.sqrt((0.14 + 0.02 + 0.02) / 5)) == comparison.spread
-    assert pytest.approx(comparison.spread * math.sqrt(1 / 2 + 1 / 4)) == comparison.standard_error
+    assert pytest.approx(1.0 - (2 * 2.1 + 4 * 2.0) / 6) == comparison.difference
+    assert 3 + 3 + 1 == comparison.df
+    assert pytest.approx(math.sqrt((0.14 + 0.04 + 0.02) / 7)) == comparison.spread
+    assert pytest.approx(comparison.spread * math.sqrt(1 / 2 + 1 / 6)) == comparison.standard_error
+
+
+@given(
+    history=st.integers(1, 40),
+    beside=st.integers(1, 40),
+    drift=st.floats(-3, 3),
+    n=st.integers(2, 9),
+)
+def test_history_never_counts_for_more_than_half_the_baseline_runs_of_today(
+    history: int, beside: int, drift: float, n: int
+) -> None:
+    past = [drift + 0.1 * place for place in range(history)]
+    comparison = compared(sample(n, 0.0, 1.0), sample(beside, 0.0, 1.0), past)
+
+    assert comparison.history_weight <= beside / 2
+    assert comparison.reference_runs == beside + comparison.history_weight
+
+
+def test_a_candidate_that_varies_more_has_the_degrees_of_freedom_of_its_own_runs() -> None:
+    """The same by scipy's Welch test where both arms' spreads are taken as they are."""
+    candidate, baseline = sample(4, 0.0, 3.0), sample(12, 0.0, 1.0)
+    welch = stats.ttest_ind(candidate, baseline, equal_var=False)
+    wild, calm = compared(candidate, baseline, []), compared(baseline, candidate, [])
+
+    assert pytest.approx(welch.df) == wild.df
+    assert 3 <= wild.df < 14 == calm.df
+    assert pytest.approx(3.0) == wild.spread
+
+
+def test_a_look_sees_the_baseline_runs_before_its_last_candidate_run_and_no_later_ones() -> None:
+    after = (0, 1, 2, 2, 3, 5)
+    samples = Samples([0.0] * 5, [0.0] * 6, [], after)
+
+    assert [1, 2, 4, 5] == [samples.baseline_at(n) for n in (1, 2, 3, 5)]
+    assert (3, 4) == (len(samples.first(3).candidate), len(samples.first(3).baseline))
+
+
+def test_a_look_without_enough_baseline_runs_waits_for_the_first_later_ones() -> None:
+    late = Samples([0.0] * 5, [0.0, 1.0], [], (5, 5))
+
+    assert [1, 2, None] == [late.baseline_at(n) for n in (2, 3, 5)]
+    assert Samples([0.0], [0.0], [], (0,)).baseline_at(2) is None
+
+
+@given(
+    arms=st.lists(st.booleans(), min_size=1, max_size=60),
+    n=st.sampled_from([2, 3, 5, 8, 12]),
+    later=st.integers(0, 20),
+)
+def test_later_runs_never_change_what_a_look_sees(arms: list[bool], n: int, later: int) -> None:
+    def samples(turns: list[bool]) -> Samples:
+        after, ours = [], 0
+        for ours_now in turns:
+            ours += ours_now
+            if not ours_now:
+                after.append(ours)
+        return Samples([0.0] * ours, [float(place) for place in range(len(after))], [], after)
+
+    now, then = samples(arms), samples(arms + [False] * later + [True] * later)
+
+    if (seen := now.baseline_at(n)) is not None:
+        assert seen == then.baseline_at(n)
+        assert now.first(n) == replace(then.first(n), after=now.first(n).after)
+
+
+@given(runs_=st.integers(1, 200), history=st.integers(0, 100))
+def test_balanced_baseline_runs_weigh_as_much_as_the_candidates(runs_: int, history: int) -> None:
+    beside = balanced_baseline(runs_, history)
+
+    assert beside + weight_beside(history, beside) >= runs_ - 1e-9
+    assert beside >= baseline_needed(runs_)
+    if beside > baseline_needed(runs_):
+        assert beside - 1 + weight_beside(history, beside - 1) < runs_
 
 
 @given(n=st.integers(0, 10**6))

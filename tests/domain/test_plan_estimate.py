@@ -97,7 +97,8 @@ def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_tod
 def test_history_spares_baseline_runs_but_never_all_of_them() -> None:
     long = replace(PROOF, history=1000, runs=2)
 
-    assert 1 == long.baseline_runs(2)
+    assert 2 == long.baseline_runs(2)
+    assert 2 == long.baseline_runs(3)
     assert 3 == PROOF.baseline_runs(3)
     assert 12 - 3 == long.baseline_runs(12)
 

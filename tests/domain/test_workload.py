@@ -44,7 +44,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 def test_defaults_are_the_contracts() -> None:
     workload = parse_workload(WORKLOAD)
 
-    assert Policy(1.20, 1.10, 0.05, "hybrid", 36, 12, 5000.0, "fall_back", 14.0) == workload.policy
+    assert Policy(1.20, 1.10, 0.05, "hybrid", 96, 12, 5000.0, "fall_back", 14.0) == workload.policy
     assert workload.training.volume_gb == 100
     assert workload.shapes.padding == "max_length"
 

@@ -145,7 +145,7 @@ def test_a_promotion_explains_time_quality_and_money():
     [
         (samples.failed, "ResourceLimitExceeded"),
         (samples.passed_probation,
-         "less time, measured in 3 blocks back to back and 14 full runs (95% interval"),
+         "less time, measured in 3 blocks back to back and 15 full runs (95% interval"),
         (samples.cheaper_cluster, "measured in 3 blocks on nodes of its own and 2 full runs"),
         (samples.cheaper_cluster, "0.50 times as much per hour, so that a run costs 51% less"),
     ],

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import naming
-from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.looks import looks
+from compilegate.domain.judging.power import LONGEST_SHADOW
 from compilegate.domain.planning import rounds as planned
 from compilegate.domain.production.attempts import MOST_ATTEMPTS, next_wait
 from compilegate.domain.records.runs import CapacityWait
@@ -153,14 +154,14 @@ def test_a_trial_that_begins_no_round_without_room_stays_within_its_history(roun
 def test_a_trial_of_three_candidates_that_is_never_refused_a_machine_does_not_meet_the_bound():
     """Speed jobs on seven kinds of node, every look at every candidate, three rounds repeated."""
     speed = [1, *([2] * 7)]
-    first = SCHEDULE[0]
-    looks = [
+    schedule = looks(LONGEST_SHADOW)
+    full = [
         1,
-        first,
-        *(b - a for a, b in itertools.pairwise(SCHEDULE)),
-        *([SCHEDULE[-1] // 3] * 3),
+        schedule[0],
+        *(b - a for a, b in itertools.pairwise(schedule)),
+        *([LONGEST_SHADOW // 3] * 3),
     ]
-    counts = [7 * blocks for blocks in speed] + [2 * runs for runs in looks] * 3
+    counts = [7 * blocks for blocks in speed] + [2 * runs for runs in full] * 3
     jobs: list[str] = []
     for begun, count in enumerate(counts):
         assert planned.has_room(begun, jobs, count)

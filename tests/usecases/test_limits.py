@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.judging.looks import SCHEDULE, SPEED_LOOKS
+from compilegate.domain.judging.looks import SPEED_LOOKS, looks
+from compilegate.domain.judging.power import LONGEST_SHADOW
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import STOP_SECONDS
 from compilegate.usecases.trial.plan_trial import plan_trial
@@ -165,7 +166,7 @@ def test_rounds_are_bounded_by_the_number_of_candidates(services: Any) -> None:
 def test_the_bound_leaves_room_for_every_look_and_for_repeated_rounds() -> None:
     """A round may be needed before the first look; any may be stopped and asked for again."""
     assert rounds.SPEED_ROUNDS >= SPEED_LOOKS[-1] + 2
-    assert rounds.ROUNDS_PER_CANDIDATE >= 1 + len(SCHEDULE) + 3
+    assert rounds.ROUNDS_PER_CANDIDATE >= 1 + len(looks(LONGEST_SHADOW)) + 3
     assert [20, 32] == [rounds.max_rounds(candidates) for candidates in (1, 2)]
 
 

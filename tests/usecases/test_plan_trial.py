@@ -153,7 +153,7 @@ def test_the_lock_is_taken_once_and_released_by_its_holder_only(services: Any) -
 
 @pytest.mark.parametrize(
     ("history", "candidates", "runs", "rounds"),
-    [((), 1, 3, 2), (SOUND.quality.history, 1, 2, 2), ((), 2, 3, 4)],
+    [((), 1, 3, 2), (SOUND.quality.history, 1, 3, 3), ((), 2, 3, 4)],
 )
 def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
     history: tuple[float, ...], candidates: int, runs: int, rounds: int, services: Any

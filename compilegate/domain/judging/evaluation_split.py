@@ -10,10 +10,10 @@ import math
 from collections.abc import Sequence
 from enum import StrEnum
 
+from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evaluation_noise import Split, tau_squared
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
 from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
-from compilegate.domain.judging.quality import samples_of
 
 # Below this the spread is too uncertain to say what makes it: at 3 its 80 % interval is 0.7 to 2.3
 # times the estimate.

@@ -70,6 +70,7 @@ QUALITY_VERDICTS = {
     QualityOutcome.MORE_RUNS: (Verdict.CONTINUE, "quality_unsettled"),
     QualityOutcome.UNDERPOWERED: (Verdict.INCONCLUSIVE, "underpowered"),
     QualityOutcome.INCONCLUSIVE: (Verdict.INCONCLUSIVE, "quality_inconclusive"),
+    QualityOutcome.SEEDS_REPEATED: (Verdict.INCONCLUSIVE, "seeds_repeated"),
 }
 
 

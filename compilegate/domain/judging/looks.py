@@ -3,25 +3,27 @@
 The speed gate looks at fixed numbers of blocks, which share its error evenly (Bonferroni). The
 quality gate looks at fixed numbers of candidate runs. Look n of n_max spends
 
-    a(n) = c x level x sqrt(n / n_max)
+    a(n) = c x level x n / n_max
 
-a power-family spending schedule (Lan and DeMets 1983): little while a few runs say little.
-With c = 1 / sum sqrt(n / n_max) the looks add up to ``level`` (Bonferroni), which needs no
+a power-family spending schedule (Lan and DeMets 1983; exponent 1): as little as few runs say.
+With c = 1 / sum(n / n_max) the looks add up to ``level`` (Bonferroni), which needs no
 assumption on how they depend on each other. The larger constants use that dependence; they
 come from a simulation of the test at the margin (benchmarks/decision/calibrate.py): one test
-at each look, as many baseline runs as candidate runs, up to three candidates, any history,
-spread and drift simulated. What other patterns of runs spend is in benchmarks/decision/README.md.
+at each look however often the judge is called, one to eight candidates, any history, as few
+baseline runs as the rules allow or more, the rule for contradicting history in place, and
+history off by half a standard deviation in the harmful direction. What larger and moving
+drifts spend is in benchmarks/decision/README.md.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 SPEED_LOOKS = (3, 4, 6)
-SCHEDULE = (2, 3, 5, 8, 12, 18, 24, 36)
+SCHEDULE = (2, 3, 5, 8, 12, 18, 24, 36, 54, 72, 96)
 CALIBRATED: Mapping[int, float] = {
-    2: 1.0, 3: 0.72, 5: 0.58, 8: 0.51, 12: 0.46, 18: 0.42, 24: 0.39, 36: 0.37,
+    2: 1.0, 3: 0.78, 5: 0.58, 8: 0.48, 12: 0.40, 18: 0.38, 24: 0.35, 36: 0.34, 54: 0.33, 72: 0.31,
+    96: 0.30,
 }  # fmt: skip
 
 
@@ -47,7 +49,7 @@ def looks(n_max: int) -> tuple[int, ...]:
 
 def spent(n: int, n_max: int, level: float) -> float:
     """a(n): the error that the look at ``n`` runs may spend."""
-    return CALIBRATED[n_max] * level * math.sqrt(n / n_max)
+    return CALIBRATED[n_max] * level * n / n_max
 
 
 def look_at(n: int, n_max: int) -> int | None:

@@ -10,8 +10,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from compilegate.domain.decision import CANARY, SHADOW, QualityStep, RequestedFullRun, SpeedStep
-from compilegate.domain.judging.evidence import Arm, Evidence, finished, runs_apart
-from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
+from compilegate.domain.judging.concurrent import samples_of
+from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
+from compilegate.domain.judging.looks import SPEED_LOOKS, looks, next_look
 from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.pricing import usd_per_run
 from compilegate.domain.judging.quality import first_runs
@@ -79,16 +80,18 @@ def next_quality(
 ) -> QualityStep:
     """The next full runs of the candidate under test, and the baseline runs they lack."""
     shadow = is_shadow(evidence, candidate)
-    n = len(finished(candidate.quality))
+    n = len(samples_of(candidate, evidence).candidate)
     if lacks_baseline_only:
-        more, base = 0, concurrent_runs_missing(evidence, n)
+        more, base = 0, max(concurrent_runs_missing(candidate, evidence, n), 1)
     else:
         more = _candidate_runs(evidence, n, design, shadow=shadow)
-        base = _baseline_runs(evidence, n, more, shadow=shadow)
-    runs = tuple(
-        RequestedFullRun(name, seed)
-        for name, seed in _alternating(candidate, more, evidence.baseline, base)
-    )
+        base = _baseline_runs(evidence, candidate, n + more, shadow=shadow, least=0 if more else 1)
+    behind = len(samples_of(candidate, evidence).baseline) < n
+    turn = behind or _trained_last(evidence) == BASELINE
+    first = shadow or turn or n + more in looks(design.n_max)
+    sides = (evidence.baseline, base), (candidate, more)
+    turns = _alternating(*(sides if first else sides[::-1]))
+    runs = tuple(RequestedFullRun(name, seed) for name, seed in turns)
     mode = SHADOW if shadow else CANARY
     return QualityStep(
         mode=mode,
@@ -102,7 +105,7 @@ def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
     """Whether the next run is an extra one; a hybrid trial's first ones are."""
     mode = evidence.policy.quality_runs
     if mode == "hybrid":
-        return len(finished(candidate.quality)) < first_runs(evidence)
+        return len(samples_of(candidate, evidence).candidate) < first_runs(evidence)
     return mode == SHADOW
 
 
@@ -114,23 +117,34 @@ def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool)
     return (next_look(n, design.n_max) or n) - n
 
 
-def _baseline_runs(evidence: Evidence, n: int, more: int, *, shadow: bool) -> int:
+def _baseline_runs(
+    evidence: Evidence, candidate: Arm, target: int, *, shadow: bool, least: int
+) -> int:
     """Baseline runs of the same weeks: as many as the candidate's where production makes them."""
-    least = 0 if more else 1
     if shadow:
-        return max(paid_baseline_runs(evidence, n, n + more), least)
-    balanced = n + more - len(finished(evidence.baseline.quality))
-    return min(max(balanced, concurrent_runs_missing(evidence, n + more), least), 1)
+        return max(paid_baseline_runs(candidate, evidence, target), least)
+    missing = concurrent_runs_missing(candidate, evidence, target)
+    balanced = target - len(samples_of(candidate, evidence).baseline)
+    return min(max(balanced, missing, least), 1)
 
 
-def _alternating(candidate: Arm, more: int, baseline: Arm, base: int) -> Iterator[tuple[str, int]]:
-    """Candidate and baseline in turn, so that both see the same weeks."""
-    mine, theirs = _unused_seeds(candidate), _unused_seeds(baseline)
-    for turn in range(max(more, base)):
-        if turn < more:
-            yield candidate.name, next(mine)
-        if turn < base:
-            yield BASELINE, next(theirs)
+def _trained_last(evidence: Evidence) -> str | None:
+    """The arm of the last full run: it begins the next round, so that a trend favours neither.
+
+    Over two rounds the arms' runs are then equally late (A B, B A). A round that completes a
+    look begins with the baseline, whose run the look would otherwise not see.
+    """
+    runs = [(run.order, arm.name) for arm in evidence.arms for run in arm.quality]
+    return max(runs)[1] if runs else None
+
+
+def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> Iterator[tuple[str, int]]:
+    """So many runs of both arms in turn, so that both see the same weeks; ``second`` ends."""
+    turns = range(max(first[1], second[1]))
+    backwards = [arm for turn in turns for arm, count in (second, first) if turn < count]
+    seeds = {arm.name: _unused_seeds(arm) for arm, _ in (first, second)}
+    for arm in reversed(backwards):
+        yield arm.name, next(seeds[arm.name])
 
 
 def _unused_seeds(arm: Arm) -> Iterator[int]:

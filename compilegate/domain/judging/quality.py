@@ -7,6 +7,11 @@ accepts. Between looks it can only be given up: on a loss beyond any doubt, or
 when what is still to come would hardly prove the margin (conditional power at the current
 trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no error.
 
+A look is one test. Its samples follow from the order of runs alone (noninferiority.Samples,
+concurrent.py) and stay the same however often the judge is called and whatever comes later, so
+that K candidates spend at most K times the sum of what their looks may spend. A look whose
+candidate runs are there waits for its baseline runs: half as many of the same weeks.
+
 What the gate may use is fixed by policy before any run: how many runs, of which mode. What it
 proves, whole jobs have to confirm.
 """
@@ -19,12 +24,19 @@ from enum import StrEnum
 
 from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.judging import student_t
-from compilegate.domain.judging.evidence import Arm, Evidence, finished, metrics
+from compilegate.domain.judging.concurrent import replicates, samples_of
+from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.identity import Identity
-from compilegate.domain.judging.looks import look_at, spent
-from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
+from compilegate.domain.judging.looks import look_at, looks, spent
+from compilegate.domain.judging.noninferiority import (
+    Comparison,
+    Samples,
+    baseline_needed,
+    compare,
+)
 from compilegate.domain.judging.power import LIKELY, Design, design_for, runs_for_one_look
 from compilegate.domain.reasons import Reason
+from compilegate.domain.workload.model import BASELINE
 
 # A loss as unlikely as this by chance ends the arm at any number of runs.
 BEYOND_DOUBT = 0.002
@@ -35,8 +47,8 @@ FUTILE = 0.15
 ENOUGH_HISTORY = 5
 # Metrics that agree to this share are one result copied.
 COPIED = 1e-12
-# Baseline runs that must have been trained in the same weeks as the candidate's.
-CONCURRENT_RUNS = 1
+# Give up on a candidate of whose runs as large a share only repeats a seed.
+REPEATED_SHARE = 0.5
 
 
 class QualityOutcome(StrEnum):
@@ -48,13 +60,14 @@ class QualityOutcome(StrEnum):
     MORE_RUNS = "more_runs"
     UNDERPOWERED = "underpowered"
     INCONCLUSIVE = "inconclusive"
+    SEEDS_REPEATED = "seeds_repeated"
 
 
 @dataclass(frozen=True)
 class QualityFinding:
     """The comparison so far and what it means; ``level`` is what the last look may spend.
 
-    ``lacks_baseline_only``: the proof is there but for a baseline run of the same weeks.
+    ``lacks_baseline_only``: a look is reached but for baseline runs of the same weeks.
     """
 
     outcome: QualityOutcome
@@ -77,14 +90,13 @@ class QualityFinding:
 
 def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFinding:
     """Decide one candidate's quality; metrics higher is better, ``margin`` in their unit."""
-    n = len(samples.candidate)
-    look = look_at(n, design.n_max)
-    if n < 2 or look is None:
+    look = look_reached(samples, design)
+    if look is None:
         return _before_the_first_look(samples, margin, design)
     # Runs past a look wait for the next one: looking in between would spend error unseen.
     looked = compare(samples.first(look))
     compared = compare(samples)
-    if looked is None or compared is None or looked.df < 2:
+    if looked is None or compared is None or samples.first(look).degrees_of_freedom < 2:
         return QualityFinding(
             QualityOutcome.MORE_RUNS, "too few runs to measure how much it varies"
         )
@@ -92,6 +104,12 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
         reason = "every run gave exactly the same metric, so its variation is unknown"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     return _at_a_look(looked, compared, margin, design)
+
+
+def look_reached(samples: Samples, design: Design) -> int | None:
+    """The last look whose runs of both arms are there, None before the first."""
+    reached = (n for n in looks(design.n_max) if samples.baseline_at(n) is not None)
+    return max(reached, default=None)
 
 
 def _before_the_first_look(samples: Samples, margin: float, design: Design) -> QualityFinding:
@@ -199,15 +217,6 @@ def first_runs(evidence: Evidence) -> int:
     return 1 if len(evidence.quality.history) >= ENOUGH_HISTORY else 2
 
 
-def samples_of(candidate: Arm, evidence: Evidence) -> Samples:
-    """The final metrics that the gate compares, higher is better."""
-    return Samples(
-        candidate=evidence.oriented(metrics(candidate.quality)),
-        baseline=evidence.oriented(metrics(evidence.baseline.quality)),
-        history=evidence.oriented(evidence.quality.history),
-    )
-
-
 def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
     """Why no number of runs that policy allows would prove the margin, by history alone."""
     history = Samples((), (), evidence.oriented(evidence.quality.history))
@@ -227,9 +236,24 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     samples = samples_of(candidate, evidence)
     finding = judge_quality(samples, evidence.quality.margin, design)
-    if finding.outcome is QualityOutcome.HELD and len(samples.baseline) < CONCURRENT_RUNS:
-        reason = "history alone may be outdated: a current baseline run is missing"
-        return replace(
-            finding, outcome=QualityOutcome.MORE_RUNS, reason=reason, lacks_baseline_only=True
-        )
-    return finding
+    if finding.outcome is not QualityOutcome.MORE_RUNS:
+        return finding
+    ignoring = [arm.name for arm in (candidate, evidence.baseline) if _repeats_seeds(arm)]
+    if ignoring:
+        reason = f"runs of {' and '.join(ignoring)} repeat a seed on the same data"
+        return replace(finding, outcome=QualityOutcome.SEEDS_REPEATED, reason=reason)
+    due = look_at(len(samples.candidate), design.n_max)
+    if due is None or samples.baseline_at(due) is not None:
+        return finding
+    reason = f"history may be outdated: of {baseline_needed(due)} baseline runs of the same weeks "
+    reason += f"that the look at {due} needs, {len(samples.baseline)} are there"
+    return replace(finding, reason=reason, lacks_baseline_only=True)
+
+
+def _repeats_seeds(arm: Arm) -> bool:
+    """Whether the runs that were asked for mostly repeat a seed; production's own may."""
+    asked = [
+        run for run in finished(arm.quality) if arm.name != BASELINE or run.mode != "production"
+    ]
+    repeated = len(asked) - len(replicates(asked))
+    return repeated > 0 and repeated >= REPEATED_SHARE * len(asked)

@@ -239,18 +239,18 @@ def _pairs(
     if explained_by & candidate.overrides.keys():
         return
     base = {
-        (run.seed, _data(run)): value
+        (run.seed, data_of(run)): value
         for run in baseline.quality
         if (value := recorded(run)) is not None
     }
     for run in candidate.quality:
-        value, start = recorded(run), (run.seed, _data(run))
+        value, start = recorded(run), (run.seed, data_of(run))
         if value is not None and run.seed is not None and start in base:
             yield run.seed, value, base[start]
 
 
-def _data(run: FullRun) -> str | None:
-    """What it was trained on: production may train on new data every run."""
+def data_of(run: FullRun) -> str | None:
+    """What a run was trained on, None where unknown: production may train on new data."""
     value = (run.fingerprint or {}).get("data_sha256")
     return value if isinstance(value, str) else None
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from compilegate.domain.judging.evidence import Arm, Evidence, finished, walls
+from compilegate.domain.judging.concurrent import samples_of
+from compilegate.domain.judging.evidence import Arm, Evidence, walls
 from compilegate.domain.judging.looks import next_look
-from compilegate.domain.judging.noninferiority import history_weight
+from compilegate.domain.judging.noninferiority import balanced_baseline, baseline_needed
 from compilegate.domain.judging.power import EVEN, Design
-from compilegate.domain.judging.quality import CONCURRENT_RUNS, first_runs, samples_of
+from compilegate.domain.judging.quality import first_runs
 
 # A trial before any measurement: share of candidates that win, and by how much when they do.
 CHANCE_OF_A_WIN = 0.4
@@ -81,25 +82,29 @@ def value_of_shadow_runs(
         target = first_runs(evidence)
     saved = 1 - evidence.price_ratio(candidate) / speedup
     runs = max(target - n, 0)
-    cost = runs * (1 - saved) + paid_baseline_runs(evidence, n, target)
+    cost = runs * (1 - saved) + paid_baseline_runs(candidate, evidence, target)
     return value_of_runs(remaining, saved, cost, runs), runs
 
 
-def paid_baseline_runs(evidence: Evidence, n: int, target: int) -> int:
-    """Dedicated baseline runs that balance ``target`` candidate runs, history counted.
+def paid_baseline_runs(candidate: Arm, evidence: Evidence, target: int) -> int:
+    """Dedicated baseline runs beside which ``target`` candidate runs prove most for their price.
 
-    Production's own baseline runs come for nothing beside a shadow trial, so it pays for
-    some only when none came in.
+    Production's own come for nothing beside a shadow trial, one or more a round, so it pays
+    only for what they leave to be made. Otherwise history and they weigh as much as the target.
     """
-    have = len(finished(evidence.baseline.quality))
-    if evidence.plan.production_beside and (have or not n):
-        return 0
-    balanced = math.ceil(target - history_weight(len(evidence.quality.history))) - have
-    return max(balanced, concurrent_runs_missing(evidence, target))
+    samples = samples_of(candidate, evidence)
+    missing = concurrent_runs_missing(candidate, evidence, target)
+    if evidence.plan.production_beside and (samples.baseline or not samples.candidate):
+        return max(missing - 1, 0)
+    if target < 2:  # no look yet
+        return missing
+    balanced = balanced_baseline(target, len(samples.history)) - len(samples.baseline)
+    return max(balanced, missing)
 
 
-def concurrent_runs_missing(evidence: Evidence, target: int) -> int:
+def concurrent_runs_missing(candidate: Arm, evidence: Evidence, target: int) -> int:
     """Baseline runs of the same weeks without which ``target`` candidate runs prove nothing."""
-    have = len(finished(evidence.baseline.quality))
+    have = len(samples_of(candidate, evidence).baseline)
     untimed = not walls(evidence.baseline.quality) and not evidence.history_wall_seconds
-    return max(CONCURRENT_RUNS - have, 0) if target >= 2 or untimed else 0
+    needed = baseline_needed(target) if target >= 2 or untimed else 0
+    return max(needed - have, 0)

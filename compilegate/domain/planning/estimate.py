@@ -159,13 +159,13 @@ def _quality_hours(
 ) -> float:
     """Hours of the full runs of every candidate, one candidate after the other.
 
-    The first one's rounds bring the baseline's runs, which serve the others as well.
+    Each has baseline runs of its own weeks: those of another's are history to it.
     """
     total = 0.0
     candidates = [arm for arm in arms if arm.role == CANDIDATE]
     for index, arm in enumerate(candidates):
-        for more, base in proof.rounds(runs):
-            clusters = full_round(arm, arms[0], more, 0 if index else base)
+        for more, base in proof.rounds(runs, later=index > 0):
+            clusters = full_round(arm, arms[0], more, base)
             total += run_hours * waves(len(clusters), max_concurrency(clusters, quota))
     return total + len(candidates) * proof.production_runs(runs) * WEEK_HOURS / runs_per_week
 
@@ -229,6 +229,7 @@ def _compilations(arm: ArmPlan, blocks: int, compiled: set[str]) -> int:
 
 def _full_runs(arms: Sequence[ArmPlan], runs: int, proof: Proof) -> list[int]:
     """Extra full runs of each arm when every candidate takes ``runs``; controls take none."""
-    extra = proof.extra_runs(runs)
-    counts = {CANDIDATE: extra, BASELINE: proof.baseline_runs(extra) if extra else 0}
+    extra, later = proof.extra_runs(runs), sum(arm.role == CANDIDATE for arm in arms) - 1
+    beside = proof.baseline_runs(extra) + later * proof.baseline_runs(extra, later=True)
+    counts = {CANDIDATE: extra, BASELINE: beside if extra else 0}
     return [counts.get(arm.role, 0) for arm in arms]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.looks import looks
-from compilegate.domain.judging.noninferiority import Samples, history_weight
+from compilegate.domain.judging.noninferiority import Samples, balanced_baseline
 from compilegate.domain.judging.power import Design, design_for
 from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
 from compilegate.domain.reasons import Reason
@@ -43,7 +43,7 @@ class Proof:
             return runs
         return min(runs, 1 if self.history >= ENOUGH_HISTORY else 2) * (self.mode == HYBRID)
 
-    def rounds(self, runs: int) -> tuple[tuple[int, int], ...]:
+    def rounds(self, runs: int, *, later: bool = False) -> tuple[tuple[int, int], ...]:
         """Extra runs of a candidate and of the baseline, round by round, until it has ``runs``."""
         extra = self.extra_runs(runs)
         if self.mode != SHADOW:
@@ -51,19 +51,26 @@ class Proof:
         else:
             first = [1] if self.history >= ENOUGH_HISTORY else []
             ends = [*first, *(n for n in looks(self.n_max) if n <= extra)]
-        beside = [0, *map(self.baseline_runs, ends)]
+        beside = [0, *(self.baseline_runs(end, later=later) for end in ends)]
         steps = zip(itertools.pairwise((0, *ends)), itertools.pairwise(beside), strict=True)
         return tuple((end - start, base - before) for (start, end), (before, base) in steps)
 
     def production_runs(self, runs: int) -> int:
         """Production runs that make up the rest, the baseline's of the same weeks included."""
         extra = self.extra_runs(runs)
-        beside = self.baseline_runs(runs) - (self.baseline_runs(extra) if extra else 0)
+        # There the arms take turns, whatever history there is: turns cost nothing.
+        beside = runs - (self.baseline_runs(extra) if extra else 0)
         return runs - extra + max(beside, 0) if extra < runs else 0
 
-    def baseline_runs(self, runs: int) -> int:
-        """Baseline runs beside ``runs`` of a candidate: history replaces some, never all."""
-        return max(1, math.ceil(runs - history_weight(self.history)))
+    def baseline_runs(self, runs: int, *, later: bool = False) -> int:
+        """Baseline runs beside ``runs`` of a candidate: history replaces a third at most.
+
+        To a ``later`` candidate those beside the one before are history, but for the last.
+        """
+        if not later:
+            return balanced_baseline(runs, self.history)
+        earlier = self.baseline_runs(runs) - 1
+        return max(balanced_baseline(runs, self.history + earlier) - 1, 0)
 
 
 def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Proof | None:

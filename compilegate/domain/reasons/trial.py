@@ -89,6 +89,13 @@ TRIAL: Mapping[str, ReasonKind] = {
         "The metric's spread comes from training itself; more evaluation examples would not spare "
         "full runs.",
     ),
+    "seeds_repeated": ReasonKind(
+        WARN,
+        "Runs of an arm repeat a seed on the same data, so they do not show how much training "
+        "varies by chance.",
+        "Train every run with the seed that it is given, or with new data.",
+        "runs of one seed on the same data prove nothing more than the first of them",
+    ),
     "baseline_failed": ReasonKind(
         BLOCK,
         "The baseline itself failed, so there is nothing to compare with.",

@@ -165,7 +165,7 @@ class Policy:
     reject_speedup: float = 1.10
     alpha: float = 0.05
     quality_runs: str = "hybrid"
-    max_quality_runs: int = 36
+    max_quality_runs: int = 96
     probation_runs: int = 12
     max_trial_usd: float = 5000.0
     on_stale: str = FALL_BACK

@@ -1,0 +1,76 @@
+"""The vectorised gate and the judge's are the same rules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.decision.gate import (
+    DESIGNS,
+    HISTORIES,
+    NORMAL,
+    Sample,
+    baseline_runs,
+    pass_levels,
+    statistic,
+)
+from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.noninferiority import (
+    Samples,
+    balanced_baseline,
+    baseline_needed,
+    compare,
+)
+
+
+@pytest.mark.parametrize("history", [0, 1, 3, 20])
+@pytest.mark.parametrize(("n", "beside"), [(2, 2), (3, 2), (5, 5), (12, 6)])
+@pytest.mark.parametrize(("spread", "drift"), [(1.0, 0.0), (0.4, 0.3), (2.0, -0.8), (1.0, 4.0)])
+def test_the_judges_comparison_is_the_vectorised_one(
+    history: int, n: int, beside: int, spread: float, drift: float
+) -> None:
+    """Calm and wild candidates, history that agrees and that contradicts."""
+    rng = np.random.default_rng([history, n, beside])
+    ours = spread * rng.standard_normal((40, n))
+    theirs, past = rng.standard_normal((40, beside)), drift + rng.standard_normal((40, history))
+    vectorised = statistic(Sample.of(ours), Sample.of(theirs), Sample.of(past))
+    assert vectorised is not None
+    judged = [
+        compare(Samples(ours[i].tolist(), theirs[i].tolist(), past[i].tolist())) for i in range(40)
+    ]
+    figures = [(one.difference, one.standard_error, one.df) for one in judged if one is not None]
+    levels = [one.p_inferior(0.0) for one in judged if one is not None]
+
+    expected = zip(vectorised.difference, vectorised.error, vectorised.df, strict=True)
+    assert pytest.approx(np.array(list(expected))) == np.array(figures)
+    assert pytest.approx(vectorised.level, rel=1e-6, abs=1e-12) == np.array(levels)
+
+
+def test_the_patterns_of_baseline_runs_are_those_that_the_rules_allow() -> None:
+    for look, n in enumerate(SCHEDULE):
+        for history in HISTORIES:
+            counts = {design: baseline_runs(design, n, look, history) for design in DESIGNS}
+            assert baseline_needed(n) == counts["half as many"] == min(counts.values())
+            assert balanced_baseline(n, history) == counts["history makes up for some"]
+
+
+def test_a_growing_sample_has_the_law_of_runs_drawn_one_by_one() -> None:
+    sample = Sample(np.random.default_rng(1), 100_000)
+    for size in (2, 3, 8):
+        sample.grow(size)
+    assert pytest.approx(1 / 8, rel=0.02) == sample.mean.var()
+    assert pytest.approx([7, 14], rel=0.03) == [sample.squares.mean(), sample.squares.var()]
+    assert abs(np.corrcoef(sample.mean, sample.squares)[0, 1]) < 0.02
+
+
+@pytest.mark.parametrize("spread", [1.0, 1.41, 2.0])
+def test_one_look_alone_is_at_most_its_level_whatever_the_candidates_own_spread(
+    spread: float,
+) -> None:
+    """With the pooled degrees of freedom the share was up to 1.7 and 2.6 times the level."""
+    levels = pass_levels(
+        np.random.default_rng(2), 100_000, design="half as many", history=5, drift=NORMAL,
+        spread=spread, looks=(2, 3, 5, 8, 12),
+    )  # fmt: skip
+    for level in (0.05, 0.0125):
+        assert ((levels <= level).mean(axis=0) < 1.45 * level).all()
