@@ -152,3 +152,20 @@ def test_a_chart_without_its_cell_is_left_out_and_named(draw_all, cells, tmp_pat
     drawn = draw_all(cells[:1], tmp_path)
     assert ["decision-gpu-hours.svg"] == [path.name for path in drawn]
     assert "no chart of power" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_chance_of_promotion_is_drawn_by_the_true_loss(tmp_path, capsys):
+    from benchmarks.decision.curve_plot import draw  # noqa: PLC0415 - waits for matplotlib
+
+    cells = [
+        {"portfolio": f"loss {loss:g}", "spread": 0.7, "figures": {
+            "promoted": {"percent": 50.0 / (1 + loss)}, "kept": {"percent": 40.0 / (1 + loss)}}}
+        for loss in (0.0, 1.0)
+    ]  # fmt: skip
+    results = tmp_path / "targets.json"
+    results.write_text(json.dumps({"cells": cells}))
+    assert "decision-by-loss.svg" == draw(tmp_path, results).name
+    results.write_text(json.dumps({"cells": []}))
+    assert draw(tmp_path, results) is None
+    assert "no chart" in capsys.readouterr().err
