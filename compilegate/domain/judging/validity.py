@@ -19,6 +19,7 @@ from compilegate.domain.judging.evidence import (
     SpeedRun,
     may_run_apart,
 )
+from compilegate.domain.judging.lines import mixed_lines
 from compilegate.domain.reasons import Reason
 
 # Fingerprint keys that a candidate's own change explains.
@@ -63,6 +64,8 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
         reasons += _contradictions(candidate, evidence.baseline)
         reasons += unequal_starts(candidate, evidence.baseline)
         reasons += different_sets(candidate, evidence.baseline)
+    if evidence.phase != PROBATION:
+        reasons += mixed_lines(evidence)
     return tuple(reasons)
 
 

@@ -270,6 +270,24 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
         "Widen `quality.margin`, or use a metric that varies less.",
         "{metric} varies too much to prove a margin of {margin}",
     ),
+    "starts_from_previous": ReasonKind(
+        WARN,
+        "A run starts from the last run's model, whichever arm trained it, so a trial makes all "
+        "of its full runs itself.",
+        "Let each arm go on from its own last model and say `training.starts_from: own_line`, or "
+        "watch more runs (`policy.probation_runs`).",
+    ),
+    "starts_from_own_line": ReasonKind(
+        INFO,
+        "Each arm goes on from its own last model, so its runs resemble each other.",
+        "`policy.quality_runs: shadow` makes runs that do not depend on each other.",
+    ),
+    "start_unsaid": ReasonKind(
+        WARN,
+        "An input or a hyperparameter may hold an earlier run's model, and `training.starts_from` "
+        "is not set. Until it is, a trial makes all of its full runs itself.",
+        "Say in `training.starts_from` whether it does.",
+    ),
     "margin_wide": ReasonKind(
         WARN,
         "A metric between 0 and 1 may fall by more than half of its level, so nearly every "

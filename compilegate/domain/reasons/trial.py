@@ -153,6 +153,13 @@ TRIAL: Mapping[str, ReasonKind] = {
         " differs.",
         "the arms differ in more than the change itself",
     ),
+    "arms_continue_each_other": ReasonKind(
+        BLOCK,
+        "A run of one arm starts from the model that another arm has trained.",
+        "Say `training.starts_from: previous`, so that the trial makes its own runs, or let each "
+        "arm go on from its own last model.",
+        "the arms went on from each other's models",
+    ),
     "runs_repeated": ReasonKind(
         BLOCK,
         "Some runs are copies of one another.",

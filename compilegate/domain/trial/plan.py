@@ -15,6 +15,7 @@ from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records import known_fields
 from compilegate.domain.records.runs import TRAIN
 from compilegate.domain.workload.model import BASELINE, Training
+from compilegate.domain.workload.starts import not_in_turns
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
     from compilegate.domain.planning.plan import Plan
@@ -202,7 +203,7 @@ def _why_not(
             "schedule.cron is not set and no production run has gone through TRAIN yet "
             "(compilegate train), so none is to be expected"
         )
-    return None
+    return not_in_turns(measured.workload.training)
 
 
 def _changed(measured: TrainedJob, produced: TrainedJob) -> str:

@@ -24,6 +24,9 @@ FALL_BACK, KEEP = "fall_back", "keep"
 ON_STALE = (FALL_BACK, KEEP)
 NO_APPROVAL, REQUIRED = "none", "required"
 APPROVALS = (NO_APPROVAL, REQUIRED)
+# What a run starts from: the same weights as every run, or what an earlier run has trained.
+SCRATCH, PREVIOUS, OWN_LINE = "scratch", "previous", "own_line"
+STARTS = (SCRATCH, PREVIOUS, OWN_LINE)
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
 # What of ``training`` a candidate may replace; hyperparameters are laid over it instead.
@@ -73,7 +76,8 @@ class Training:
     ``spot`` asks for managed spot training in every arm, waiting ``max_wait_hours`` in all for
     capacity and training. ``instance_groups`` describe a heterogeneous cluster, empty for one of
     a single type. ``fallback_instances`` are types on which production trains its baseline while
-    there is no capacity of its own type.
+    there is no capacity of its own type. ``starts_from`` is one of STARTS, None where the file does
+    not say (starts.py).
     """
 
     source_dir: str
@@ -93,6 +97,7 @@ class Training:
     max_wait_hours: float | None = None
     instance_groups: tuple[InstanceGroup, ...] = ()
     fallback_instances: tuple[str, ...] = ()
+    starts_from: str | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from compilegate.domain.workload.model import (
     DISTRIBUTIONS,
     FRAMEWORKS,
     PRECISIONS,
+    STARTS,
     Framework,
     InstanceGroup,
     Training,
@@ -85,6 +86,7 @@ def parse_training(fields: Fields) -> Training:
         ),
         instance_groups=tuple(_instance_group(item) for item in fields.sections("instance_groups")),
         fallback_instances=_fallbacks(fields),
+        starts_from=fields.choice("starts_from", STARTS, None),
     )
     fields.done()
     check_environment(fields, training.environment)

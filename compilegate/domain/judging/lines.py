@@ -1,0 +1,48 @@
+"""Whether one arm's run goes on from what another arm has trained.
+
+A run whose initial weights are the final ones of an earlier run (``initial_weights_sha256`` and
+``final_start_sha256``, which are taken alike) starts from that run's model. Where a run of the
+baseline starts from a candidate's model, or a candidate's from another candidate's, the arms are
+no longer what they are compared as: a loss is carried from one into the other. A candidate that
+starts from the baseline's model only begins its line there.
+
+Only what is recorded can be seen: a model that was saved in another precision has other weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
+from compilegate.domain.reasons import Reason
+from compilegate.domain.workload.model import BASELINE
+
+
+def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
+    """Where a run starts from a model of another arm that is not the baseline; once per arm."""
+    ends = {arm.name: _ends(arm) for arm in evidence.arms}
+    for arm in evidence.arms:
+        for run in arm.full_runs:
+            start = run.record.get("initial_weights_sha256")
+            owners = [name for name, own in ends.items() if start in own]
+            # What the baseline or the arm itself has trained too is not another's.
+            if not owners or BASELINE in owners or arm.name in owners:
+                continue
+            yield Reason(
+                "arms_continue_each_other",
+                f"{arm.name}: run {run.job or run.order} starts from the model that {owners[0]} "
+                "has trained, so the arms cannot be told apart",
+                None if arm.name == BASELINE else arm.name,
+            )
+            break
+
+
+def _ends(arm: Arm) -> frozenset[str]:
+    return frozenset(end for run in arm.full_runs if (end := _end(run)) is not None)
+
+
+def _end(run: FullRun) -> str | None:
+    """The weights that a run has trained; None where it has not, or none are recorded."""
+    end = run.record.get("final_start_sha256")
+    changed = end != run.record.get("initial_weights_sha256")
+    return end if isinstance(end, str) and end and changed else None
