@@ -57,7 +57,7 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
     agreement = Agreement.CONFIRMED
     if whole.log < bar or disproved:
         agreement = Agreement.BELOW
-    elif math.log(whole.interval[0]) <= cost:
+    elif whole.bound(whole.level / 2) <= cost:
         agreement = Agreement.MAY_LOSE
     elif bound <= bar:
         agreement = Agreement.UNPROVEN
