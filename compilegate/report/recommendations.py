@@ -37,6 +37,7 @@ REVERTED = (
 LONGEST_HISTORY, MOST_RUNS = 60, 100_000
 QUALITY_OPEN = {"quality_inconclusive", "quality_unsettled", "underpowered"}
 FULL_JOBS = {"full_run_disagrees", "full_run_unmeasured"}
+UNPROVEN = ("saving_unproven", "full_run_unproven")
 LIMITS = ("trial_over_budget", "price_unknown", "trial_over_time", "too_many_rounds")
 OUT_OF_TIME = {"trial_over_time", "too_many_rounds"}
 OBJECTIONS = (
@@ -157,6 +158,7 @@ def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
         yield advice("baseline_failed")
     if codes & FULL_JOBS:
         yield advice("full_run_disagrees")
+    yield from advice_for(code for code in UNPROVEN if code in codes)
 
 
 def _runs_needed(trial: TrialReport) -> Iterator[str]:

@@ -75,6 +75,11 @@ def test_the_most_useful_change_comes_first(source, first, openings):
     assert all(_named(sentences, opening) for opening in openings)
 
 
+@pytest.mark.parametrize("code", ["saving_unproven", "full_run_unproven"])
+def test_whole_jobs_that_prove_too_little_say_what_would_help(code):
+    assert advice(code) in recommendations(read_trial_report(_ended_by(code)))
+
+
 @pytest.mark.parametrize("source", [samples.over_time, lambda: _ended_by("full_run_disagrees")])
 def test_more_runs_are_not_advised_where_they_cannot_help(source):
     assert not [text for text in _sentences(source()) if text.startswith("More runs")]

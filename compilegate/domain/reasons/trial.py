@@ -125,7 +125,8 @@ TRIAL: Mapping[str, ReasonKind] = {
     "saving_unproven": ReasonKind(
         WARN,
         "The interval of the saving includes a loss.",
-        "More full runs, on machines of one kind, narrow the interval.",
+        "Longer runs or a faster start-up raise the gain; more full runs, on machines of one kind, "
+        "narrow the interval.",
         "{but}by the interval a full job may cost more than today",
     ),
     "runs_as_shadow": ReasonKind(
