@@ -186,7 +186,7 @@ def read_steps(lines: Iterable[bytes]) -> Steps:
 def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]:
     """(arm, run) for every segment of a speed job."""
     cold = {
-        match[1]: _compile_seconds(summary)
+        match[1]: summary
         for name, summary in output.summaries.items()
         if (match := COLD.fullmatch(name))
     }
@@ -204,10 +204,17 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
             "step_seconds": steps.seconds.tolist(),
             "samples_per_step": steps.samples_per_step,
             "compile_seconds": _compile_seconds(summary) or 0.0,
-            "cold_compile_seconds": cold.get(arm),
+            "cold_compile_seconds": _compile_seconds(cold.get(arm, {})),
+            **_numerics(cold.get(arm, {})),
             "full_run_steps": summary.get("full_run_steps"),
         }
         yield arm, read_speed_run(record, job)
+
+
+def _numerics(cold: Mapping[str, Any]) -> dict[str, Any]:
+    """The numerical check made while the cache was filled; nothing where there was none."""
+    found = cold.get("numerics")
+    return {"numerics": found} if isinstance(found, Mapping) else {}
 
 
 def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:

@@ -81,6 +81,39 @@ def test_a_segment_gets_the_words_that_a_whole_run_gets():
     assert ["--flag", "True", "--rate", "1e-05", "--text", "a b", "-v", "9"] == words
 
 
+CHECKED = """
+import json, os, pathlib, sys
+folder = pathlib.Path(os.environ["COMPILEGATE_EVIDENCE_DIR"])
+folder.mkdir(parents=True)
+checks = os.environ.get("COMPILEGATE_NUMERICS") == "1"
+(folder / "summary.json").write_text(json.dumps({"finished": True, "checks": checks}))
+os._exit(9 if checks else 0)
+"""
+
+
+def test_only_what_fills_the_cache_is_checked_and_what_ends_the_check_fails_no_arm(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "train.py").write_text(CHECKED)
+    monkeypatch.setattr(speed_gate, "SOURCE", tmp_path)
+    monkeypatch.setenv("COMPILEGATE_EVIDENCE_DIR", str(tmp_path / "evidence"))
+    arms = [
+        speed_gate.Arm("baseline", {}), speed_gate.Arm("compile", {"compiler": "torch_compile"})
+    ]  # fmt: skip
+    plan = SimpleNamespace(program="train.py", first_block=0, blocks=1, steps=5, launcher="none")
+    speed_gate.run_blocks(plan, arms)
+
+    assert [None, None] == [arm.failure for arm in arms]
+    made = {
+        path.parent.relative_to(tmp_path / "evidence").as_posix(): json.loads(path.read_text())
+        for path in tmp_path.rglob("summary.json")
+    }
+    checked = {place for place, summary in made.items() if summary["checks"]}
+    assert ({"cold/compile"}, {"block-0/baseline", "block-0/compile"}) == (
+        checked, made.keys() - checked,
+    )  # fmt: skip
+
+
 def test_a_segment_that_died_without_a_word_is_still_a_result(tmp_path):
     arm = SimpleNamespace(
         name="compile", hyperparameters={"compiler": "torch_compile"}, failure="exit code -9"

@@ -115,6 +115,16 @@ def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: s
         quality_run(output, job="j", metric="eval_loss")
 
 
+def test_the_numerical_check_of_an_arm_is_in_each_of_its_segments() -> None:
+    numerics = {"checked": False, "reason": "several models"}
+    names = [f"evidence/{folder}/{arm}" for folder in ("cold", "block-0") for arm in "ab"]
+    files = {f"{name}/summary.json": json.dumps(SUMMARY).encode() for name in names}
+    files["evidence/cold/b/summary.json"] = json.dumps({**SUMMARY, "numerics": numerics}).encode()
+    runs = dict(speed_runs(read(tarball(files)), job="j"))
+
+    assert ("numerics" in runs["a"].record, runs["b"].record["numerics"]) == (False, numerics)
+
+
 def test_so_is_one_of_a_speed_job() -> None:
     body = json.dumps({**SUMMARY, "compiler": "x"}).encode()
     names = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")

@@ -47,6 +47,7 @@ def run(train, knobs, uses_torch=True, index=None):
                 seed_everything(settings.seed)
             train(Job(settings, device, compiler, recorder))
             recorder.finish()
+            recorder.examine()
 
 
 @contextlib.contextmanager

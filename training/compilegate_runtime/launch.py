@@ -64,6 +64,8 @@ class Launch:
                 self.recorder.metric(name, value)
             self.recorder.ended_with(*self.watched.models)
         self.recorder.finish()
+        self.recorder.examination = lambda: self.watched.examined(self.settings.precision)
+        self.recorder.examine()
 
     def _prepare(self):
         settings = self.settings

@@ -10,7 +10,7 @@ import contextlib
 import math
 import time
 
-from compilegate_runtime import environment
+from compilegate_runtime import environment, numerics
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve, rounded
 from compilegate_runtime.final_weights import fingerprints
@@ -39,6 +39,8 @@ class Recorder:
         self.initial_weights = None  # their fingerprint (fingerprint.py)
         self._final_weights = {"final_weights_sha256": None, "final_start_sha256": None}
         self.bad_losses_allowed = 0  # in a row
+        self.examination = None  # of the model's numbers, after a segment that is not timed
+        self._compiled_before = None  # the compiler's evidence as it was before that
         self._run = dict(run)
         self._clock = clock
         self._files = EvidenceFiles(folder)
@@ -250,6 +252,14 @@ class Recorder:
                 raise TrainingError(lost)
         self.write_summary(states)
 
+    def examine(self):
+        """Add what the examination finds; what it compiles is no part of the run."""
+        if self.examination is None or not numerics.wanted():
+            return
+        self._compiled_before = self._compiler.evidence()
+        self.identify(numerics=self.examination())
+        self.write_summary()
+
     def fail(self, reason):
         """Record why the run ended early; what was measured until then stays."""
         self._finished, self._reason = False, reason
@@ -268,7 +278,7 @@ class Recorder:
             {
                 "schema": 1,
                 **self._run,
-                "compiler": self._compiler.evidence(),
+                "compiler": self._compiled_before or self._compiler.evidence(),
                 "metrics": self.metrics,
                 "outcomes": self._outcomes,
                 "loss_curve": self._curve.points,

@@ -14,7 +14,7 @@ import math
 from concurrent import futures
 
 import torch
-from compilegate_runtime import seeds
+from compilegate_runtime import numerics, seeds
 from compilegate_runtime.errors import HyperparameterError
 from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.saving import EVERY_MINUTES
@@ -52,6 +52,8 @@ class Training:
         )
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._share_of_peak)
         self._scaler = self._gradient_scaler()
+        # For the numerical check.
+        self._first_batches, self._keeps = [], numerics.STEPS if numerics.wanted() else 0
         self._checkpoints = None
         if this.evaluates and not this.compiler.on_xla:  # whose tensors are not torch's
             minutes = self._knobs.checkpoint_minutes
@@ -151,6 +153,8 @@ class Training:
 
     def step(self, batch):
         """Train on one batch; returns its loss and the norm of its gradient."""
+        if len(self._first_batches) < self._keeps:
+            self._first_batches.append(self._moved(batch))
         count = self._knobs.micro_batches
         chunks = [tensor.chunk(count) for tensor in self._moved(batch)]
         total = 0.0
@@ -197,6 +201,19 @@ class Training:
             self._checkpoints.done()
         if self._this.evaluates and not self._this.compiler.on_xla:
             self._this.recorder.ended_with(self.model)
+        self._this.recorder.examination = self._examined
+
+    def _examined(self):
+        """The compiled model's gradients against those of the model as written."""
+        if self._this.compiler.on_xla:
+            return {"checked": False, "reason": "the model is not torch's"}
+        return numerics.examine(
+            self.model,
+            lambda batch: self._forward(*batch),
+            self._first_batches,
+            self._knobs.precision,
+            self._device.autocast,
+        )
 
     # ---- going on -------------------------------------------------------------------------
 

@@ -30,18 +30,18 @@ from compilegate.domain.judging.figures import (
     saving_figures,
     speedup_figures,
 )
-from compilegate.domain.judging.identity import identity_of
 from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
 from compilegate.domain.judging.next_step import is_shadow, next_quality, next_speed
+from compilegate.domain.judging.numerics import numerics_of, numerics_reason
 from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.production import computable, decision, judge_production
 from compilegate.domain.judging.quality import (
     QualityFinding,
     QualityOutcome,
     design_of,
-    judge_full_runs,
     refuse_before_spending,
 )
+from compilegate.domain.judging.quality_proof import judge_quality_of
 from compilegate.domain.judging.speed import (
     Segments,
     SpeedFinding,
@@ -190,7 +190,11 @@ def _speed_finding(candidate: Arm, evidence: Evidence, segments: Segments) -> Ca
     whole = estimate_whole_job(candidate, evidence, segments, candidates=len(evidence.candidates))
     words = f"{candidate.name}: {_speedup_words(whole)}{speed.reason}"
     reason = Reason(code, words, candidate.name)
-    return CandidateFinding(candidate, verdict, "speed", (reason,), speed, whole=whole)
+    numerics, seen = numerics_reason(candidate), numerics_of(candidate)
+    reasons = (reason,) if numerics is None else (reason, numerics)
+    if seen is not None and seen.wrong and verdict is not Verdict.STAY_OFF:
+        verdict, reasons = Verdict.STAY_OFF, reasons[::-1]  # what decides comes first
+    return CandidateFinding(candidate, verdict, "speed", reasons, speed, whole=whole)
 
 
 def _speedup_words(whole: WholeJob | None) -> str:
@@ -243,7 +247,7 @@ def _open_ahead(findings: list[CandidateFinding]) -> list[str]:
 def _quality_finding(
     passed: CandidateFinding, evidence: Evidence, design: Design
 ) -> CandidateFinding:
-    quality = _unless_identical(judge_full_runs(passed.arm, evidence, design), passed.arm, evidence)
+    quality = judge_quality_of(passed.arm, evidence, design)
     verdict, code = QUALITY_VERDICTS[quality.outcome]
     words = f"{passed.arm.name}: {evidence.quality.metric}: {quality.reason}"
     tested, objection = Reason(code, words, passed.arm.name), None
@@ -265,17 +269,6 @@ def _quality_finding(
     return replace(
         passed, verdict=verdict, stage="quality", reasons=tuple(reasons), quality=quality
     )
-
-
-def _unless_identical(finding: QualityFinding, arm: Arm, evidence: Evidence) -> QualityFinding:
-    """The finding, or that quality is held where the final weights prove what it leaves open."""
-    identity = identity_of(arm, evidence.baseline)
-    finding = replace(finding, identity=identity)
-    settled = (QualityOutcome.HELD, QualityOutcome.WORSE, QualityOutcome.CRASHED)
-    if identity is None or not identity.proven or finding.outcome in settled:
-        return finding
-    reason = "both arms trained the same models, so a loss is ruled out"
-    return replace(finding, outcome=QualityOutcome.HELD, reason=reason, lacks_baseline_only=False)
 
 
 def _mode_words(evidence: Evidence) -> str:

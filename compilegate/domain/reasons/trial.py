@@ -161,6 +161,20 @@ TRIAL: Mapping[str, ReasonKind] = {
         "arm go on from its own last model.",
         "the arms went on from each other's models",
     ),
+    "numerics_wrong": ReasonKind(
+        BLOCK,
+        "Over a few steps the compiled model's gradients are far from those of the same model in "
+        "double precision, and the uncompiled ones are not.",
+        'Find the operation by `torch.compile(backend="aot_eager")` and the minifier of '
+        "PyTorch, or try `torch_compile_strict`.",
+        "the compiled model computes other gradients",
+    ),
+    "numerics_differ": ReasonKind(
+        WARN,
+        "Over a few steps the compiled model's gradients are far less exact than the uncompiled "
+        "ones, though close to those in double precision.",
+        "Look for a precision that only one of the arms uses, such as TF32. Full runs decide.",
+    ),
     "runs_repeated": ReasonKind(
         BLOCK,
         "Some runs are copies of one another.",

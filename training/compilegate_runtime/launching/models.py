@@ -5,6 +5,7 @@ import inspect
 import sys
 from pathlib import Path
 
+from compilegate_runtime import numerics
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.progress import write_line
@@ -26,6 +27,8 @@ class Models:
         self.initial_loss = None
         self.initial_loss_known = False
         self.initial_weights = InitialWeights()
+        self._keeps = numerics.STEPS if numerics.wanted() else 0
+        self._first_calls, self._autocast = [], contextlib.nullcontext  # of the first model
 
     def watch(self):
         """Begin to watch."""
@@ -131,9 +134,30 @@ class Models:
         def noting(*args, **kwargs):
             if module.training and self._torch.is_grad_enabled():
                 self.fed(*size_of(args, kwargs), number)
+                if self._keeps and number == 1:
+                    self._keep(args, kwargs)
             return call(*args, **kwargs)
 
         return noting
+
+    def _keep(self, args, kwargs):
+        """Keep what the first model is called with, for the numerical check."""
+        self._keeps -= 1
+        self._autocast = autocast_as_here(self._torch)
+        self._first_calls.append(numerics.kept(self._torch, [list(args), kwargs]))
+
+    def examined(self, precision):
+        """The compiled model's gradients against those of the model as written."""
+        if len(self.models) != 1:
+            return {"checked": False, "reason": f"{len(self.models)} models train"}
+        self.fed = lambda *_: None  # the run is over
+        model = self.models[0]
+
+        def loss(kept):
+            output = model(*kept[0], **kept[1])
+            return loss_in(output) if loss_in(output) is not None else mean_square(output)
+
+        return numerics.examine(model, loss, self._first_calls, precision, self._autocast)
 
     def _measure_initial_loss(self, module, args, kwargs):
         """The first batch's loss before any training, without dropout, which the arms must share.
@@ -197,6 +221,25 @@ def loss_in(output):
     parts = output if isinstance(output, (tuple, list)) else [output]
     scalars = [part for part in parts if hasattr(part, "dim") and part.dim() == 0]
     return scalars[0] if len(scalars) == 1 else None
+
+
+def mean_square(output):
+    """A number that every output of a model moves, where it returns no loss."""
+    values = [one for one in _flat([output]) if hasattr(one, "is_floating_point")]
+    return sum(one.square().mean() for one in values if one.is_floating_point())
+
+
+def autocast_as_here(torch):
+    """Makes contexts that compute in the types that this place computes in."""
+    kinds = (
+        ("cuda", torch.is_autocast_enabled(), torch.get_autocast_gpu_dtype()),
+        ("cpu", torch.is_autocast_cpu_enabled(), torch.get_autocast_cpu_dtype()),
+    )
+    on = [(device, dtype) for device, enabled, dtype in kinds if enabled]
+    if not on:
+        return contextlib.nullcontext
+    device, dtype = on[0]
+    return lambda: torch.autocast(device, dtype=dtype)
 
 
 def size_of(args, kwargs):

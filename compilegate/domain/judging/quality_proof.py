@@ -1,0 +1,23 @@
+"""Quality of one candidate: by its final weights where they prove it, else by the gate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compilegate.domain.judging.evidence import Arm, Evidence
+from compilegate.domain.judging.identity import identity_of
+from compilegate.domain.judging.power import Design
+from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, judge_full_runs
+
+# What the gate has settled stays settled.
+SETTLED = frozenset({QualityOutcome.HELD, QualityOutcome.WORSE, QualityOutcome.CRASHED})
+
+
+def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFinding:
+    """The gate's finding, or that quality is held where identity proves what it leaves open."""
+    identity = identity_of(arm, evidence.baseline)
+    finding = replace(judge_full_runs(arm, evidence, design), identity=identity)
+    if identity is None or not identity.proven or finding.outcome in SETTLED:
+        return finding
+    reason = "both arms trained the same models, so a loss is ruled out"
+    return replace(finding, outcome=QualityOutcome.HELD, reason=reason, lacks_baseline_only=False)
