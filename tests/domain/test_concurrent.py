@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.judging.concurrent import compared_runs, samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.noninferiority import compare
 from tests.domain.evidence_builder import (
     GOOD,
     add_candidate,
@@ -62,15 +63,22 @@ def test_a_candidate_without_a_run_has_the_last_baseline_run_before_it() -> None
 
 
 def test_a_second_candidate_is_not_compared_with_the_weeks_of_the_first() -> None:
-    """The metric rises by half a margin while the first is rejected; the second loses 1.2."""
+    """The metric rises by 1.5 margins while the first is rejected; the second loses 1.2.
+
+    Against all baseline runs of the trial it would lose less than a third of a margin.
+    """
     lows, highs = sample(8, 0.9, SD), sample(5, 0.9 + 1.5 * MARGIN, SD)
     turns = [turn for low in lows for turn in (("baseline", low), ("compile", low - 3 * MARGIN))]
     turns += [turn for high in highs
               for turn in (("baseline", high), ("second", high - 1.2 * MARGIN))]  # fmt: skip
-    decision = judge(in_turns(*turns))
+    doc = in_turns(*turns)
+    decision = judge(doc)
 
-    assert Verdict.PROMOTE != decision.verdict
     assert "quality_held" not in codes(decision)
+    evidence = read_evidence(doc)
+    compared = compare(samples_of(evidence.candidates[1], evidence))
+    assert compared is not None
+    assert compared.difference < -0.75 * MARGIN
 
 
 def test_runs_of_one_seed_are_one_run() -> None:
