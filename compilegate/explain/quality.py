@@ -9,6 +9,7 @@ from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.identity import IDENTICAL_PAIRS, identity_of
 from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
 from compilegate.domain.judging.noninferiority import (
     KAPPA,
@@ -43,6 +44,15 @@ def quality_items(
     yield item.answer(str(finding.outcome), words, of=judge_full_runs)
     candidate = evidence.arm(name)
     shown = finding.comparison
+    if finding.identity is not None:
+        yield item(
+            "models that both arms trained", finding.identity.models,
+            "Final weights equal to the baseline's of the same seed, data and start, value by "
+            f"value. {IDENTICAL_PAIRS} prove quality, unless other pairs are unequal.",
+            unit="models", inputs={"unequal pairs": finding.identity.unequal}, of=identity_of,
+        )  # fmt: skip
+        if finding.identity.proven and finding.level is None:
+            return  # no look was asked
     if candidate is None or shown is None:
         return
     samples = samples_of(candidate, evidence)

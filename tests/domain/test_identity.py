@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Verdict
+from compilegate.explain.explain import explain
+from compilegate.explain.item import Section
 from tests.domain.evidence_builder import NOISY, WORSE, codes, document, judge, runs
 
 Document = dict[str, Any]
@@ -42,6 +44,7 @@ def test_two_identical_pairs_prove_quality_without_statistics():
     assert {"weights_identical", "quality_held"} <= codes(proven)
     assert proven.quality is not None
     assert {"models": 2, "unequal": 0, "proven": True} == proven.quality["identical"]
+    assert (0.0, None) == (proven.quality["estimate"], proven.quality["interval"])
 
 
 def test_identity_does_not_excuse_a_slow_candidate():
@@ -134,3 +137,10 @@ def test_a_loss_that_statistics_prove_is_a_loss():
         run["seed"] += 100
 
     assert "quality_worse" in codes(judge(doc))
+
+
+def test_the_explanation_shows_no_look_that_was_not_asked():
+    doc = equal()
+    names = [item.name for item in explain(doc, judge(doc)) if item.section is Section.QUALITY]
+
+    assert ["answer", "models that both arms trained"] == names

@@ -92,8 +92,16 @@ def quality_figures(
         "look": finding.look,
         "provable_margin": finding.provable_margin,
         "runs_needed": finding.runs_needed,
-        **({"identical": finding.identity.to_dict()} if finding.identity else {}),
+        **_identical(finding),
     }
+
+
+def _identical(finding: QualityFinding) -> dict[str, Any]:
+    """What final weights say; where they alone decide, the difference is exactly nought."""
+    if finding.identity is None:
+        return {}
+    alone = finding.identity.proven and finding.level is None
+    return {"identical": finding.identity.to_dict(), **({"estimate": 0.0} if alone else {})}
 
 
 def production_quality_figures(evidence: Evidence, promoted: Arm) -> dict[str, Any] | None:

@@ -19,5 +19,12 @@ def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFin
     finding = replace(judge_full_runs(arm, evidence, design), identity=identity)
     if identity is None or not identity.proven or finding.outcome in SETTLED:
         return finding
-    reason = "both arms trained the same models, so a loss is ruled out"
-    return replace(finding, outcome=QualityOutcome.HELD, reason=reason, lacks_baseline_only=False)
+    return replace(
+        finding,
+        outcome=QualityOutcome.HELD,
+        reason="both arms trained the same models, so a loss is ruled out",
+        # No look decided: an interval would be that of a question which is no longer asked.
+        look=None,
+        level=None,
+        lacks_baseline_only=False,
+    )
