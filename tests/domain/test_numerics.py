@@ -59,7 +59,7 @@ BROKEN = [
     check([0.4] * 2, [1e-6] * 2), check([0.4] * 4, [1e-6] * 3), check([-1.0] * 4, [1e-6] * 4),
     check([True] * 4, [1e-6] * 4), check([0.4] * 4, [1e-6] * 4, None),
     check([0.4] * 4, [1e-6] * 4, 0), check([0.4] * 101, [1e-6] * 101), check(["a"] * 4, [1e-6] * 4),
-    {**WRONG, "gradient_error": [1]},
+    {**WRONG, "gradient_error": [1]}, check([10**400] * 4, [1e-6] * 4),
 ]  # fmt: skip
 
 

@@ -125,3 +125,12 @@ def test_a_model_that_was_never_trained_belongs_to_no_arm():
             run["initial_weights_sha256"] = run["final_start_sha256"] = "frozen"
 
     assert "arms_continue_each_other" not in codes(judge(doc))
+
+
+def test_a_start_that_is_no_text_is_not_known():
+    doc = lines()
+    for run in runs(doc):
+        run["initial_weights_sha256"] = ["a"]
+        run["final_start_sha256"] = {"b": 1}
+
+    assert "arms_continue_each_other" not in codes(judge(doc))

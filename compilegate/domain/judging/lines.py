@@ -24,7 +24,8 @@ def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
     for arm in evidence.arms:
         for run in arm.full_runs:
             start = run.record.get("initial_weights_sha256")
-            owners = [name for name, own in ends.items() if start in own]
+            known = isinstance(start, str)
+            owners = [name for name, own in ends.items() if known and start in own]
             # What the baseline or the arm itself has trained too is not another's.
             if not owners or BASELINE in owners or arm.name in owners:
                 continue
