@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag_override import Override
 from compilegate.domain.records.trials import WAIT_SECONDS
@@ -15,10 +16,11 @@ from compilegate.usecases.flag.approval import (
     ask_approval,
     await_approval,
     close_approval,
+    needs_approval,
     waiting_approvals,
 )
 from compilegate.usecases.flag.change_flag import change_flag
-from compilegate.usecases.records import to_json
+from compilegate.usecases.records import Trial, to_json
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.lock import acquire_lock
@@ -80,6 +82,12 @@ def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
     answer = record_decision(decided(services, "promote", action), services=services)
 
     assert needed is answer["approval_needed"]
+
+
+def test_an_action_read_as_text_needs_approval_as_well(services: Any) -> None:
+    put_spec(services, change(SOUND, policy__approval="required"))
+
+    assert needs_approval(Trial.from_event(EVENT), cast("FlagAction", "enable"), services.store)
 
 
 def test_the_lease_outlives_the_wait(services: Any, event: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
 
 def needs_approval(trial: Trial, action: FlagAction, store: ObjectStore) -> bool:
     """Whether a person has to agree before the flag does this."""
-    if action is not FlagAction.ENABLE:
+    if action != FlagAction.ENABLE:
         return False
     return load_spec(store, trial).workload.policy.approval == REQUIRED
 
