@@ -22,7 +22,7 @@ def digest(
         str | None, typer.Option("--owner", help="Only this owner's workloads.")
     ] = None,
 ) -> None:
-    """Show every owner's weekly summary: the last seven days of their workloads.
+    """Show every owner's weekly summary of the last 7 days.
 
     \b
     compilegate digest

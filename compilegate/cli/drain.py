@@ -56,7 +56,7 @@ def drain(
     timeout: TimeoutOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Stop trials, prevent new work, and wait until no job runs.
+    """Stop trials, start nothing new, wait until no job runs.
 
     Disables the schedules, and refuses run, train and register. Stops trials, and production runs
     that wait for machines, and releases their leases. Production runs that are training finish,

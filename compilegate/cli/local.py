@@ -21,7 +21,7 @@ def local() -> None:
 
 @app.command("up")
 def up(*, as_json: JsonOption = False) -> None:
-    """Start the embedded cloud unless it runs, and deploy the current app.
+    """Start the embedded cloud unless it runs; deploy the app.
 
     \b
     compilegate local up
@@ -56,7 +56,9 @@ def up(*, as_json: JsonOption = False) -> None:
 
 @app.command("down")
 def down(*, as_json: JsonOption = False) -> None:
-    """Stop the embedded cloud and everything it started, and delete its data.
+    """Stop the embedded cloud and delete its data.
+
+    Everything that it started stops too.
 
     \b
     compilegate local down

@@ -41,10 +41,10 @@ def report(
     out: ReportsOption = REPORTS,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """Save a trial's report as HTML, Markdown and JSON, and print its path.
+    """Save a trial's report and print its path.
 
-    With --story, saves the workload's history instead: registration, trials, production runs,
-    alarms, flag changes and money, as of now.
+    As HTML, Markdown and JSON. With --story, saves the workload's history instead: registration,
+    trials, production runs, alarms, flag changes and money, as of now.
 
     \b
     compilegate report

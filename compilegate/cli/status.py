@@ -37,7 +37,9 @@ def status(
         str | None, typer.Argument(metavar="WORKLOAD", help="Only this workload.")
     ] = None,
 ) -> None:
-    """Show running trials, locks, pending approvals, production runs and the last decisions.
+    """Show trials, locks, approvals, runs and decisions.
+
+    Running trials, locks, pending approvals, production runs and the last decisions.
 
     \b
     compilegate status

@@ -69,7 +69,7 @@ def verify_aws(
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check on your AWS account what Compilegate assumes of AWS.
+    """Check on an account what Compilegate assumes of AWS.
 
     \b
     compilegate verify-aws

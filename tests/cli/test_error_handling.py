@@ -152,6 +152,16 @@ def test_warnings_that_adapters_log_do_not_reach_the_screen() -> None:
     assert "" == result.stderr
 
 
+@pytest.mark.parametrize("group", [(), ("facts",), ("flag",), ("local",)], ids=" ".join)
+def test_no_summary_of_a_command_is_cut_at_80_columns(
+    group: tuple[str, ...], invoke: Invoke
+) -> None:
+    summaries = invoke(*group, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
+
+    assert summaries
+    assert [line for line in summaries if line.endswith("...")] == []
+
+
 def test_every_workload_file_in_the_help_exists(invoke: Invoke) -> None:
     root = Path(__file__).parents[2]
     texts = [invoke(*command, "--help").stdout for command in leaves(app)]

@@ -57,7 +57,7 @@ def demo(
     out: ReportsOption = REPORTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Run three real workloads through the whole loop on this machine.
+    """Run three real workloads end to end on this machine.
 
     Needs no AWS account, no Docker and no GPU.
 

@@ -60,9 +60,9 @@ def demo_production(
     out: ReportsOption = REPORTS,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a month of production on this machine: promotion, fault, revert.
+    """Run a month of production, with a fault, on this machine.
 
-    Needs no AWS account, no Docker and no GPU.
+    A promotion, a fault and its revert. Needs no AWS account, no Docker and no GPU.
 
     \b
     compilegate demo-production

@@ -94,7 +94,9 @@ def doctor(
     as_sarif: SarifOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Find what breaks or slows a compiled run, in training scripts that are not run.
+    """Find what breaks or slows a compiled run in a script.
+
+    The script is read, not run.
 
     \b
     compilegate doctor train.py

@@ -52,7 +52,9 @@ class TopicCommand:
 
 COMMANDS = {
     "images": TopicCommand(
-        """Show training images, your own first; with --region their URIs in that region.
+        """Show training images, your own first.
+
+        With --region, shows their URIs in that region.
 
         \b
         compilegate facts images --framework huggingface-pytorch
@@ -62,7 +64,9 @@ COMMANDS = {
         requires=("region", "uri"),
     ),
     "compiler": TopicCommand(
-        """Show versions with SageMaker Training Compiler; with --region only those in it.
+        """Show versions with SageMaker Training Compiler.
+
+        With --region, shows only those in that region.
 
         \b
         compilegate facts compiler --framework pytorch
@@ -72,7 +76,9 @@ COMMANDS = {
         requires=("region", "in_region"),
     ),
     "instances": TopicCommand(
-        """Show instance types: GPUs, memory, precisions, EFA, retirement, and quotas once read.
+        """Show instance types: GPUs, memory, precisions, quotas.
+
+        Also EFA and retirement. Quotas appear once `refresh` has read them.
 
         \b
         compilegate facts instances --instance g5
@@ -82,9 +88,10 @@ COMMANDS = {
         requires=("managed_compiler", "managed_compiler"),
     ),
     "models": TopicCommand(
-        """Show the largest batches that AWS tested the managed compiler with.
+        """Show the largest batches tested with the managed compiler.
 
-        Batches, not speeds: a ratio below 1 means that the compiled model fits fewer samples.
+        Batches that AWS tested, not speeds: a ratio below 1 means that the compiled model fits
+        fewer samples.
 
         \b
         compilegate facts models --model bert-base --instance g5
@@ -93,10 +100,10 @@ COMMANDS = {
         ("framework", "version", "model", "instance"),
     ),
     "prices": TopicCommand(
-        """Show US dollars per hour of one instance on demand, and the confidence of each price.
+        """Show prices per hour on demand, with their confidence.
 
-        given = in cdk.json; list = AWS's price list, read by `refresh`; high = two public sources
-        agree; medium = one; low = old, inferred or of a retired type.
+        US dollars per instance. given = in cdk.json; list = AWS's price list, read by `refresh`;
+        high = two public sources agree; medium = one; low = old, inferred or of a retired type.
 
         \b
         compilegate facts prices --instance p4d
@@ -105,14 +112,18 @@ COMMANDS = {
         ("instance", "confidence", "region"),
     ),
     "assumptions": TopicCommand(
-        """Show what is assumed of a compiler until a workload's own trial has measured it.
+        """Show what is assumed of a compiler before a trial.
+
+        What a workload's own trial measures replaces the assumption.
 
         \b
         compilegate facts assumptions --json
         """
     ),
     "request-keys": TopicCommand(
-        """Show the keys of a CreateTrainingJob request that turn on the compiler and launchers.
+        """Show the request keys that turn on compiler and launchers.
+
+        The keys are those of CreateTrainingJob.
 
         \b
         compilegate facts request-keys --switches smddp
@@ -136,7 +147,7 @@ COMMANDS = {
         ("subject",),
     ),
     "failures": TopicCommand(
-        """Show how jobs with the managed compiler fail, and what each message means.
+        """Show how jobs with the managed compiler fail, and why.
 
         \b
         compilegate facts failures --where container
@@ -144,7 +155,9 @@ COMMANDS = {
         ("where",),
     ),
     "gaps": TopicCommand(
-        """Show what the SageMaker SDK accepts or rejects wrongly, and documentation errors.
+        """Show what the SageMaker SDK or its documentation gets wrong.
+
+        What the SDK accepts or rejects wrongly, and errors of the documentation.
 
         \b
         compilegate facts gaps --kind accepted
@@ -156,7 +169,7 @@ COMMANDS = {
 
 @app.callback(invoke_without_command=True)
 def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
-    """Show facts about images, instances, prices and limits, and how old they are.
+    """Show dated facts: images, instances, prices, limits.
 
     Every row has a source and a date. Needs no account. Without a topic, shows an overview.
     `refresh` reads prices, images and quotas from an AWS account.

@@ -56,12 +56,12 @@ def refresh(
     out: Out = FILE,
     as_json: JsonOption = False,
 ) -> None:
-    """Read prices, images and quotas of a region from AWS and keep them in refreshed.json.
+    """Read prices, images and quotas of a region from AWS.
 
     Reads training prices (Price List API), whether each image is in its registry (DescribeImages),
-    and the account's training quotas (Service Quotas). The file overrides the shipped facts of that
-    region; commit and deploy it so that the functions use it. Parts that AWS refuses are reported
-    and stay unchanged.
+    and the account's training quotas (Service Quotas), and keeps them in refreshed.json. The file
+    overrides the shipped facts of that region; commit and deploy it so that the functions use it.
+    Parts that AWS refuses are reported and stay unchanged.
 
     Written from AWS's documentation; not yet run against AWS.
 

@@ -21,7 +21,9 @@ from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.utc import minute
 from compilegate.usecases.flag.approval import Answered, answer_approval, question
 
-APPROVE_HELP = """Approve a promotion that waits for approval; its flag is then turned on.
+APPROVE_HELP = """Approve a promotion that waits for approval.
+
+The workload's flag is then turned on.
 
 `compilegate status` shows what waits. Repeating the same answer is harmless.
 
@@ -29,7 +31,9 @@ APPROVE_HELP = """Approve a promotion that waits for approval; its flag is then 
 compilegate flag approve bert-docs --reason "numbers look right"
 compilegate flag approve bert-docs --reason "agreed" --yes --json
 """
-REJECT_HELP = """Reject a promotion that waits for approval; its flag does not change.
+REJECT_HELP = """Reject a promotion that waits for approval.
+
+The workload's flag does not change.
 
 \b
 compilegate flag reject bert-docs --reason "not before the release"

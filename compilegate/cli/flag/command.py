@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
 @app.callback()
 def flag() -> None:
-    """Show a workload's compiler flag and its history, or change it by hand."""
+    """Show a workload's flag and its history, or change it."""
 
 
 @app.command("show")
@@ -29,7 +29,7 @@ def show(
     invocation: Invocation,
     workload: NameArgument,
 ) -> None:
-    """Show the flag that production training of a workload reads, since when, and why.
+    """Show a workload's flag, since when it holds, and why.
 
     \b
     compilegate flag show bert-docs
@@ -51,7 +51,9 @@ def history(
     invocation: Invocation,
     workload: NameArgument,
 ) -> None:
-    """Show every change of a workload's flag, newest first, with author, reason and evidence.
+    """Show every change of a workload's flag, newest first.
+
+    With author, reason and evidence.
 
     \b
     compilegate flag history bert-docs
@@ -73,7 +75,7 @@ def repair(
     invocation: Invocation,
     workload: NameArgument,
 ) -> None:
-    """Restore the parameter from the ledger, after it was lost or edited by hand.
+    """Restore a lost or edited parameter from the ledger.
 
     \b
     compilegate flag repair bert-docs

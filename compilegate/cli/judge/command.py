@@ -97,7 +97,7 @@ def judge(
     stage: StageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Decide on an evidence document, or plan how many runs a proof takes.
+    """Judge an evidence document, or plan a proof's runs.
 
     Uses the same judge as the state machine. Needs no AWS, except with --replay.
 

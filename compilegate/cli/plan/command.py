@@ -40,7 +40,7 @@ def plan(
     region: RegionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a trial's arms, rounds and expected cost, without starting it.
+    """Show a trial's arms, rounds and cost; start nothing.
 
     \b
     compilegate plan workloads/article-bert.yaml

@@ -80,7 +80,7 @@ def register(
     again: AgainOption = False,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Register workloads for production training, from files and on their schedules.
+    """Register workloads for production, on their schedules.
 
     Checks every file before anything is uploaded. Then uploads each workload's source and local
     inputs, creates, changes or removes its schedule, and records the change in the ledger.
