@@ -22,6 +22,7 @@ from compilegate.domain.records.trials import read_decision
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.verify.assumptions import load_assumptions
 from tests.docs import examples
+from tests.docs.folders import with_imports
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -216,6 +217,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     ASSUMPTIONS: assumptions,
     MEASUREMENTS: flag_reads,
     NOTIFICATIONS: notifications,
+    DOCS / "architecture.md": with_imports,
     ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
     DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
     DOCS / "training.md": compilers,
