@@ -50,9 +50,13 @@ def read_run(record: object, path: str = "run") -> SpeedRun | FullRun:
 
 
 def read_speed_run(record: object, path: str = "run") -> SpeedRun:
-    """Read one short segment; raises as ``read_run``. The record's ``stage`` is not looked at."""
+    """Read one short segment of a job's output; raises as ``read_run``.
+
+    The record's ``stage`` is not looked at. ``full_run_steps`` becomes that of the arm.
+    """
     with _contract():
-        return _speed_run(Fields(record, path))
+        fields = Fields(record, path)
+        return replace(_speed_run(fields), full_run_steps=_full_run_steps(fields))
 
 
 def read_full_run(record: object, path: str = "run") -> FullRun:
@@ -136,8 +140,10 @@ def _plan(fields: Fields | None) -> TrialPlan:
 
 def recorded_spend(document: Mapping[str, Any]) -> float | None:
     """USD that a trial had spent by its evidence, which need not be valid; None where unknown."""
-    spent: float | None = document.get("plan", {}).get("spent_usd")
-    return spent
+    plan = document.get("plan")
+    spent = plan.get("spent_usd") if isinstance(plan, Mapping) else None
+    is_number = isinstance(spent, int | float) and not isinstance(spent, bool)
+    return spent if is_number else None
 
 
 def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
@@ -183,8 +189,10 @@ def _arm(fields: Fields, *, rate: float | None, steps: int | None, devices: int)
 
 def check_steps(arm: Arm, path: str) -> None:
     """Raises InvalidEvidenceError where an arm is measured and its runs' length is not known."""
-    if arm.full_run_steps is None and any(run.finished for run in arm.speed):
-        raise InvalidEvidenceError(f"{path}: is missing. Fix: give the steps of a production run")
+    with _contract():
+        if arm.full_run_steps is None and any(run.finished for run in arm.speed):
+            fix = "give the steps of a production run"
+            raise InvalidInputError("is missing", field=path, fix=fix)
 
 
 def _run(fields: Fields) -> SpeedRun | FullRun:
@@ -199,11 +207,24 @@ def _speed_run(fields: Fields) -> SpeedRun:
         compile_seconds=fields.number("compile_seconds", "seconds", low=0.0, default=0.0),
         step_seconds=fields.numbers("step_seconds"),
         samples_per_step=fields.number("samples_per_step", "samples", above=0.0, default=None),
-        full_run_steps=fields.integer("full_run_steps", "steps", default=None),
+        full_run_steps=_known_steps(fields),
         finished=fields.flag("finished", True),
         applied=fields.flag("applied", None),
         record=fields.record,
     )
+
+
+def _full_run_steps(fields: Fields) -> Any:
+    return fields.integer("full_run_steps", "steps", default=None)
+
+
+def _known_steps(fields: Fields) -> int | None:
+    """Steps of a production run, None where the key has anything else: no contract binds it."""
+    try:
+        steps: int | None = _full_run_steps(fields)
+    except InvalidInputError:
+        return None
+    return steps
 
 
 def _full_run(fields: Fields) -> FullRun:

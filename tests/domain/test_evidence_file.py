@@ -1,0 +1,68 @@
+"""Which evidence documents are read, and what is read of a document that is not valid."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.evidence_file import (
+    read_evidence,
+    read_speed_run,
+    recorded_spend,
+)
+from compilegate.domain.judging.judge import judge
+from tests.domain.evidence_builder import document
+
+SPEED_RUN = {"stage": "speed", "block": 0, "job": "s0", "step_seconds": [0.1]}
+
+
+@pytest.mark.parametrize("steps", ["2000", 2000.0, -1, None, True])
+def test_the_length_of_a_run_that_a_job_knew_is_for_the_report(steps: Any) -> None:
+    evidence = document()
+    verdict = judge(read_evidence(evidence)).verdict
+    for arm in evidence["arms"]:
+        for run in arm["runs"]:
+            run["full_run_steps"] = steps
+
+    assert verdict == judge(read_evidence(evidence)).verdict
+    assert {None} == {run.full_run_steps for run in read_evidence(evidence).baseline.speed}
+
+
+@pytest.mark.parametrize("steps", ["2000", 2000.0, -1, True])
+def test_in_a_jobs_own_output_it_must_be_a_number_of_steps(steps: Any) -> None:
+    with pytest.raises(InvalidEvidenceError, match=r"s0\.full_run_steps: "):
+        read_speed_run({**SPEED_RUN, "full_run_steps": steps}, "s0")
+
+    assert 2000 == read_speed_run({**SPEED_RUN, "full_run_steps": 2000}).full_run_steps
+
+
+@pytest.mark.parametrize(
+    ("text", "spent"),
+    [
+        ('{"plan": {"spent_usd": 3.5}}', 3.5),
+        ('{"plan": {"spent_usd": null}}', None),
+        ('{"plan": {"spent_usd": "3.5"}}', None),
+        ('{"plan": {"spent_usd": true}}', None),
+        ('{"plan": null}', None),
+        ('{"plan": []}', None),
+        ("{}", None),
+    ],
+)
+def test_what_a_trial_had_spent_is_read_of_any_document(text: str, spent: float | None) -> None:
+    assert spent == recorded_spend(json.loads(text))
+
+
+def test_a_measured_arm_needs_the_length_of_its_runs() -> None:
+    evidence = document()
+    for part in (evidence, *evidence["arms"]):
+        part.pop("full_run_steps", None)
+
+    with pytest.raises(InvalidEvidenceError) as refused:
+        read_evidence(evidence)
+
+    assert "arms[0].full_run_steps: is missing. Fix: give the steps of a production run" == str(
+        refused.value
+    )
