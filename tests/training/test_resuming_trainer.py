@@ -24,6 +24,7 @@ class Trainer:
     """As much of a Hugging Face Trainer as going on needs."""
 
     model_wrapped = "model"
+    accelerator = SimpleNamespace(distributed_type="MULTI_GPU")
 
     def __init__(self, process):
         self._process = process
@@ -39,14 +40,16 @@ class Trainer:
 class TrainerProcess:
     """A process of a Trainer's script: its recorder, its checkpoints, and what it may do."""
 
-    def __init__(self, folder, name, settings):
+    def __init__(self, folder, name, settings, processes=1):
         self.output, self.clock = folder / f"output-{name}", Clock()
         self.recorder = Recorder(
             folder / name, {}, steps=None, compiler=NoCompiler(), device=Processor()
         )
         kept = KeptEvidence(self.recorder, folder, settings)
         saves = saves_of(self.clock)
-        self.checkpoints = TrainerCheckpoints(self.recorder, kept, folder, saves, Ranks(0, 1))
+        self.checkpoints = TrainerCheckpoints(
+            self.recorder, kept, folder, saves, Ranks(0, processes)
+        )
         kind = type("Trainer", (Trainer,), {"train": Trainer.train})
         self.checkpoints.install(kind)
         self.trainer = kind(self)
@@ -90,6 +93,7 @@ def trainers(tmp_path, monkeypatch):
     monkeypatch.setattr(trainer_checkpoints, "Stopping", lambda: stopping)
     return SimpleNamespace(
         made=lambda name, **settings: TrainerProcess(tmp_path, name, settings),
+        first_of=lambda count, name: TrainerProcess(tmp_path, name, {"seed": 1}, count),
         folder=tmp_path / "progress",
         stopping=stopping,
     )
@@ -168,6 +172,81 @@ def test_a_stop_while_the_model_is_saved_alone_saves_the_optimizers_state_too(tr
         first.train(4, saves=(4,), alone=True, stopping=trainers.stopping)
 
     assert str(trainers.folder / "checkpoint-4") == trainers.made("second", seed=1).trainer.train()
+
+
+def stop(trainers, first, step, **how):
+    """The reason on record once the process has stopped at this step."""
+    first.trainer.train()
+    first.checkpoints.begins(0)
+    first.train(step - 1)
+    if "saves" not in how:
+        trainers.stopping.requested = True
+    with pytest.raises(StoppedError):
+        first.train(1, **how)
+    first.recorder.write_summary()
+    return json.loads((first.recorder.folder / "summary.json").read_text())["reason"]
+
+
+SAVED = "stopped by SIGTERM after step 4; its checkpoint is saved"
+NOT_SAVED = "stopped by SIGTERM after step 4; no checkpoint of that step is kept"
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_stop_makes_a_checkpoint_of_its_step(trainers, processes):
+    assert SAVED == stop(trainers, trainers.first_of(processes, "first"), 4)
+    assert ["checkpoint-4"] == kept(trainers)
+
+
+# Each of them makes a save a collective, which one process alone must not enter.
+SHARDED = (
+    {"accelerator": SimpleNamespace(distributed_type="FSDP")},
+    {"accelerator": SimpleNamespace(distributed_type="DEEPSPEED")},
+    {"accelerator": SimpleNamespace(distributed_type="MULTI_GPU", parallelism_config="tp")},
+    {"is_fsdp_enabled": True},
+    {"accelerator": None, "sharded_ddp": "zero_dp_3"},
+    {"state": SimpleNamespace(best_global_step=2)},
+)
+
+
+@pytest.mark.parametrize("attributes", SHARDED, ids=str)
+def test_a_stop_of_a_sharded_trainer_makes_no_checkpoint_of_its_own(trainers, attributes):
+    first = trainers.first_of(2, "first")
+    vars(first.trainer).update(attributes)
+
+    assert NOT_SAVED == stop(trainers, first, 4)
+    assert [] == first.saved_with
+
+
+@pytest.mark.parametrize("attributes", SHARDED, ids=str)
+def test_a_stop_while_a_sharded_trainer_saves_its_model_alone_saves_no_more(trainers, attributes):
+    first = trainers.first_of(2, "first")
+    vars(first.trainer).update(attributes)
+    how = {"saves": (4,), "alone": True, "stopping": trainers.stopping}
+
+    assert NOT_SAVED == stop(trainers, first, 4, **how)
+    assert [(True, 1)] == first.saved_with  # as the script asks, and as the other processes do
+    assert [] == kept(trainers)
+
+
+def test_a_stop_that_comes_before_a_sharded_trainers_own_save_leaves_it_as_it_is(trainers):
+    first = trainers.first_of(2, "first")
+    first.trainer.is_fsdp_enabled = True
+    first.trainer.train()
+    first.checkpoints.begins(0)
+    trainers.stopping.requested = True
+    with pytest.raises(StoppedError):
+        first.train(1, saves=(1,), alone=True)
+
+    assert [(True, 1)] == first.saved_with
+
+
+def test_a_trainer_that_cannot_save_its_checkpoint_stops_all_the_same(trainers, capsys):
+    first = trainers.made("first", seed=1)
+    first.trainer._save_checkpoint = lambda model: None  # another release's signature
+    how = {"saves": (4,), "alone": True, "stopping": trainers.stopping}
+
+    assert NOT_SAVED == stop(trainers, first, 4, **how)
+    assert "compilegate checkpoint=4 saved=no reason=TypeError(" in capsys.readouterr().out
 
 
 def test_a_trainers_checkpoint_whose_evidence_is_lost_has_evidence_from_there_on(trainers):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from compilegate_runtime.errors import StoppedError
 from compilegate_runtime.launching.checkpoints import SavedProgress
+from compilegate_runtime.launching.trainer_alone import saves_alone
 from compilegate_runtime.progress import write_line
 from compilegate_runtime.signals import Stopping
 
@@ -121,8 +122,13 @@ class TrainerCheckpoints(_Checkpoints):
 
     def step_ended(self, args, state, control):
         """Ask the Trainer for a checkpoint if one is due; every process calls this."""
-        due = self._saves.due(state.global_step)
-        if not (due or self._stops_here()):
+        due, stops = self._saves.due(state.global_step), self._stops_here()
+        alone = stops and not due  # the other processes do not know of it
+        if alone and not self._saves_alone():
+            if control.should_save:
+                return  # as every process does; it ends with this one's stop
+            self._stop(saved=False)
+        if not (due or stops):
             return
         self._ours = not control.should_save
         # The next process needs the optimizer's state, and the script its own older checkpoints.
@@ -143,21 +149,19 @@ class TrainerCheckpoints(_Checkpoints):
         if self._replaced:
             _set(args, self._replaced)
         self._replaced, self._ours = None, False
-        stops = self._stops_here()
-        if stops and not _can_continue(folder):
+        stops, kept = self._stops_here(), False
+        if stops and not _can_continue(folder) and self._saves_alone():
             # SIGTERM came when the Trainer had begun to save its model alone.
             _set(args, {"save_only_model": False})
-            self._trainer._save_checkpoint(self._trainer.model_wrapped, None)
+            self._save_again(state.global_step)
         complete = stops or self._ranks.all_here(f"saved/{state.global_step}")
         if not self._ranks.rank:
-            self._keep(folder, state.global_step, complete)
+            kept = self._keep(folder, state.global_step, complete)
             if ours and str(folder) != str(state.best_model_checkpoint):
                 shutil.rmtree(folder, ignore_errors=True)  # the script did not ask for it
             self._saves.schedule.saved(time.monotonic() - began)
         if stops:
-            done = self._recorder.steps_done
-            self._recorder.fail(f"stopped by SIGTERM after step {done}; its checkpoint is saved")
-            raise StoppedError
+            self._stop(saved=kept)
 
     def ends(self):
         """Training is over: from here on SIGTERM stops the process at once."""
@@ -168,16 +172,33 @@ class TrainerCheckpoints(_Checkpoints):
         """Whether SIGTERM came and this is the first process, whose checkpoint counts for all."""
         return self._stopping is not None and self._stopping.requested and not self._ranks.rank
 
+    def _saves_alone(self):
+        return saves_alone(self._trainer, self._ranks.count)
+
+    def _save_again(self, step):
+        """Save with the optimizer's state; the stop does not depend on this private method."""
+        try:
+            self._trainer._save_checkpoint(self._trainer.model_wrapped, None)
+        except Exception as error:  # noqa: BLE001 — the stop goes on
+            write_line(f"compilegate checkpoint={step} saved=no reason={error!r}")
+
+    def _stop(self, *, saved):
+        what = "its checkpoint is saved" if saved else "no checkpoint of that step is kept"
+        done = self._recorder.steps_done
+        self._recorder.fail(f"stopped by SIGTERM after step {done}; {what}")
+        raise StoppedError
+
     def _keep(self, folder, step, complete):
+        """Keep a checkpoint that an optimizer's state belongs to; whether that is done."""
         if not (folder.is_dir() and _can_continue(folder)):
-            return
+            return False
         sharded = _is_sharded(folder)
         if sharded and not complete:
             write_line(f"compilegate checkpoint={step} kept=no reason=a_process_did_not_finish_it")
-            return
+            return False
         if sharded and len(json.loads(os.environ.get("SM_HOSTS", "[]"))) > 1:
             write_line(f"compilegate checkpoint={step} kept=no reason=parts_on_other_machines")
-            return
+            return False
         # The evidence first: a job killed in between continues from the one before.
         self._kept.keep(f"step-{step}")
         self._progress.add(
@@ -186,6 +207,7 @@ class TrainerCheckpoints(_Checkpoints):
                 folder, fresh, copy_function=_link_or_copy, dirs_exist_ok=True
             ),
         )
+        return True
 
 
 def _set(args, values):
