@@ -9,7 +9,7 @@ from functools import cache
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
 from compilegate.domain.eligibility.overhead import measured_overheads
-from compilegate.domain.errors import NotFoundError, UnreadableRecordError
+from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.production.history import WorkloadHistory
@@ -19,13 +19,11 @@ from compilegate.domain.trial.refusals import flag_too_large
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Settings
 from compilegate.usecases.job_requests import refused_request
-from compilegate.usecases.records import Trial, load_decision, load_plan
+from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_plan
 from compilegate.usecases.registered import facts_for_workload
 
 # Older ones would be of another model before they would be of use.
 TRIALS_READ = 3
-# What reading an old document may raise: another schema, a missing key, no object, no JSON.
-UNREADABLE = (UnreadableRecordError, KeyError, TypeError, AttributeError, ValueError)
 logger = logging.getLogger("compilegate")
 
 
@@ -82,9 +80,11 @@ def _measured(
     They only improve an estimate: a document that cannot be read counts as one that is gone.
     """
     trial = Trial(workload, decided.trial, spec_key="")
+    decision = find_decision(store, decided.decision_key)
+    if decision is None:
+        return ()
     try:
-        figures = load_decision(store, decided.decision_key).arms
-        return tuple(measured_overheads(trial.trial, figures, load_plan(store, trial).arms))
+        return tuple(measured_overheads(trial.trial, decision.arms, load_plan(store, trial).arms))
     except NotFoundError:
         return ()
     except UNREADABLE as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision
-from compilegate.domain.errors import NotFoundError, UnreadableRecordError
+from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 
 # Of plan, evidence, decision and flag record alike; a document without one is of this schema.
 RECORD_SCHEMA = 1
+# What reading an old document may raise: another schema, a workload that is no longer valid, a
+# missing key, no object, no JSON.
+UNREADABLE = (
+    UnreadableRecordError, InvalidInputError, KeyError, TypeError, AttributeError, ValueError,
+)  # fmt: skip
+logger = logging.getLogger("compilegate")
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,17 @@ def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
 def load_decision(store: ObjectStore, key: str) -> RecordedDecision:
     """The decision that a key holds; raises as ``load_record`` does."""
     return read_decision(_load(store, key))
+
+
+def find_decision(store: ObjectStore, key: str) -> RecordedDecision | None:
+    """The decision that a key holds, None where there is none or it cannot be read."""
+    try:
+        return load_decision(store, key)
+    except NotFoundError:
+        return None
+    except UNREADABLE as error:
+        logger.warning("s3://%s/%s: the decision cannot be read: %s", store.bucket, key, error)
+        return None
 
 
 def find_record(store: ObjectStore, trial: Trial, document: str) -> dict[str, Any] | None:

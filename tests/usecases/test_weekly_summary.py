@@ -238,5 +238,21 @@ def test_a_promotion_whose_decision_is_gone_is_reported_without_its_estimate(clo
     assert "On probation: bert (compile, 0 of 9 runs)" in only(cloud).text
 
 
+@pytest.mark.parametrize("content", [b'{"schema": 2}', b'{"verdict": "promote"}', b"[]", b"{"])
+@pytest.mark.parametrize(
+    "key", [naming.record_key("bert", TRIAL, "decision"), naming.spec_key("bert", "d1")]
+)
+def test_a_record_that_cannot_be_read_does_not_keep_back_the_week(
+    cloud: Any, key: str, content: bytes
+) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 6 * DAY)
+    ran(cloud, "bert", NOW - DAY, "compile", usd=7.0)
+    cloud.store.put(key, content)
+
+    assert "1 production run of 1 workload" in only(cloud).text
+    assert [] == body(only(cloud))["figures"]["unread"]
+
+
 def test_an_owner_without_workloads_is_an_empty_digest(cloud: Any) -> None:
     assert "Nothing ran and nothing changed (0 workloads)." in only(cloud, "nobody").text

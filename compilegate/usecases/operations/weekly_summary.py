@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from compilegate.domain.production.summaries import (
 )
 from compilegate.ports import ObjectStore, Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
-from compilegate.usecases.records import Trial, load_decision, load_spec
+from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_spec
 from compilegate.usecases.registered import for_each_workload, load_registration
 
 logger = logging.getLogger("compilegate")
@@ -127,13 +126,13 @@ def _read(name: str, services: Services, window: TimeWindow) -> WeeklySummary | 
 def _expected(
     name: str, trials: Sequence[str], spec_key: str, store: ObjectStore
 ) -> ExpectedSavings | None:
-    """What the promotions' trials expected; missing records do not keep back the summary."""
+    """What the promotions' trials expected; no missing or unreadable record drops the week."""
     if not trials:
         return None
     latest = Trial(name, trials[-1], spec_key)
     try:
         probation_runs = load_spec(store, latest).workload.policy.probation_runs
-    except (NotFoundError, KeyError, json.JSONDecodeError):
+    except (NotFoundError, *UNREADABLE):
         probation_runs = None
     usd = {trial: _expected_usd(Trial(name, trial, spec_key), store) for trial in trials}
     return ExpectedSavings(usd, probation_runs)
@@ -141,8 +140,5 @@ def _expected(
 
 def _expected_usd(trial: Trial, store: ObjectStore) -> float | None:
     """USD that a run of a trial's candidate was expected to save."""
-    try:
-        decision = load_decision(store, trial.record_key("decision"))
-    except (NotFoundError, json.JSONDecodeError):
-        return None
-    return decision.usd_per_run
+    decision = find_decision(store, trial.record_key("decision"))
+    return decision.usd_per_run if decision else None
