@@ -64,7 +64,7 @@ STEPS = (
         read(SPECS, RECORDS, JOB_OUTPUTS, STOPS, REQUESTS), can.tell_absent_from_denied,
         write(RECORDS, REQUESTS), can.read_ledger, can.append_to_ledger, can.stop_jobs,
     ), seconds=300, megabytes=1024),
-    Step("settle_run", (
+    Step("settle_run", (  # on_job_ended in code
         read(SPECS, RECORDS, JOB_OUTPUTS, STOPS), can.tell_absent_from_denied,
         write(STOPS, REQUESTS), can.stop_jobs,
     ), seconds=300, megabytes=1024),

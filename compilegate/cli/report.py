@@ -35,40 +35,42 @@ def report(
     trial: Annotated[
         str | None, typer.Option("--trial", metavar="ID", help="Default: the newest trial.")
     ] = None,
-    story: Annotated[
-        bool, typer.Option("--story", help="The workload's history instead of one trial.")
+    workload_history: Annotated[
+        bool, typer.Option("--history", help="The workload's history instead of one trial.")
     ] = False,
+    old_option: Annotated[bool, typer.Option("--story", hidden=True)] = False,
     out: ReportsOption = REPORTS,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
     """Save a trial's report and print its path.
 
-    As HTML, Markdown and JSON. With --story, saves the workload's history instead: registration,
+    As HTML, Markdown and JSON. With --history, saves the workload's history instead: registration,
     trials, production runs, alarms, flag changes and money, as of now.
 
     \b
     compilegate report
     compilegate report bert-docs --open
     compilegate report demo-lm --trial 0mabc123 --local
-    compilegate report bert-docs --story --open
+    compilegate report bert-docs --history --open
 
     With --local and no local cloud running, prints the path of a report saved before.
     """
-    if story and (workload is None or trial is not None):
+    of_history = workload_history or old_option
+    if of_history and (workload is None or trial is not None):
         raise InvalidInputError(
-            "requires one workload and excludes --trial", field="--story",
-            fix="use: compilegate report WORKLOAD --story",
+            "requires one workload and excludes --trial", field="--history",
+            fix="use: compilegate report WORKLOAD --history",
         )  # fmt: skip
     try:
         cloud = invocation.open_cloud()
     except EnvironmentNotReadyError:
-        saved = _history_file(str(workload), out) if story else _saved(workload, trial, out)
+        saved = _history_file(str(workload), out) if of_history else _saved(workload, trial, out)
         if not invocation.local or saved is None or not saved.is_file():
             raise
         typer.echo("The local cloud does not run; this report was saved before.", err=True)
         path = saved
     else:
-        if story:
+        if of_history:
             path = save_history(str(workload), cloud.services, out)
         else:
             path = save_report(_newest(cloud, workload, trial), cloud.services, out)

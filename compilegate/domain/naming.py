@@ -291,6 +291,6 @@ def probation_report_key(workload: str, trial: str, decision_id: str, extension:
     return f"{REPORTS_PREFIX}{workload}/{trial}/probation-{decision_id}.{extension}"
 
 
-def story_key(workload: str, extension: str) -> str:
+def history_key(workload: str, extension: str) -> str:
     """Where the history of a workload lies, one key per format; no trial's name has a dot."""
     return f"{REPORTS_PREFIX}{workload}/story.{extension}"

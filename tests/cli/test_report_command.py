@@ -18,7 +18,7 @@ from tests.fakes import FakeProviders, cloud
 
 @pytest.mark.usefixtures("registered")
 def test_the_page_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
-    result = invoke("report", "bert-docs", "--story")
+    result = invoke("report", "bert-docs", "--history")
 
     page = Path("compilegate-reports/bert-docs-story/story.html")
     assert (0, f"{page}\n") == (result.exit_code, result.stdout)
@@ -26,8 +26,16 @@ def test_the_page_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
 
 
 @pytest.mark.usefixtures("registered")
+def test_the_option_of_release_0_1_still_works(invoke: Invoke) -> None:
+    assert invoke("report", "bert-docs", "--story").stdout == (
+        invoke("report", "bert-docs", "--history").stdout
+    )
+    assert "--story" not in invoke("report", "--help").stdout
+
+
+@pytest.mark.usefixtures("registered")
 def test_as_json_all_three_files_are_named(invoke: Invoke) -> None:
-    result = invoke("report", "bert-docs", "--story", "--json")
+    result = invoke("report", "bert-docs", "--history", "--json")
 
     named = json.loads(result.stdout)
     assert ["html", "json", "markdown"] == sorted(named)
@@ -38,15 +46,15 @@ def test_as_json_all_three_files_are_named(invoke: Invoke) -> None:
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("words", [[], ["bert-docs", "--trial", "0mabc123"]])
 def test_a_history_is_of_one_workload_and_all_its_trials(invoke: Invoke, words: list[str]) -> None:
-    result = invoke("report", *words, "--story")
+    result = invoke("report", *words, "--history")
 
     assert 2 == result.exit_code
-    assert "compilegate report WORKLOAD --story" in result.stderr
+    assert "compilegate report WORKLOAD --history" in result.stderr
 
 
 @pytest.mark.usefixtures("registered")
 def test_of_a_workload_that_is_unknown_is_an_error(invoke: Invoke) -> None:
-    result = invoke("report", "nobody", "--story")
+    result = invoke("report", "nobody", "--history")
 
     assert 1 == result.exit_code
     assert "nobody has no history" in result.stderr
@@ -56,11 +64,11 @@ def test_without_a_local_cloud_the_history_saved_before_is_named(
     invoke: Invoke, providers: FakeProviders, registered: Cloud
 ) -> None:
     providers.local_cloud = registered
-    first = invoke("report", "bert-docs", "--story", "--local")
+    first = invoke("report", "bert-docs", "--history", "--local")
     providers.local_cloud = None
 
-    again = invoke("report", "bert-docs", "--story", "--local")
-    other = invoke("report", "other", "--story", "--local")
+    again = invoke("report", "bert-docs", "--history", "--local")
+    other = invoke("report", "other", "--history", "--local")
 
     assert (first.stdout, 0) == (again.stdout, again.exit_code)
     assert "this report was saved before" in again.stderr

@@ -61,4 +61,4 @@ def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -
     faulty = {run["arm"] for run in history["runs"] if run["injected_fault"]}
     assert {"compile"} == faulty
     # The app itself wrote the history when it sent the message about the revert.
-    assert app.store.exists(f"s3://{app.store.bucket}/{naming.story_key(name, 'html')}")
+    assert app.store.exists(f"s3://{app.store.bucket}/{naming.history_key(name, 'html')}")

@@ -20,7 +20,7 @@ from compilegate.domain.judging.outcomes import read_outcomes
 from compilegate.domain.reasons import Reason
 
 # Runs that may each be of another night, with that night's data, and yet look like a set per arm.
-NIGHTS = 2
+FEW_RUNS = 2
 
 
 def sets_of(arm: Arm) -> list[str]:
@@ -36,7 +36,7 @@ def different_sets(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     """
     ours, theirs = sets_of(candidate), sets_of(baseline)
     each_on_one = len(set(ours)) == len(set(theirs)) == 1
-    if each_on_one and ours[0] != theirs[0] and len([*ours, *theirs]) > NIGHTS:
+    if each_on_one and ours[0] != theirs[0] and len([*ours, *theirs]) > FEW_RUNS:
         text = (
             f"{candidate.name}: its runs were scored on other evaluation examples "
             f"({ours[0][:12]}) than the baseline's ({theirs[0][:12]})"

@@ -10,14 +10,14 @@ from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, judge_full_runs
 
 # What the gate has settled stays settled.
-SETTLED = frozenset({QualityOutcome.HELD, QualityOutcome.WORSE, QualityOutcome.CRASHED})
+DECIDED = frozenset({QualityOutcome.HELD, QualityOutcome.WORSE, QualityOutcome.CRASHED})
 
 
 def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFinding:
     """The gate's finding, or that quality is held where identity proves what it leaves open."""
     identity = identity_of(arm, evidence.baseline)
     finding = replace(judge_full_runs(arm, evidence, design), identity=identity)
-    if identity is None or not identity.proven or finding.outcome in SETTLED:
+    if identity is None or not identity.proven or finding.outcome in DECIDED:
         return finding
     return replace(
         finding,

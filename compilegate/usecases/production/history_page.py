@@ -48,9 +48,9 @@ def write_history(workload: str, services: Services) -> str:
     """Leave the page where people find it; returns its S3 URI."""
     page = history_page(workload, services)
     for extension, body in bodies(page).items():
-        key = naming.story_key(workload, extension)
+        key = naming.history_key(workload, extension)
         services.store.put(key, body, f"{FORMATS[extension]}; charset=utf-8")
-    return f"s3://{services.store.bucket}/{naming.story_key(workload, 'html')}"
+    return f"s3://{services.store.bucket}/{naming.history_key(workload, 'html')}"
 
 
 def bodies(page: HistoryReport) -> dict[str, bytes]:
