@@ -82,6 +82,13 @@ def planned() -> dict[str, Any]:
     }
 
 
+def blocked() -> dict[str, Any]:
+    """The eligibility of the same job for a compiler of another library."""
+    document = workload_document()
+    document["candidates"] = [{"name": "tried", "compiler": "stand_in_jax"}]
+    return check_eligibility(parse_workload(document), load_facts(), region=REGION).to_dict()
+
+
 def judged() -> dict[str, Any]:
     """The example's evidence as if this compiler had given it; a flag may carry the change."""
     check_overrides({"compiler": NAME, "compile_mode": "careful"})
@@ -128,6 +135,7 @@ def main() -> None:
     document = {
         "names": {"workload": NAMES, "training": backends.NAMES},
         "planned": planned(),
+        "other": blocked(),
         "judged": judged(),
         "trained": trained(),
         "launched": launched(),

@@ -1,7 +1,8 @@
 """A compiler that is a variant of no other is added by its two files and its test.
 
 The stand-in exists nowhere and compiles nothing: ``stand_in`` holds its two files, which are laid
-into a copy of the sources, and ``journey.py`` takes it through all that asks for compilers.
+into a copy of the sources, and ``journey.py`` takes it through all that asks for compilers. Two
+more files add a stand-in of another library.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
-NAME = "stand_in"
+NAME, OTHER = "stand_in", "stand_in_jax"  # the other one compiles no library of our images
 # Where CONTRIBUTING.md says that they go.
 FILES = {
     "descriptor.py": f"compilegate/domain/compilers/{NAME}.py",
     "backend.py": f"training/compilegate_runtime/compilers/{NAME}.py",
+    "other_descriptor.py": f"compilegate/domain/compilers/{OTHER}.py",
+    "other_backend.py": f"training/compilegate_runtime/compilers/{OTHER}.py",
 }
 ASSUMED = "assumption: made up for a test"
 
@@ -104,3 +107,12 @@ def test_facts_and_documentation_show_it(answers: Any) -> None:
 
     assert [ASSUMED] * 2 == [row["source"] for row in rows]
     assert f"| `{NAME}` |" in answers["table"]
+
+
+def test_a_compiler_of_another_library_is_blocked_and_documented(answers: Any) -> None:
+    (tried,) = answers["other"]["candidates"]
+    blocked = next(one for one in tried["reasons"] if one["code"] == "framework_unsupported")
+
+    assert "stand_in_jax compiles jax, not pytorch" == blocked["message"]
+    assert "ineligible" == tried["verdict"]
+    assert f"| `{OTHER}` | Stand-in of JAX | jax 2.4 |" in answers["table"]

@@ -12,13 +12,13 @@ from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
-from compilegate.domain.eligibility.frameworks import KINDS
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
 from compilegate.domain.reasons.registry import REGISTRY
 from compilegate.domain.reasons.trial import TRIAL
 from compilegate.domain.records.trials import read_decision
+from compilegate.domain.workload.model import library
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.verify.assumptions import load_assumptions
 from tests.docs import examples
@@ -129,7 +129,7 @@ def _words(values: Sequence[str]) -> str:
 def _needs(compiler: Compiler) -> str:
     if compiler.kind is None or compiler.since is None:
         return "images of its own"
-    return f"{KINDS[compiler.kind]} {'.'.join(map(str, compiler.since))}"
+    return f"{library(compiler.kind)} {'.'.join(map(str, compiler.since))}"
 
 
 def _gain(assumed: ComputeSpeedup | None) -> str:

@@ -8,9 +8,8 @@ from compilegate.domain.compilers import COMPILERS, compiler_named, has_own_imag
 from compilegate.domain.eligibility.candidate_job import WORKLOAD_FILE, CandidateJob
 from compilegate.domain.facts.versions import age, label, parts
 from compilegate.domain.reasons import Reason, block, info
-from compilegate.domain.workload.model import CONTROL_SUFFIX
+from compilegate.domain.workload.model import CONTROL_SUFFIX, library
 
-KINDS = {"pytorch": "PyTorch", "tensorflow": "TensorFlow"}
 LEVERS = {
     "xgboost": "tree_method=hist (with device=cuda on a GPU instance), distributed XGBoost over "
     "several instances, or LightGBM",
@@ -37,12 +36,12 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
     compiler, framework = compiler_named(job.compiler), job.framework
     if compiler is None or compiler.kind is None or not job.has_graph:
         return
-    library = KINDS[compiler.kind]
+    needed = library(compiler.kind)
     if framework.kind != compiler.kind:
         instead = compiler_instead(job)
         yield block(
             "framework_unsupported", job.field("framework.name"),
-            f"{compiler.name} compiles {library}, not {framework.name}",
+            f"{compiler.name} compiles {needed}, not {framework.name}",
             fix=f"use {instead}" if instead else "for TensorFlow, tf.function(jit_compile=True), "
             f"or the managed compiler, which is {job.facts.managed.status}",
             source=compiler.source,
@@ -54,8 +53,8 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
         current = f"{row.framework} {label(row)}" if row else f"{compiler.kind} {series}"
         yield block(
             "version_unsupported", job.field("framework.version"),
-            f"{library} {framework.version} has no {compiler.title}",
-            fix=f"move to {library} {series}; a current image is {current}", source=compiler.source,
+            f"{needed} {framework.version} has no {compiler.title}",
+            fix=f"move to {needed} {series}; a current image is {current}", source=compiler.source,
         )  # fmt: skip
 
 
@@ -67,7 +66,7 @@ def compiler_instead(job: CandidateJob) -> str | None:
         return None
     if first.since is None or parts(framework.version) >= first.since:
         return first.name
-    return f"{first.name} on {KINDS[framework.kind]} {first.since[0]}"
+    return f"{first.name} on {library(framework.kind)} {first.since[0]}"
 
 
 def image_rule(job: CandidateJob) -> Iterator[Reason]:

@@ -23,14 +23,14 @@ from compilegate.domain.facts.images import (
     own_image,
 )
 from compilegate.domain.facts.versions import label, matches
-from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
+from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage, library
 
 ABSENT = "ECR DescribeImages, by compilegate facts refresh"
 
 
 @dataclass(frozen=True)
 class Price:
-    """On-demand USD per hour of one instance, in US dollars.
+    """The on-demand price of one instance, in US dollars per hour.
 
     ``region`` and ``as_of`` are None where the source does not name them; ``confidence`` is
     list, high, medium, low or given (docs/facts.md).
@@ -248,13 +248,13 @@ class Facts:
         self, framework: Framework, model: str, instance_type: str
     ) -> list[tuple[float, TestedModel]]:
         """Batch ratio and row of each test of this combination with both batches."""
-        library = "TensorFlow" if framework.kind == "tensorflow" else "PyTorch"
+        name = library(framework.kind)
         return [
             (row.batch_ratio, row)
             for row in self.tested_models
             if row.model == model
             and row.instance_type == instance_type
             # ``Transformers 4.11.0 with PyTorch 1.9.0`` is 1.9.0 of PyTorch.
-            and matches(framework.version, row.framework.partition(f"{library} ")[2])
+            and matches(framework.version, row.framework.partition(f"{name} ")[2])
             and row.batch_ratio is not None
         ]

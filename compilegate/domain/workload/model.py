@@ -29,12 +29,18 @@ SCRATCH, PREVIOUS, OWN_LINE = "scratch", "previous", "own_line"
 STARTS = (SCRATCH, PREVIOUS, OWN_LINE)
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
+LIBRARIES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow"}
 # What of ``training`` a candidate may replace; hyperparameters are laid over it instead.
 TRAINING_KEYS = (
     "instance_type", "instance_count", "distribution", "precision", "batch_size", "entry_point",
 )  # fmt: skip
 # What the name of a control adds to that of its candidate.
 CONTROL_SUFFIX = "-native"
+
+
+def library(kind: str) -> str:
+    """How the library of that kind spells its name; the kind itself where no table says."""
+    return LIBRARIES.get(kind, kind)
 
 
 @dataclass(frozen=True)
