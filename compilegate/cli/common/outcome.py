@@ -17,7 +17,7 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
 from compilegate.ports import Services
-from compilegate.usecases.records import Trial, load_record
+from compilegate.usecases.records import Trial, find_record
 from compilegate.usecases.trial.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")
@@ -27,7 +27,7 @@ AFTER_THE_FLAG = ("models_failed", "report_failed", "notify_failed", "release_fa
 
 @dataclass(frozen=True)
 class Missing:
-    """A step that failed besides, and the command that repeats or shows it."""
+    """What an ended trial lacks, and the command that makes or shows it."""
 
     message: str
     command: str | None = None
@@ -84,7 +84,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         failure = _failure(trial, services, state)
         missing = _decided_before(trial, cloud)
         return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing)
-    decision = _record(trial, "decision", services)
+    decision = find_record(services.store, trial, "decision")
     if decision is None:
         failure = "the execution ended without a decision"
         return Outcome(trial.workload, trial.trial, None, failure, failure, None)
@@ -105,7 +105,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         None,
         report,
         missing,
-        applied=_record(trial, "flag", services),
+        applied=find_record(services.store, trial, "flag"),
         full_runs=document.get("full_runs"),
     )
 
@@ -122,31 +122,37 @@ def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
 def _missing(
     trial: Trial, failed: Mapping[str, str], report: Path | None, cloud: Cloud
 ) -> tuple[Missing, ...]:
+    return tuple(
+        _missing_report(trial, why, report, cloud)
+        if step == "report_failed"
+        else _missing_step(step, why, cloud)
+        for step, why in failed.items()
+    )
+
+
+def _missing_report(trial: Trial, why: str, report: Path | None, cloud: Cloud) -> Missing:
     if report is None:
-        report_missing = Missing(
-            "The decision stands, its report is missing ({}). To write it again:",
+        return Missing(
+            f"The decision stands, its report is missing ({why}). To write it again:",
             report_command(trial.workload, trial.trial, cloud),
         )
-    else:
-        report_missing = Missing(
-            "The decision stands; the trial could not write its report ({}), so this one was made "
-            "from its records."
-        )
-    states = {
-        "report_failed": report_missing,
-        "models_failed": Missing(
+    return Missing(
+        f"The decision stands; the trial could not write its report ({why}), so this one was made "
+        "from its records."
+    )
+
+
+def _missing_step(step: str, why: str, cloud: Cloud) -> Missing:
+    if step == "models_failed":
+        return Missing(
             "Models that the candidate trained in production stay tagged compilegate:release=hold "
-            "({}): pipelines that check the tag do not release them until it is changed."
-        ),
-        "notify_failed": Missing("The owner was not notified of the decision ({})."),
-        "release_failed": Missing(
-            "The workload's lock was not released ({}); it expires by itself. To see when:",
-            cloud.command("status"),
-        ),
-    }
-    return tuple(
-        Missing(states[name].message.format(why), states[name].command)
-        for name, why in failed.items()
+            f"({why}): pipelines that check the tag do not release them until it is changed."
+        )
+    if step == "notify_failed":
+        return Missing(f"The owner was not notified of the decision ({why}).")
+    return Missing(
+        f"The workload's lock was not released ({why}); it expires by itself. To see when:",
+        cloud.command("status"),
     )
 
 
@@ -187,14 +193,6 @@ def _rendered_report(trial: Trial, services: Services) -> dict[str, bytes]:
         ) from error
     bodies = (report.html, report.markdown, report.json)
     return {name: body.encode() for name, body in zip(EXTENSIONS, bodies, strict=True)}
-
-
-def _record(trial: Trial, name: str, services: Services) -> Mapping[str, Any] | None:
-    try:
-        record: Mapping[str, Any] = load_record(services.store, trial, name)
-    except NotFoundError:
-        return None
-    return record
 
 
 def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
