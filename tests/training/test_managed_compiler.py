@@ -1,12 +1,16 @@
 """The managed compiler's backends, on stand-ins for PyTorch/XLA and TensorFlow."""
 
+import importlib.util
 import json
+import runpy
 import sys
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from compilegate_runtime import compilers
 from compilegate_runtime.compilers import compiler_for
-from compilegate_runtime.compilers.xla import XlaCompiler, identify_process
+from compilegate_runtime.compilers import xla as xla_module
+from compilegate_runtime.compilers.xla import TensorFlowXla, XlaCompiler, identify_process
 from compilegate_runtime.device import XlaDevice
 from compilegate_runtime.errors import CompilerUnavailableError, NotAppliedError
 
@@ -74,7 +78,7 @@ def xla(monkeypatch):
     modules["torch_xla.debug"].metrics = modules["torch_xla.debug.metrics"] = stand_in
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr("compilegate_runtime.compilers.xla._has", lambda name: name == "torch")
+    monkeypatch.setitem(compilers._COMPILERS, MANAGED, XlaCompiler)
     return stand_in
 
 
@@ -154,7 +158,7 @@ def tensorflow(monkeypatch):
 
     module.function = function
     monkeypatch.setitem(sys.modules, "tensorflow", module)
-    monkeypatch.setattr("compilegate_runtime.compilers.xla._has", lambda name: name == "tensorflow")
+    monkeypatch.setitem(compilers._COMPILERS, MANAGED, TensorFlowXla)
     return module
 
 
@@ -182,6 +186,21 @@ def test_a_keras_model_is_left_as_it_is_and_its_own_step_is_the_proof(tensorflow
         compiler.verify()
     model.train_function = SimpleNamespace(experimental_get_tracing_count=lambda: 2)
     compiler.verify()
+
+
+@pytest.mark.parametrize(
+    ("installed", "expected"),
+    [(("tensorflow",), TensorFlowXla), (("torch",), XlaCompiler), ((), XlaCompiler),
+     (("torch", "tensorflow"), XlaCompiler)],
+)  # fmt: skip
+def test_the_managed_compilers_class_is_that_of_the_images_framework(
+    installed, expected, monkeypatch
+):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name in installed or None)
+
+    backend = runpy.run_path(xla_module.__file__)["COMPILER"]
+
+    assert (expected.__name__, expected.on_xla) == (backend.__name__, backend.on_xla)
 
 
 # ---- a whole job --------------------------------------------------------------------------

@@ -7,7 +7,8 @@
 
 The rest is the recorder's: what was compiled, how long it took, and whether it happened at all.
 
-A module of this folder is a compiler where it has ``COMPILER``, a ``NoCompiler`` with a name.
+A module of this folder is a compiler where it has ``COMPILER``, a subclass of ``NoCompiler`` with a
+name of its own: the class of the backends that this environment can make.
 """
 
 import importlib

@@ -38,13 +38,6 @@ class XlaCompiler(NoCompiler):
         self._model, self._metrics = modules()
         self._reduced = False
 
-    @classmethod
-    def create(cls, settings):
-        """The backend of this image's framework."""
-        if _has("tensorflow") and not _has("torch"):
-            return TensorFlowXla.create(settings)
-        return super().create(settings)
-
     def reduce(self, optimizer):
         """Average gradients over the processes, before anything looks at them (clipping, say)."""
         self._model.reduce_gradients(optimizer)
@@ -178,11 +171,12 @@ class TensorFlowXla(NoCompiler):
         return f"XLA is {state}, {self.compilations()} graphs traced, TensorFlow {version}"
 
 
-COMPILER = XlaCompiler
-
-
-def _has(package):
+def _installed(package):
     return importlib.util.find_spec(package) is not None
+
+
+# The class of this image's framework.
+COMPILER = TensorFlowXla if _installed("tensorflow") and not _installed("torch") else XlaCompiler
 
 
 def identify_process():
