@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.records.runs import BegunRun
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
@@ -14,12 +15,14 @@ from tests.usecases.canary_builder import (
     CARRIED,
     asks,
     begin,
+    begun_round,
     measured,
     produce,
     register,
 )
 from tests.usecases.trial_builder import (
     EVENT,
+    TRIAL,
     call_judge,
     evidence,
     load,
@@ -120,3 +123,34 @@ def test_a_production_run_that_cannot_be_read_makes_the_trial_invalid(services: 
 
     assert "invalid" == answer["verdict"]
     assert "wall_seconds: must be a number" in load(services, "decision")["reasons"][0]["message"]
+
+
+def test_of_productions_runs_what_can_be_read_is_kept_and_the_others_cost(services: Any) -> None:
+    begun_round(services)
+    measured(services, {"gpu": "g"})
+    broken = {"wall_seconds": "long", "finished": False}
+    produce(services, "r1", "compile", 0, result=broken)
+    produce(services, "r2", "baseline", 1)
+    answer = call_judge(services, 5, [], says("promote"))
+
+    baseline, candidate = evidence(services)["arms"]
+    assert "invalid" == answer["verdict"]
+    assert ["r2"] == [run["production_run"] for run in baseline["runs"] if "production_run" in run]
+    assert "long" == candidate["runs"][-1]["wall_seconds"]
+    assert 10.0 == evidence(services)["plan"]["usd_by_job"]["cg-bert-docs-r1-p0-r0"]
+
+
+@pytest.mark.parametrize("change", [{"job": None}, {"block": -1}])
+def test_a_recorded_run_that_cannot_be_read_makes_the_trial_invalid(
+    services: Any, change: dict[str, Any]
+) -> None:
+    begin(services)
+    measured(services, {"gpu": "g"})
+    document = evidence(services)
+    document["arms"][0]["runs"][0] |= change
+    services.store.put(naming.record_key("bert-docs", TRIAL, "evidence"), to_json(document))
+    answer = call_judge(services, 5, [], says("promote"))
+
+    assert "invalid" == answer["verdict"]
+    assert "arms[0].runs[0]." in load(services, "decision")["reasons"][0]["message"]
+    assert document["arms"][0]["runs"][0] in evidence(services)["arms"][0]["runs"]

@@ -44,9 +44,14 @@ def read_evidence(document: object) -> Evidence:
 
 
 def read_run(record: object, path: str = "run") -> SpeedRun | FullRun:
-    """Read one run of an evidence document; raises InvalidEvidenceError naming the field."""
+    """Read one recorded run of a trial, which names its job.
+
+    Raises InvalidEvidenceError naming the field.
+    """
     with _contract():
-        return _run(Fields(record, path))
+        fields = Fields(record, path)
+        fields.text("job")
+        return _run(fields)
 
 
 def read_speed_run(record: object, path: str = "run") -> SpeedRun:

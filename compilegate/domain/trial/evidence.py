@@ -12,37 +12,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compilegate.domain.decision import SHADOW
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
-from compilegate.domain.judging.evidence_file import check_steps, content_of, read_run
+from compilegate.domain.judging.evidence_file import check_steps, content_of
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
+from compilegate.domain.trial.job_records import JobRecord, TrialRecords, UnreadableRun
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import Workload
 
-# One run, and the name of its arm.
-ArmRun = tuple[str, SpeedRun | FullRun]
-
 WEEKS_PER_YEAR = 52
-
-
-@dataclass(frozen=True)
-class JobRecord:
-    """What one job came to: its runs, none where it left no result, and its price.
-
-    ``usd`` is None for a job that cost the trial nothing, and of epoch second ``at``: the price of
-    a job that is still being stopped is not final. ``lost_round`` is the round in which the cloud
-    could not run it.
-    """
-
-    job: str
-    usd: float | None = None
-    runs: tuple[ArmRun, ...] = ()
-    at: int = 0
-    lost_round: int | None = None
 
 
 @dataclass(frozen=True)
@@ -53,12 +36,23 @@ class TrialEvidence:
     plan: RecordedPlan
     arms: tuple[Arm, ...]
     usd_by_job: Mapping[str, float]
-    lost_rounds: tuple[int, ...] = ()
-    records: tuple[JobRecord, ...] = ()
+    records: TrialRecords
+    unreadable: tuple[UnreadableRun, ...] = ()
 
     def with_records(self, *more: JobRecord) -> TrialEvidence:
         """The evidence that these records are as well."""
-        return assemble(self.workload, self.plan, (*self.records, *more))
+        records = replace(self.records, jobs=(*self.records.jobs, *more))
+        return assemble(self.workload, self.plan, records)
+
+    def with_lost_round(self, number: int) -> TrialEvidence:
+        """The evidence with a round in which the cloud could not run a job."""
+        lost = (*self.records.lost_rounds, number)
+        return replace(self, records=replace(self.records, lost_rounds=lost))
+
+    @property
+    def lost_rounds(self) -> tuple[int, ...]:
+        """Rounds in which the cloud could not run a job, in order."""
+        return tuple(sorted(set(self.records.lost_rounds)))
 
     @property
     def spent_usd(self) -> float:
@@ -68,12 +62,13 @@ class TrialEvidence:
     @property
     def jobs(self) -> frozenset[str]:
         """Jobs that have left a run."""
-        return frozenset(run.job for arm in self.arms for run in arm.runs)
+        return self.records.with_runs
 
     @property
     def next_order(self) -> int:
         """Position in time of the next full run."""
-        return sum(len(arm.full_runs) for arm in self.arms)
+        unreadable = sum(run.is_full for run in self.unreadable)
+        return sum(len(arm.full_runs) for arm in self.arms) + unreadable
 
     @property
     def next_block(self) -> int:
@@ -106,31 +101,32 @@ class TrialEvidence:
         return next(arm for arm in self.arms if arm.name == name)
 
 
-def assemble(workload: Workload, plan: RecordedPlan, records: Iterable[JobRecord]) -> TrialEvidence:
+def assemble(workload: Workload, plan: RecordedPlan, records: TrialRecords) -> TrialEvidence:
     """The evidence that these records are; of one job the first runs and the latest price count."""
-    kept, by_job = tuple(records), defaultdict[str, list[JobRecord]](list)
-    for record in kept:
+    by_job = defaultdict[str, list[JobRecord]](list)
+    for record in records.jobs:
         by_job[record.job].append(record)
-    runs = [run for _, own in sorted(by_job.items()) for run in _first_runs(own)]
+    first = [_first_with_runs(own) for _, own in sorted(by_job.items())]
+    runs = [run for record in first for run in record.runs]
     usd: dict[str, float] = {}
     for job, own in sorted(by_job.items()):
         prices = [(record.at, record.usd) for record in own if record.usd is not None]
         if prices:
             usd[job] = max(prices)[1]
-    lost = {record.lost_round for record in kept}
     return TrialEvidence(
         workload=workload,
         plan=plan,
         arms=tuple(_arm(arm, [run for name, run in runs if name == arm.name]) for arm in plan.arms),
         usd_by_job=usd,
-        lost_rounds=tuple(sorted(number for number in lost if number is not None)),
-        records=kept,
+        records=records,
+        unreadable=tuple(run for record in first for run in record.unreadable),
     )
 
 
-def _first_runs(records: Sequence[JobRecord]) -> tuple[ArmRun, ...]:
-    with_runs = [record for record in records if record.runs]
-    return min(with_runs, key=lambda record: record.at).runs if with_runs else ()
+def _first_with_runs(records: Sequence[JobRecord]) -> JobRecord:
+    """Of one job's records the first that has runs; any where none has."""
+    with_runs = [record for record in records if record.has_runs]
+    return min(with_runs or records, key=lambda record: record.at)
 
 
 def _arm(arm: ArmPlan, runs: Sequence[SpeedRun | FullRun]) -> Arm:
@@ -155,6 +151,8 @@ def to_evidence(evidence: TrialEvidence) -> Evidence:
     It is what ``read_evidence`` reads from the trial's document.
     """
     workload, plan = evidence.workload, evidence.plan
+    if evidence.unreadable:
+        raise InvalidEvidenceError(evidence.unreadable[0].why)
     for key, arms in (("arms", evidence.judged_arms), ("controls", evidence.controls)):
         for index, arm in enumerate(arms):
             check_steps(arm, f"{key}[{index}].full_run_steps")
@@ -185,9 +183,9 @@ def to_evidence(evidence: TrialEvidence) -> Evidence:
 
 
 def to_document(evidence: TrialEvidence) -> dict[str, Any]:
-    """The evidence document that is kept (contracts, section 5)."""
+    """The evidence document that is kept (docs/contracts.md, The evidence document)."""
     workload, plan = evidence.workload, evidence.plan
-    controls = [_arm_document(arm) for arm in evidence.controls]
+    controls = [_arm_document(arm, evidence) for arm in evidence.controls]
     return {
         "schema": 1,
         "workload": workload.name,
@@ -200,7 +198,7 @@ def to_document(evidence: TrialEvidence) -> dict[str, Any]:
         "runs_per_week": workload.schedule.runs_per_week,
         "runs_remaining": evidence.runs_remaining,
         "plan": _plan(evidence),
-        "arms": [_arm_document(arm) for arm in evidence.judged_arms],
+        "arms": [_arm_document(arm, evidence) for arm in evidence.judged_arms],
         **({"controls": controls} if controls else {}),
     }
 
@@ -222,31 +220,13 @@ def _plan(evidence: TrialEvidence) -> dict[str, Any]:
     }
 
 
-def _arm_document(arm: Arm) -> dict[str, Any]:
+def _arm_document(arm: Arm, evidence: TrialEvidence) -> dict[str, Any]:
+    unreadable = [run.record for run in evidence.unreadable if run.arm == arm.name]
     return {
         "name": arm.name,
         "usd_per_hour": arm.usd_per_hour,
         "devices": arm.devices,
         "overrides": arm.overrides,
         "full_run_steps": arm.full_run_steps,
-        "runs": [run.record for run in arm.runs],
+        "runs": [*(run.record for run in arm.runs), *unreadable],
     }
-
-
-def read_records(document: Mapping[str, Any] | None) -> tuple[JobRecord, ...]:
-    """The records behind an evidence document of any release.
-
-    Raises InvalidEvidenceError for a run that cannot be read.
-    """
-    if document is None:
-        return ()
-    runs: dict[str, list[ArmRun]] = defaultdict(list)
-    for arm in [*document["arms"], *document.get("controls", ())]:
-        for run in map(read_run, arm["runs"]):
-            runs[run.job].append((str(arm["name"]), run))
-    prices: Mapping[str, float] = document["plan"]["usd_by_job"]
-    jobs = dict.fromkeys([*prices, *runs])
-    records = [JobRecord(job, prices.get(job), tuple(runs.get(job, ()))) for job in jobs]
-    lost = document["plan"].get("lost_rounds", ())
-    # Which job it was that the cloud could not run is not written in the document.
-    return (*records, *(JobRecord("", lost_round=number) for number in lost))

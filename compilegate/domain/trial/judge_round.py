@@ -17,7 +17,8 @@ from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.sections import JobContext
-from compilegate.domain.trial.evidence import JobRecord, TrialEvidence, assemble
+from compilegate.domain.trial.evidence import TrialEvidence, assemble
+from compilegate.domain.trial.job_records import TrialRecords
 from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
 from compilegate.domain.trial.limits import limit_met
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound, next_round
@@ -28,7 +29,7 @@ from compilegate.domain.trial.production_evidence import (
     production_records,
     while_in_production,
 )
-from compilegate.domain.trial.records import judge_with, lost_round, price_record
+from compilegate.domain.trial.records import judge_with, price_record
 from compilegate.domain.workload.model import Workload
 
 # Rounds in which the cloud may fail a trial; what they lacked is requested again.
@@ -51,7 +52,7 @@ class RoundFacts:
     workload: Workload
     code: str
     plan: RecordedPlan
-    records: tuple[JobRecord, ...]
+    records: TrialRecords
     ended: tuple[EndedJob, ...]
     strays: tuple[EndedJob, ...]
     production: ProductionFacts
@@ -72,11 +73,7 @@ class RoundOutcome:
 
 def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     """Record the round's jobs, judge the trial so far, and lay out the round that follows."""
-    before = _before_its_runs(facts)
-    production = production_records(
-        facts.production, before, trial=facts.trial, code=facts.code, now=facts.now
-    )
-    judged = judge_with(facts.ended, before, judge, trial=facts.trial, production=production)
+    judged = judge_with(facts.ended, _before_its_jobs(facts), judge, trial=facts.trial)
     evidence, decision = judged.evidence, judged.decision
     stop = tuple(job.job for job in facts.strays if job.status == IN_PROGRESS)
     if decision.verdict is Verdict.CONTINUE:
@@ -92,11 +89,16 @@ def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     return RoundOutcome(evidence, decision, stop, following)
 
 
-def _before_its_runs(facts: RoundFacts) -> TrialEvidence:
-    """Evidence of the rounds before, with what was spent and lost since."""
+def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
+    """Evidence of the rounds before, with what was spent, lost and made by production since."""
     evidence = assemble(facts.workload, facts.plan, facts.records)
+    if any(job.infrastructure for job in _deciding(facts)):
+        evidence = evidence.with_lost_round(facts.round)
     prices = [price_record(job, evidence, now=facts.now) for job in (*facts.ended, *facts.strays)]
-    return evidence.with_records(*prices, *lost_round(_deciding(facts), facts.round))
+    production = production_records(
+        facts.production, evidence, trial=facts.trial, code=facts.code, now=facts.now
+    )
+    return evidence.with_records(*prices, *production)
 
 
 def _deciding(facts: RoundFacts) -> list[EndedJob]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from compilegate.domain.decision import CANARY, Decision, QualityStep, Verdict
-from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.judging.validity import alike_but_for_time
 from compilegate.domain.production.canary import (
     CHANGED,
@@ -22,7 +22,8 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence
+from compilegate.domain.trial.evidence import TrialEvidence
+from compilegate.domain.trial.job_records import JobRecord, with_run
 from compilegate.domain.workload.model import BASELINE
 
 PRODUCTION = "production"
@@ -61,10 +62,7 @@ class ProductionFacts:
 def production_records(
     production: ProductionFacts, evidence: TrialEvidence, *, trial: str, code: str, now: int
 ) -> Iterator[JobRecord]:
-    """The production runs that are evidence, in the order of time.
-
-    Raises InvalidEvidenceError for one whose record cannot be read.
-    """
+    """The production runs that are evidence, in the order of time."""
     if not evidence.plan.runs_in_production:
         return
     names = {arm.name for arm in evidence.plan.judged_arms}
@@ -76,11 +74,11 @@ def production_records(
             continue
         failed = mode == CANARY and run.arm != BASELINE and not run.finished
         usd = _usd(run, evidence) if failed else None
-        if run.job in evidence.jobs:
-            yield JobRecord(run.job, usd, at=now)
-        else:
-            yield JobRecord(run.job, usd, (_as_evidence(run, mode, order),), at=now)
+        record = JobRecord(run.job, usd, at=now)
+        if run.job not in evidence.jobs:
+            record = with_run(record, run.arm, _as_evidence(run, mode, order), run.job)
             order += 1
+        yield record
 
 
 def while_in_production(decision: Decision, ended: str | None) -> Decision:
@@ -132,9 +130,9 @@ def _runs_of_the_job(production: ProductionFacts, job: str) -> set[str]:
     }
 
 
-def _as_evidence(run: ProductionRun, mode: str, order: int) -> ArmRun:
+def _as_evidence(run: ProductionRun, mode: str, order: int) -> dict[str, Any]:
     """The run as the judge reads it; what it cost production is kept for the report."""
-    record = {
+    return {
         "metric": None,
         "wall_seconds": None,
         **run.result,
@@ -148,7 +146,6 @@ def _as_evidence(run: ProductionRun, mode: str, order: int) -> ArmRun:
         "usd": run.usd,
         "billable_seconds": run.billable_seconds,
     }
-    return run.arm, read_full_run(record, run.job)
 
 
 def _usd(run: ProductionRun, evidence: TrialEvidence) -> float:

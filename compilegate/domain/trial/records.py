@@ -14,7 +14,8 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence, to_evidence
+from compilegate.domain.trial.evidence import TrialEvidence, to_evidence
+from compilegate.domain.trial.job_records import ArmRun, JobRecord
 from compilegate.domain.trial.jobs import COMPLETED, EndedJob, OutputRuns, billable_seconds
 from compilegate.domain.workload.model import BASELINE
 
@@ -28,21 +29,14 @@ class JudgedEvidence:
 
 
 def judge_with(
-    ended: Sequence[EndedJob],
-    evidence: TrialEvidence,
-    judge: Judge,
-    *,
-    trial: str,
-    production: Iterable[JobRecord] = (),
+    ended: Sequence[EndedJob], evidence: TrialEvidence, judge: Judge, *, trial: str
 ) -> JudgedEvidence:
     """The decision with these jobs recorded; what breaks the contract is ``invalid``.
 
-    ``production`` are records of its runs, which come first. Controls come last: each is accepted
-    only if all of the evidence can be judged with it.
+    Controls come last: each is accepted only if all of the evidence can be judged with it.
     """
     arms = evidence.plan.arms
     try:
-        evidence = evidence.with_records(*production)
         for job in ended:
             if not job.controls(arms) and job.job not in evidence.jobs:
                 record = JobRecord(job.job, runs=tuple(_runs(job, evidence)))
@@ -60,13 +54,6 @@ def price_record(job: EndedJob, evidence: TrialEvidence, *, now: int) -> JobReco
     rate = arm_of(job.run, evidence.plan.arms).usd_per_hour
     usd = billable_seconds(job.described, now) / 3600 * rate
     return JobRecord(job.job, usd=usd, at=now)
-
-
-def lost_round(ended: Iterable[EndedJob], round_number: int) -> Iterator[JobRecord]:
-    """Jobs that the cloud could not run in this round."""
-    for job in ended:
-        if job.infrastructure:
-            yield JobRecord(job.job, lost_round=round_number)
 
 
 def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:

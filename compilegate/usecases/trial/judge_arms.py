@@ -16,7 +16,8 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.production.history import history
-from compilegate.domain.trial.evidence import read_records, to_document
+from compilegate.domain.trial.evidence import to_document
+from compilegate.domain.trial.job_records import read_records
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound
@@ -67,7 +68,7 @@ def _read(
     """Everything that the round is judged on."""
     number = int(event["round"])
     records = read_records(find_record(services.store, opened.trial, "evidence"))
-    recorded = {record.job for record in records if record.runs}
+    recorded = records.with_runs
     ended = tuple(
         ended_job(outcome, opened, services, recorded=recorded) for outcome in event["runs"]
     )
@@ -79,7 +80,9 @@ def _read(
         plan=opened.plan,
         records=records,
         ended=ended,
-        strays=tuple(_strays(opened, number, recorded | {job.job for job in ended}, services.jobs)),
+        strays=tuple(
+            _strays(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
+        ),
         production=_production(opened, canary_ended, services),
         context=JobSite.of(services).context(
             trial=opened.trial.trial,

@@ -19,7 +19,8 @@ from compilegate.domain.failures import ENDED
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
-from compilegate.domain.trial.evidence import TrialEvidence, assemble, read_records
+from compilegate.domain.trial.evidence import TrialEvidence, assemble
+from compilegate.domain.trial.job_records import read_records
 from compilegate.domain.trial.jobs import (
     COMPLETED,
     IN_PROGRESS,
@@ -118,7 +119,7 @@ def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Servic
     jobs = {run["run"]: last[run["run"]] for run in event["runs"] if run["run"] in last}
     jobs[outcome["run"]] = (outcome["job"], outcome["status"])
     records = read_records(find_record(services.store, trial, "evidence"))
-    recorded = {record.job for record in records if record.runs}
+    recorded = records.with_runs
     outcomes = [
         outcome if run == outcome["run"] else {"run": run, "job": job, "status": UNKNOWN}
         for run, (job, status) in jobs.items()

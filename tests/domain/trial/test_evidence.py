@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence, read_run
-from compilegate.domain.trial.evidence import (
+from compilegate.domain.trial.evidence import TrialEvidence, assemble, to_document, to_evidence
+from compilegate.domain.trial.job_records import (
     ArmRun,
     JobRecord,
-    TrialEvidence,
-    assemble,
+    TrialRecords,
+    UnreadableRun,
     read_records,
-    to_document,
-    to_evidence,
 )
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.records import to_json
@@ -49,18 +48,23 @@ def full(job: str, arm: str, order: int, mode: str = "shadow") -> ArmRun:
 RECORDS = (
     JobRecord("s0", usd=1.5, at=10),
     JobRecord("s0", runs=(speed("s0", "baseline", 0), speed("s0", "compile", 0))),
-    JobRecord("s1", usd=2.0, at=20, lost_round=2),
+    JobRecord("s1", usd=2.0, at=20),
     JobRecord("s2", usd=9.0, at=30),
     JobRecord("s2", usd=3.0, at=40),
     JobRecord("s2", runs=(speed("s2", "baseline", 1, full_run_steps=2000),)),
     JobRecord("q3", runs=(full("q3", "compile", 1),)),
     JobRecord("p4", runs=(full("p4", "baseline", 0, mode="canary"),)),
-    JobRecord("", lost_round=1),
+    JobRecord("p5", usd=4.0, unreadable=(UnreadableRun("compile", {"stage": "quality"}, "why"),)),
 )
+LOST = (2, 1, 2)
 
 
 def assembled(*records: JobRecord) -> TrialEvidence:
-    return assemble(SOUND, PLAN, records)
+    return assemble(SOUND, PLAN, TrialRecords(records, LOST))
+
+
+def read_again(document: dict[str, Any]) -> TrialEvidence:
+    return assemble(SOUND, PLAN, read_records(document))
 
 
 @settings(max_examples=40)
@@ -75,9 +79,11 @@ def test_neither_order_nor_repetition_changes_anything(
 
 
 def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
-    running = assembled()
+    running = assemble(SOUND, PLAN, TrialRecords())
     for record in RECORDS:
         running = running.with_records(record)
+    for number in LOST:
+        running = running.with_lost_round(number)
 
     assert to_document(assembled(*RECORDS)) == to_document(running)
 
@@ -85,19 +91,19 @@ def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
 def test_records_read_from_a_document_write_the_same_document() -> None:
     document = json.loads(to_json(to_document(assembled(*RECORDS))))
 
-    assert to_json(document) == to_json(to_document(assembled(*read_records(document))))
+    assert to_json(document) == to_json(to_document(read_again(document)))
 
 
 def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
     newer = JobRecord("s0", runs=(speed("s0", "baseline", 0, compile_seconds=0, watts=[1, None]),))
     document = json.loads(to_json(to_document(assembled(newer))))
-    again = to_document(assembled(*read_records(document)))
+    again = to_document(read_again(document))
 
     assert [newer.runs[0][1].record] == document["arms"][0]["runs"] == again["arms"][0]["runs"]
 
 
 def test_the_judge_reads_what_it_would_read_from_the_document() -> None:
-    evidence = assembled(*RECORDS)
+    evidence = assembled(*(record for record in RECORDS if not record.unreadable))
 
     assert to_evidence(evidence) == read_evidence(json.loads(to_json(to_document(evidence))))
 
@@ -117,14 +123,14 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
 @pytest.mark.parametrize(
     ("figure", "expected"),
     [
-        (lambda evidence: evidence.spent_usd, 6.5),
-        (lambda evidence: evidence.usd_by_job, {"s0": 1.5, "s1": 2.0, "s2": 3.0}),
+        (lambda evidence: evidence.spent_usd, 10.5),
+        (lambda evidence: evidence.usd_by_job, {"s0": 1.5, "s1": 2.0, "s2": 3.0, "p5": 4.0}),
         (lambda evidence: evidence.lost_rounds, (1, 2)),
-        (lambda evidence: evidence.next_order, 2),
+        (lambda evidence: evidence.next_order, 3),
         (lambda evidence: evidence.next_block, 2),
         (lambda evidence: len(evidence.arm("compile").full_runs), 1),
         (lambda evidence: evidence.control_blocks, {"native-control": 0}),
-        (lambda evidence: evidence.jobs, {"s0", "s2", "q3", "p4"}),
+        (lambda evidence: evidence.jobs, {"s0", "s2", "q3", "p4", "p5"}),
         (lambda evidence: to_document(evidence)["arms"][0]["full_run_steps"], 2000),
         # One of the year's runs was made for the trial by production.
         (lambda evidence: to_document(evidence)["runs_remaining"],
@@ -133,6 +139,26 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
 )  # fmt: skip
 def test_its_figures_follow_from_the_records(figure: Any, expected: Any) -> None:
     assert expected == figure(assembled(*RECORDS))
+
+
+BROKEN = {
+    "no job": ({"job": None}, r"arms\[1\]\.runs\[0\]\.job: "),
+    "no block": ({"block": -1}, r"arms\[1\]\.runs\[0\]\.block: is out of range"),
+}
+
+
+@pytest.mark.parametrize(("change", "named"), BROKEN.values(), ids=BROKEN)
+def test_a_stored_run_that_cannot_be_read_is_kept_and_named(
+    change: dict[str, Any], named: str
+) -> None:
+    document = json.loads(to_json(to_document(assembled(*RECORDS[:-1]))))
+    document["arms"][1]["runs"][0] |= change
+    evidence = read_again(document)
+
+    with pytest.raises(InvalidEvidenceError, match=named):
+        to_evidence(evidence)
+    assert document["arms"][1]["runs"][0] in to_document(evidence)["arms"][1]["runs"]
+    assert ((1, 2), 6.5) == (evidence.lost_rounds, evidence.spent_usd)
 
 
 def test_of_two_records_of_a_jobs_runs_the_first_counts() -> None:
