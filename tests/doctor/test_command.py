@@ -128,6 +128,17 @@ def test_the_compiler_can_be_said(doctor: Doctor) -> None:
     assert 10 == doctor("train.py", "--compiler", "all").exit_code
 
 
+@pytest.mark.parametrize("name", ["magic", "none", "", "TORCH_COMPILE"])
+def test_an_unknown_compiler_is_refused_with_the_names_there_are(doctor: Doctor, name: str) -> None:
+    write(train=CLEAN)
+    result = doctor("train.py", "--compiler", name)
+    error = " ".join(result.stderr.split())
+
+    assert 2 == result.exit_code
+    assert f"--compiler: is not a compiler (got {name!r})." in error
+    assert f"Fix: use one of {', '.join(DOMAIN)}, or all" in error
+
+
 def test_a_workload_stands_for_its_entry_point_compilers_and_hyperparameters(
     doctor: Doctor,
 ) -> None:

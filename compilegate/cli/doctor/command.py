@@ -33,6 +33,7 @@ CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
 DEPLOYMENT_CODES = {None: CLEAN, ReasonSeverity.BLOCK: BREAKS, ReasonSeverity.WARN: SLOWS}
 PROGRESS_ABOVE = 40
 ALL = "all"  # of --compiler
+COMPILERS = f"{', '.join(EXAMINED_AS)}, or {ALL}"
 FRAMEWORK = re.compile(rb"torch|tensorflow|keras|transformers|accelerate|lightning|deepspeed")
 STYLES = {Severity.BREAKS: "red", Severity.SLOWS: "yellow", Severity.NOTE: "cyan"}
 WORDS = {
@@ -51,12 +52,6 @@ class Part(StrEnum):
     QUOTAS = "quotas"
 
 
-class Compiler(StrEnum):
-    """What ``--compiler`` takes: any compiler that there is, or all of them."""
-
-    vars().update({name.upper(): name for name in (*EXAMINED_AS, ALL)})
-
-
 PathsArgument = Annotated[
     list[Path] | None,
     typer.Argument(metavar="PATH...", help="Python files, folders, or workload files (YAML)."),
@@ -69,12 +64,12 @@ OnlyOption = Annotated[
     Part | None, typer.Option("--only", help="With --deployment: examine only this part.")
 ]
 CompilerOption = Annotated[
-    Compiler | None,
+    str | None,
     typer.Option(
         "--compiler",
         metavar="NAME",
-        help=f"One of {', '.join(EXAMINED_AS)}, or {ALL}. Default: from the script's imports or "
-        "the workload's candidates.",
+        help=f"One of {COMPILERS}. Default: from the script's imports or the workload's "
+        "candidates.",
     ),
 ]
 SarifOption = Annotated[
@@ -115,7 +110,7 @@ def doctor(
     """
     others = {"--sarif": as_sarif, "--compiler": compiler} if deployment else {"--only": only}
     for name, value in others.items():
-        if value:
+        if value not in (None, False):
             problem = f"has no effect {'with' if deployment else 'without'} --deployment"
             raise InvalidInputError(problem, field=name, fix="drop it or change --deployment")
     if deployment:
@@ -137,8 +132,8 @@ def doctor(
         )  # fmt: skip
     if as_sarif and as_json:
         raise InvalidInputError("exclude each other", field="--json and --sarif", fix="choose one")
-    named = {**EXAMINED_AS, ALL: EVERY}[compiler] if compiler else ()
-    examinations, unreadable = _examine_all(find_targets(paths, named))
+    targets = find_targets(paths, _compilers_named(compiler))
+    examinations, unreadable = _examine_all(targets)
     if as_sarif:
         emit_json(to_sarif(examinations, version=__version__))
     elif as_json:
@@ -146,6 +141,19 @@ def doctor(
     else:
         show(examinations, unreadable)
     raise typer.Exit(_exit_code(examinations, unreadable))
+
+
+def _compilers_named(name: str | None) -> tuple[str, ...]:
+    """The compilers whose rules the option selects; none where it is not given."""
+    if name is None:
+        return ()
+    if name == ALL:
+        return EVERY
+    if name not in EXAMINED_AS:
+        raise InvalidInputError(
+            "is not a compiler", field="--compiler", value=name, fix=f"use one of {COMPILERS}"
+        )
+    return EXAMINED_AS[name]
 
 
 def _examine_all(targets: Sequence[Target]) -> tuple[list[Examination], dict[str, str]]:
