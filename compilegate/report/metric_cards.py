@@ -114,9 +114,9 @@ def _quality(trial: TrialReport) -> MetricCard:
 
 
 def _why_no_quality(trial: TrialReport) -> str:
-    if trial.decision.get("quality"):
+    if trial.judged_quality:
         return "No difference could be computed from the full runs: see the reasons."
-    if trial.decision.get("stage") in ("speed", "plan"):
+    if trial.stage in ("speed", "plan"):
         return "No full run was needed: the trial ended before."
     return "No full run was compared."
 

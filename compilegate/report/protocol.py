@@ -48,15 +48,15 @@ class Spent:
 
 def protocol(trial: TrialReport) -> list[tuple[str, str]]:
     """How it was measured, as name and value; what never happened is left out."""
-    decision, context = trial.decision, trial.source["context"]
+    context = trial.source["context"]
     rows = [
         ("Speed", _speed(trial)),
         ("Quality", _quality(trial)),
         *_production_rows(trial),
         ("Thresholds", _thresholds(trial)),
         ("Error rate", _error_rate(trial)),
-        ("Judge", str(decision.get("judge_version") or "")),
-        ("Decision", str(decision.get("decision_id") or "")),
+        ("Judge", trial.judge_version),
+        ("Decision", trial.decision_id),
         ("Trial", context["trial"]),
         ("Stage", context["stage"]),
     ]  # fmt: skip

@@ -139,7 +139,7 @@ def _run_length(trial: TrialReport) -> Iterator[str]:
 def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
     """The step that comes next, then what ended the trial."""
     codes = trial.own_codes
-    step = trial.decision.get("next")
+    step = trial.next_step
     if step:
         why = step.get("why") or "more evidence"
         yield f"Next: {why}{_price(number(step.get('usd')))}."
@@ -163,7 +163,7 @@ def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
 
 def _runs_needed(trial: TrialReport) -> Iterator[str]:
     needed, evidence = trial.quality.runs_needed, trial.evidence
-    runs = (trial.decision.get("quality") or {}).get("runs") or {}
+    runs = trial.judged_quality.get("runs") or {}
     available = min(number(runs.get(arm)) or 0 for arm in ("baseline", "candidate"))
     if needed is not None and needed > available:
         more = needed - available
@@ -182,7 +182,7 @@ def _runs_needed(trial: TrialReport) -> Iterator[str]:
 
 def _more_examples(trial: TrialReport) -> Iterator[str]:
     """An evaluation takes minutes, a run hours."""
-    evaluation = (trial.decision.get("quality") or {}).get("evaluation") or {}
+    evaluation = trial.judged_quality.get("evaluation") or {}
     best = number(evaluation.get("best_examples"))
     if best is None:
         return

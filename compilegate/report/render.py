@@ -94,7 +94,7 @@ def _page(
             {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
             for reason in trial.reasons
         ],
-        "controls": control_sentences(trial.decision),
+        "controls": control_sentences(trial.controls),
         "metric_cards": cards,
         "not_measured": trial.measured if isinstance(trial.measured, str) else None,
         "changes": changes,
@@ -132,7 +132,7 @@ def _markdown(trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence
     if context.get("simulated"):
         lines += [f"> {text(str(context['simulated']))}", ""]
     lines += [f"- {text(with_fix(reason.message, reason.fix))}" for reason in trial.reasons]
-    lines += [f"- {text(sentence)}" for sentence in control_sentences(trial.decision)]
+    lines += [f"- {text(sentence)}" for sentence in control_sentences(trial.controls)]
     lines.append("")
     if cards:
         rows = [(card.name, card.value, card.note) for card in cards]

@@ -105,7 +105,7 @@ def _arm_cell(
 
 def _same_quality(trial: TrialReport) -> list[Row]:
     """What a run costs up to the loss that both arms reach, if curves show it."""
-    figures = (trial.decision.get("saving") or {}).get("same_quality")
+    figures = trial.judged_saving.get("same_quality")
     if not figures:
         return []
     sides = {BASELINE: "baseline", trial.candidate: "candidate"}

@@ -10,6 +10,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.reasons import Reason
+from compilegate.domain.records.trials import read_reasons
 from compilegate.domain.trial.plan import RecordedPlan, read_plan
 from compilegate.report.figures import (
     Document,
@@ -89,7 +90,7 @@ class TrialReport:
     @property
     def metric(self) -> str:
         """The metric's name."""
-        name = (self.decision.get("quality") or {}).get("metric")
+        name = self.judged_quality.get("metric")
         return str(name or (self.evidence and self.evidence.quality.metric) or "the quality metric")
 
     @property
@@ -116,9 +117,49 @@ class TrialReport:
         return {reason.code for reason in self.reasons if reason.arm not in others}
 
     @property
+    def decision_id(self) -> str:
+        """The decision's identity, empty without one."""
+        return str(self.decision.get("decision_id") or "")
+
+    @property
+    def judge_version(self) -> str:
+        """The version of the judge that decided, empty where none did."""
+        return str(self.decision.get("judge_version") or "")
+
+    @property
+    def stage(self) -> str:
+        """How far the trial had come when it was decided; empty without a decision."""
+        return str(self.decision.get("stage") or "")
+
+    @property
+    def next_step(self) -> Document:
+        """What a trial that continues does next, empty where it has ended."""
+        return self.decision.get("next") or {}
+
+    @property
+    def controls(self) -> Sequence[Document]:
+        """The judge's figures of each control."""
+        return self.decision.get("controls") or ()
+
+    @property
+    def judged_quality(self) -> Document:
+        """All that the judge recorded on the candidate's quality, empty where it was not judged."""
+        return self.decision.get("quality") or {}
+
+    @property
+    def judged_saving(self) -> Document:
+        """All that the judge recorded on the candidate's saving, empty where it was not judged."""
+        return self.decision.get("saving") or {}
+
+    @property
+    def flag_change(self) -> Document:
+        """The flag's name and what the decision does to it, empty without a decision."""
+        return self.decision.get("flag") or {}
+
+    @property
     def on_probation(self) -> bool:
         """Whether the decision is about production runs after a promotion."""
-        return bool(self.decision.get("stage") == "probation")
+        return self.stage == "probation"
 
     @property
     def flag_was_held(self) -> bool:
@@ -156,23 +197,9 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         plan=read_plan(source["plan"]) if source["plan"] else None,
         verdict=Verdict(decision["verdict"]) if decision else None,
         candidate=None if candidate is None else str(candidate),
-        reasons=tuple(_reasons(decision)),
+        reasons=read_reasons(decision.get("reasons") or (), decision.get("arms") or ()),
         measured=measure(source["evidence"], candidate),
         speed=SpeedFigures.read(decision.get("speedup")),
         quality=QualityFigures.read(decision.get("quality")),
         saving=SavingFigures.read(decision.get("saving")),
     )
-
-
-def _reasons(decision: Document) -> list[Reason]:
-    """The decision's reasons; those of release 0.1 name their arm in the message only."""
-    arms = [str(arm["name"]) for arm in named(decision.get("arms"))]
-    reasons = []
-    for one in filter(None, decision.get("reasons") or ()):
-        code, message = str(one.get("code") or ""), str(one.get("message") or one.get("code") or "")
-        arm = one.get("arm")
-        if "arm" not in one:
-            arm = next((name for name in arms if message.startswith(f"{name}: ")), None)
-        if message:
-            reasons.append(Reason(code, message, arm, fix=str(one.get("fix") or "")))
-    return reasons

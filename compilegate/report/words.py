@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
@@ -61,7 +61,7 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
         case Verdict.INCONCLUSIVE:
             evidence = trial.evidence
             unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
-            tried = trial.decision.get("stage") != "plan" and not unstarted
+            tried = trial.stage != "plan" and not unstarted
             opening = label(trial).text if tried else "Not tried"
         case _:
             opening = label(trial).text
@@ -121,7 +121,7 @@ def _variant(trial: TrialReport, code: str) -> str | None:
     """The situation, where one code stands for different endings."""
     if code == "speedup_too_small" and (trial.speed.estimate or 1) < 1:
         return "slower"
-    if code == "trial_over_budget" and trial.decision.get("stage") == "plan":
+    if code == "trial_over_budget" and trial.stage == "plan":
         return "plan"
     if code == "candidate_crashed" and trial.on_probation:
         return "probation"
@@ -204,7 +204,7 @@ def _saving_sentence(trial: TrialReport) -> str:
 
 def flag_sentence(trial: TrialReport) -> str:
     """What happens to the flag, and which manual changes and answers had a part in it."""
-    flag = trial.decision.get("flag") or {}
+    flag = trial.flag_change
     action = "keep" if trial.flag_was_held else str(flag.get("action"))
     words = FLAG_WORDS.get(action, "What happened to the flag is not recorded")
     sentences = [f"{words} ({flag['name']})." if flag.get("name") else f"{words}."]
@@ -237,11 +237,11 @@ def _quoted(change: Document) -> str:
     return f"“{str(change['reason']).rstrip('.')}”."
 
 
-def control_sentences(decision: Document) -> list[str]:
-    """One for each control of the decision; controls decide nothing."""
+def control_sentences(controls: Sequence[Document]) -> list[str]:
+    """One for each control; controls decide nothing."""
     return [
         f"The same versions without the compiler ({one['name']}): {_control_figures(one)}."
-        for one in decision.get("controls") or ()
+        for one in controls
     ]
 
 

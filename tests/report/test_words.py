@@ -242,7 +242,7 @@ def test_answers_and_manual_changes_stand_wherever_the_verdict_does(flag, words)
     ],
 )  # fmt: skip
 def test_a_control_says_what_was_measured_of_it(control, words):
-    assert control_sentences({"controls": [{"name": "native", **control}]}) == [
+    assert control_sentences([{"name": "native", **control}]) == [
         f"The same versions without the compiler (native): {words}"
     ]
 

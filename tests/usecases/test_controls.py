@@ -220,4 +220,4 @@ def test_the_report_says_why_a_control_was_not_measured() -> None:
 
     assert [
         "The same versions without the compiler (managed-native): not measured: ImportError."
-    ] == control_sentences({"controls": [control]})
+    ] == control_sentences([control])

@@ -206,7 +206,7 @@ def show_decision(decision: Mapping[str, Any]) -> None:
         ("candidate", str(decision.get("candidate") or UNKNOWN)),
         *decision_rows(decision),
         ("judge", f"{decision['judge_version']}, decision {decision['decision_id']}"),
-        *(("control", text) for text in control_sentences(decision)),
+        *(("control", text) for text in control_sentences(decision.get("controls") or ())),
     ]
     if step := decision.get("next"):
         rows.append(("next", next_words(step)))

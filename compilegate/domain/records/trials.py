@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -201,16 +201,28 @@ def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
         candidate=document["candidate"],
         flag_name=str(document["flag"]["name"]),
         flag_action=FlagAction(document["flag"]["action"]),
-        # The reasons of release 0.1 name no arm.
-        reasons=tuple(
-            Reason(str(one["code"]), str(one["message"]), arm=one.get("arm"))
-            for one in document["reasons"]
-        ),
+        reasons=read_reasons(document["reasons"], document.get("arms") or ()),
         arms=tuple(document.get("arms") or ()),
         speedup=document.get("speedup"),
         quality=document.get("quality"),
         saving=document.get("saving"),
     )
+
+
+def read_reasons(
+    documents: Sequence[Mapping[str, Any] | None], arms: Sequence[Mapping[str, Any] | None]
+) -> tuple[Reason, ...]:
+    """A decision's reasons that say something; release 0.1 named an arm in the message only."""
+    names = [str(arm["name"]) for arm in arms if arm and arm.get("name")]
+    reasons = []
+    for one in filter(None, documents):
+        code, message = str(one.get("code") or ""), str(one.get("message") or one.get("code") or "")
+        arm = one.get("arm")
+        if "arm" not in one:
+            arm = next((name for name in names if message.startswith(f"{name}: ")), None)
+        if message:
+            reasons.append(Reason(code, message, arm, fix=str(one.get("fix") or "")))
+    return tuple(reasons)
 
 
 @dataclass(frozen=True)

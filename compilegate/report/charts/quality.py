@@ -48,7 +48,7 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     views = [View("Runs", _runs_figure(measured, reference))]
     if trial.quality.estimate is not None:
         views.append(View("Difference", _difference_figure(measured, trial.quality)))
-    judged = trial.decision.get("quality") or {}
+    judged = trial.judged_quality
     if (spread := evaluation_view(judged)) is not None:
         views.append(spread)
     better = "higher" if measured.evidence.quality.goal == "maximize" else "lower"
