@@ -52,6 +52,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.xdist_group(group))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole training jobs first: begun last, they would run on while other processes wait."""
+    items.sort(key=_is_whole_job, reverse=True)
+
+
+def _is_whole_job(item: pytest.Item) -> bool:
+    return all(item.get_closest_marker(name) for name in ("slow", "training"))
+
+
 def _shares(item: pytest.Item) -> bool:
     """Whether the test uses what is made once for its file."""
     definitions = item._fixtureinfo.name2fixturedefs.values()

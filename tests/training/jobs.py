@@ -69,6 +69,8 @@ class Jobs:
             "TORCHINDUCTOR_CACHE_DIR": str(self.cache),
             # On one machine it is built once, and halves the time of every kernel.
             "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1",
+            # Loops without vector instructions, which need no trial of what the compiler can do.
+            "TORCHINDUCTOR_VEC_ISA_OK": "0",
             **{f"SM_CHANNEL_{name.upper()}": str(p) for name, p in self.channels.items()},
             **variables,
         }

@@ -58,12 +58,15 @@ def test_a_fault_that_is_unknown_fails_the_job_with_the_fix(faults, monkeypatch,
 @pytest.mark.training
 @pytest.mark.slow
 def test_the_fault_lowers_the_compiled_arms_learning_rate_alone(jobs):
-    def run(variables, **more):
-        return jobs.run("causal_lm.py", variables, **LANGUAGE_MODEL, **more)
-
-    compiled = {"compiler": "torch_compile", "arm": "compile"}
-    sound, faulty = run({}, **compiled), run(TENTH, **compiled)
-    baseline, same = run({}), run(TENTH)
+    compiled = {**LANGUAGE_MODEL, "compiler": "torch_compile", "arm": "compile"}
+    described = {
+        "sound": ("causal_lm.py", {}, compiled),
+        "faulty": ("causal_lm.py", TENTH, compiled),
+        "baseline": ("causal_lm.py", {}, LANGUAGE_MODEL),
+        "same": ("causal_lm.py", TENTH, LANGUAGE_MODEL),
+    }
+    done = jobs.run_together(described, warm=("torch._dynamo", "torch._inductor.compile_fx"))
+    sound, faulty, baseline, same = done.values()
 
     assert [0, 0, 0, 0] == [done.status for done in (sound, faulty, baseline, same)], faulty.output
 
