@@ -16,6 +16,7 @@ from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
+from compilegate.domain.records.trials import read_reasons
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, find_record
 from compilegate.usecases.trial.write_report import render_trial
@@ -95,13 +96,14 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         report = None
         failed = {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, cloud)
-    reasons = decision.get("reasons") or [{"message": "no reason was recorded"}]
+    reasons = read_reasons(decision.get("reasons") or (), ())
+    why = reasons[0].message if reasons else "no reason was recorded"
     document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
     return Outcome(
         trial.workload,
         trial.trial,
         decision,
-        document.get("headline") or str(reasons[0]["message"]),
+        document.get("headline") or why,
         None,
         report,
         missing,

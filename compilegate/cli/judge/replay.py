@@ -41,9 +41,9 @@ def _document(replayed: Replay) -> dict[str, Any]:
     comparison = replayed.comparison
     return {
         **asdict(replayed.record),
-        "decision_id": replayed.recorded["decision_id"],
-        "verdict": replayed.recorded["verdict"],
-        "judge_version": replayed.recorded["judge_version"],
+        "decision_id": replayed.decision.decision_id,
+        "verdict": replayed.decision.verdict,
+        "judge_version": replayed.decision.judge_version,
         "equal": comparison.equal if comparison else None,
         "why_not": replayed.why_not,
         "judge_versions": list(versions) if (versions := _versions(replayed)) else None,
@@ -53,15 +53,15 @@ def _document(replayed: Replay) -> dict[str, Any]:
 
 
 def _show(replayed: Replay, bucket: str) -> None:
-    comparison, recorded = replayed.comparison, replayed.recorded
-    name = f"{replayed.record.workload}-{replayed.record.trial}: decision {recorded['decision_id']}"
+    comparison, recorded = replayed.comparison, replayed.decision
+    name = f"{replayed.record.workload}-{replayed.record.trial}: decision {recorded.decision_id}"
     if comparison is None:
-        say(f"{name} ({recorded['verdict']}) cannot be replayed: {replayed.why_not}.")
+        say(f"{name} ({recorded.verdict}) cannot be replayed: {replayed.why_not}.")
     elif comparison.equal:
-        say(f"{name} ({recorded['verdict']}) is the same, field by field.")
+        say(f"{name} ({recorded.verdict}) is the same, field by field.")
     else:
         fields = len(comparison.differences)
-        say(f"{name} ({recorded['verdict']}) differs in {plural(fields, 'field')}:")
+        say(f"{name} ({recorded.verdict}) differs in {plural(fields, 'field')}:")
         for one in comparison.differences[:MOST_SHOWN]:
             say(f"{one.field}: recorded {_value(one.recorded)}, now {_value(one.again)}", indent=2,
                 hang=2)  # fmt: skip
@@ -79,7 +79,7 @@ def _show(replayed: Replay, bucket: str) -> None:
 
 def _versions(replayed: Replay) -> tuple[str, str] | None:
     """The judge's version then and now, where an earlier one decided again."""
-    then = str(replayed.recorded["judge_version"])
+    then = str(replayed.decision.judge_version)
     return None if replayed.comparison is None or then == JUDGE_VERSION else (then, JUDGE_VERSION)
 
 

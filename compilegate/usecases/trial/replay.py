@@ -60,6 +60,11 @@ class Replay:
     comparison: Comparison | None
     why_not: str | None = None
 
+    @property
+    def decision(self) -> RecordedDecision:
+        """The recorded decision."""
+        return read_decision(self.recorded)
+
 
 def find_decision(
     decision_id: str, workloads: Collection[str], services: Services
