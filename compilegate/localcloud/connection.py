@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import subprocess
+import threading
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from compilegate.localcloud.names import ACCOUNT, ADMIN_PATH, HOST, SECRET
 # A proxy for the internet must not be used for this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _ANSWER_SECONDS = 10.0
+_MAKING = threading.Lock()  # two threads that ask at once would make a client each
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ class RunState:
         It is made once: a second one would have exception classes of its own, which do not catch
         those of the first.
         """
-        return _client(self, service)
+        with _MAKING:
+            return _client(self, service)
 
 
 @functools.cache

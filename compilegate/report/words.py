@@ -19,7 +19,7 @@ from compilegate.report.trial_report import TrialReport
 # Characters that fit on one line of the page on a desktop screen.
 LONGEST = 70
 CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
-TOO_DEAR = "a trial here would cost more than a compiler can save"
+TRIAL_COSTS_TOO_MUCH = "a trial here would cost more than a compiler can save"
 NO_COMPILER = "no compiler can help this job in its current form"
 FLAG_WORDS = {
     "enable": "The flag was switched on",
@@ -52,7 +52,7 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
         case Verdict.INELIGIBLE:
             cannot_pay = trial.codes and trial.codes <= CANNOT_PAY
             stay_off = VERDICTS[Verdict.STAY_OFF].text
-            return f"{stay_off}: {TOO_DEAR if cannot_pay else NO_COMPILER}"
+            return f"{stay_off}: {TRIAL_COSTS_TOO_MUCH if cannot_pay else NO_COMPILER}"
         case Verdict.CONTINUE if trial.on_probation:
             opening = FLAG_STATES["probation"].text
         case Verdict.CONTINUE:

@@ -16,6 +16,7 @@ from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
 
 WORKLOAD = WORKLOADS[0]
+PYTHON = ROOT / ".venv-training" / "bin" / "python"
 GPU = {"gpu": "NVIDIA H200", "torch": "2.9.0", "cuda": "12.8", "driver_version": None, "date": "d"}
 
 
@@ -46,6 +47,23 @@ def job(state: Path, arms: dict[str, float], blocks: int) -> Path:
             path = folder / "evidence" / f"block-{block}" / name
             segment(path, seconds=seconds * (1 + 0.001 * block if name == BASELINE else 1))
     return folder
+
+
+def dry_run(state: Path, *options: str) -> str:
+    """The command in the training environment, quietly."""
+    command = [str(PYTHON), "-m", "benchmarks.gpu", "--dry-run-cpu", "--state", str(state)]
+    # Kernels compile in half the time, see tests/training/jobs.py.
+    faster = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "0"}
+    environment = {**os.environ, **faster}
+    done = subprocess.run(
+        [*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stderr
+    return done.stdout + done.stderr
+
+
+def kernel(name, ts, dur, cat="kernel"):
+    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur}
 
 
 def test_a_gpus_blocks_are_judged_by_the_judges_own_functions(tmp_path):
@@ -180,10 +198,6 @@ def test_a_larger_batch_learns_faster_by_the_square_root():
     assert {"compiler": "torch_compile", "batch_size": 64} == WORKLOAD.overrides(arm)
 
 
-def kernel(name, ts, dur, cat="kernel"):
-    return {"ph": "X", "cat": cat, "name": name, "ts": ts, "dur": dur}
-
-
 def test_a_trace_is_reported_by_kind_of_work_and_idle_time():
     events = [
         kernel("sm90_xmma_gemm_bf16", 0, 40),
@@ -225,22 +239,6 @@ def test_quality_is_the_judges_comparison_against_the_margin(tmp_path, cost, exp
     assert pytest.approx(-cost) == quality["difference"]
     assert low < -cost < high
     assert expected == quality["within_margin"]
-
-
-PYTHON = ROOT / ".venv-training" / "bin" / "python"
-
-
-def dry_run(state: Path, *options: str) -> str:
-    """The command in the training environment, quietly."""
-    command = [str(PYTHON), "-m", "benchmarks.gpu", "--dry-run-cpu", "--state", str(state)]
-    # Kernels compile in half the time, see tests/training/jobs.py.
-    faster = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "0"}
-    environment = {**os.environ, **faster}
-    done = subprocess.run(
-        [*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
-    assert 0 == done.returncode, done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.mark.slow

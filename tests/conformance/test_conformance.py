@@ -10,7 +10,6 @@ from botocore.validate import ParamValidator
 
 from compilegate.domain.request.problems import problems
 from compilegate.facts import read
-from compilegate.facts import read as fact_file
 from tests.conformance import ours, stored
 from tests.conformance.compare import occurrences, unjustified
 from tests.conformance.matrix import cases, digest
@@ -58,7 +57,7 @@ def test_the_summary_counts_what_was_compared(result):
 def test_every_request_of_the_matrix_is_one_that_the_service_would_take():
     model = botocore.session.get_session().get_service_model("sagemaker")
     shape = model.operation_model("CreateTrainingJob").input_shape
-    limits = fact_file("create_training_job")
+    limits = read("create_training_job")
 
     for case in cases():
         request = ours.built(case)
