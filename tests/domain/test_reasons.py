@@ -28,7 +28,7 @@ TEXT_METHODS = {
 }  # fmt: skip
 WORDS = {"message", "reason"}
 # Documents of release 0.1 name a reason's arm and a job's time limit in words only.
-ALLOWED = {"report/trial_report.py:_reasons", "domain/trial/jobs.py:reached_time_limit"}
+ALLOWED = {"domain/records/trials.py:read_reasons", "domain/trial/jobs.py:reached_time_limit"}
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
