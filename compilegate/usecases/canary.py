@@ -57,7 +57,6 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         runs,
         overrides={run.arm: plan.overrides(run.arm) for run in runs},
         measured=spec.job,
-        past=_rounds(trial, services.ledger),
         now=now,
         until=until,
     )

@@ -53,20 +53,18 @@ def requested_round(
     *,
     overrides: Mapping[str, Mapping[str, Any]],
     measured: TrainedJob,
-    past: WorkloadHistory,
     now: int,
     until: int,
 ) -> CanaryRound:
     """The trial's round ``number``, open from ``now`` to ``until``.
 
-    ``overrides`` are what the flag would change for each arm, ``measured`` is the job that the
-    trial measures, ``past`` holds the trial's earlier rounds.
+    ``runs`` are in the judge's order, which gives no arm a weekday of its own. ``overrides`` are
+    what the flag would change for each arm, ``measured`` is the job that the trial measures.
     """
-    rounds_before = sum(one.round < number for one in past.rounds)
     return CanaryRound(
         trial=trial,
         round=number,
-        runs=in_turn(runs, rounds_before),
+        runs=tuple(runs),
         arms=overrides,
         job=measured.digest,
         until=until,
@@ -74,15 +72,6 @@ def requested_round(
         hold=measured.workload.policy.hold_models,
         at=now,
     )
-
-
-def in_turn(runs: Sequence[RequestedRun], rounds_before: int) -> tuple[RequestedRun, ...]:
-    """The runs as planned, turned round in every second round: A B, B A, A B …
-
-    Otherwise each arm would keep its own weekday where production runs twice a week, and a steady
-    drift would always fall on the same arm.
-    """
-    return tuple(reversed(runs)) if rounds_before % 2 else tuple(runs)
 
 
 def open_rounds(history: WorkloadHistory, now: int) -> list[CanaryRound]:

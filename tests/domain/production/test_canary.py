@@ -58,18 +58,15 @@ def position_after(*entries: dict[str, Any], now: int = NOW) -> int | None:
     return None if slot is None else slot.slot.position
 
 
-def requested(number: int, *past: CanaryRound) -> CanaryRound:
+def requested(number: int) -> CanaryRound:
     return requested_round(
-        TRIAL, number, ROUND.runs, overrides=ROUND.arms, measured=TrainedJob(SOUND, "s.tgz"),
-        past=history([one.to_entry() for one in past]), now=NOW, until=NOW + 5,
+        TRIAL, number, ROUND.runs[::-1], overrides=ROUND.arms,
+        measured=TrainedJob(SOUND, "s.tgz"), now=NOW, until=NOW + 5,
     )  # fmt: skip
 
 
-def test_every_second_round_turns_its_runs_round_however_often_it_is_requested() -> None:
-    second = requested(4, ROUND)
-
-    assert (ROUND.runs, ROUND.runs[::-1]) == (requested(3).runs, second.runs)
-    assert second == requested(4, ROUND, second)
+def test_a_round_keeps_the_order_that_the_judge_asked_for() -> None:
+    assert [ROUND.runs[::-1]] * 2 == [requested(3).runs, requested(4).runs]
 
 
 def test_a_place_is_kept_for_as_long_as_a_run_with_its_rerun_and_waits_may_take() -> None:
@@ -168,12 +165,6 @@ def test_of_two_runs_of_one_place_the_first_is_its_result_and_both_are_evidence(
     assert first is not None
     assert "r1" == first.run
     assert ["r1", "r2"] == [run.run for run in canary.canary_runs(twice, TRIAL)]
-
-
-def test_every_second_round_is_turned_so_that_no_arm_keeps_its_weekday() -> None:
-    a, b = ROUND.runs
-
-    assert [(a, b), (b, a), (a, b)] == [canary.in_turn((a, b), n) for n in range(3)]
 
 
 def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged() -> None:
