@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
-from compilegate.domain.judging.outcomes import read_outcomes
 from compilegate.domain.reasons import Reason
 
 # Runs that may each be of another night, with that night's data, and yet look like a set per arm.
@@ -25,8 +24,7 @@ FEW_RUNS = 2
 
 def sets_of(arm: Arm) -> list[str]:
     """The set that each finished run of the arm was scored on, where it is recorded."""
-    read = (read_outcomes(run.record.get("outcomes")) for run in finished(arm.quality))
-    return [outcomes.set_sha256 for outcomes in read if outcomes is not None]
+    return [run.outcomes.set_sha256 for run in finished(arm.quality) if run.outcomes]
 
 
 def different_sets(candidate: Arm, baseline: Arm) -> Iterator[Reason]:

@@ -12,8 +12,7 @@ from enum import StrEnum
 
 from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evaluation_noise import Split, tau_squared
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
-from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
+from compilegate.domain.judging.evidence import Arm, Evidence, finished
 
 # Below this the spread is too uncertain to say what makes it: at 3 its 80 % interval is 0.7 to 2.3
 # times the estimate.
@@ -38,7 +37,7 @@ class Finding(StrEnum):
 def split_of(candidate: Arm, evidence: Evidence) -> Split | Finding | None:
     """The split, why there is none, or None where no run recorded outcomes."""
     arms = [finished(arm.quality) for arm in (evidence.baseline, candidate)]
-    read = [[(run, one) for run in runs if (one := outcomes_of(run))] for runs in arms]
+    read = [[(run, one) for run in runs if (one := run.outcomes)] for runs in arms]
     known = [pair for pairs in read for pair in pairs]
     if not known:
         return None
@@ -54,11 +53,6 @@ def split_of(candidate: Arm, evidence: Evidence) -> Split | Finding | None:
         return Finding.TOO_FEW_RUNS
     first = known[0][1]
     return Split(math.sqrt(variance), df, first.examples, slope**2 * tau, first.per_outcome)
-
-
-def outcomes_of(run: FullRun) -> Outcomes | None:
-    """The outcomes that a full run recorded, None where there are none to go by."""
-    return read_outcomes(run.record.get("outcomes"))
 
 
 def _slope(pairs: Sequence[tuple[float, float]]) -> float | None:

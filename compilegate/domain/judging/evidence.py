@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.compilers import has_own_image
+from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.records.runs import TEAM
 from compilegate.domain.workload.model import BASELINE, Policy, Quality
 
@@ -86,6 +88,11 @@ class FullRun(Run):
     def may_check(self) -> bool:
         """Whether it checks an open alarm: it was requested, or no request is possible."""
         return self.confirm or self.launched_by == TEAM
+
+    @cached_property
+    def outcomes(self) -> Outcomes | None:
+        """Its outcomes per example; None where it recorded none, or anything of them is broken."""
+        return read_outcomes(self.record.get("outcomes"))
 
     def at(self, order: int) -> FullRun:
         """The run at that position in time."""
