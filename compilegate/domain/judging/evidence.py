@@ -94,6 +94,29 @@ class FullRun(Run):
         """Its outcomes per example; None where it recorded none, or anything of them is broken."""
         return read_outcomes(self.record.get("outcomes"))
 
+    @property
+    def initial_weights(self) -> str | None:
+        """Fingerprint of the weights that it started from, None where it is not recorded."""
+        return self._digest("initial_weights_sha256")
+
+    @property
+    def final_weights(self) -> str | None:
+        """Fingerprint of all its final weights and buffers, None where it is not recorded."""
+        return self._digest("final_weights_sha256")
+
+    @property
+    def trained_weights(self) -> str | None:
+        """Fingerprint, taken as that of a start, of what it ended with.
+
+        None where it is not recorded, and where the run ended with what it had started from.
+        """
+        end = self._digest("final_start_sha256")
+        return None if end == self.initial_weights else end
+
+    def _digest(self, key: str) -> str | None:
+        value = self.record.get(key)
+        return value if isinstance(value, str) and value else None
+
     def at(self, order: int) -> FullRun:
         """The run at that position in time."""
         return replace(self, order=order, record={**self.record, "order": order})

@@ -78,7 +78,7 @@ def identity_of(candidate: Arm, baseline: Arm) -> Identity | None:
             if run.job and run.job == partner.job:
                 continue  # one run, recorded twice
             if _identical(run, partner):
-                same[_text(run, "final_weights_sha256") or ""] = run.seed or 0
+                same[run.final_weights or ""] = run.seed or 0
             else:
                 unequal += 1
     if not same and not unequal:
@@ -89,8 +89,8 @@ def identity_of(candidate: Arm, baseline: Arm) -> Identity | None:
 def _draw(run: FullRun) -> tuple[Any, ...] | None:
     """What two runs must share to be a pair, None where any of it is not recorded."""
     data = (run.fingerprint or {}).get("data_sha256")
-    start, end = _text(run, "initial_weights_sha256"), _text(run, "final_weights_sha256")
-    if run.seed is None or not isinstance(data, str) or start is None or end is None:
+    start = run.initial_weights
+    if run.seed is None or not isinstance(data, str) or start is None or run.final_weights is None:
         return None
     return run.seed, data, start
 
@@ -98,16 +98,6 @@ def _draw(run: FullRun) -> tuple[Any, ...] | None:
 def _identical(ours: FullRun, theirs: FullRun) -> bool:
     if ours.metric is None or theirs.metric is None:
         return False
-    ends = [_text(run, "final_weights_sha256") for run in (ours, theirs)]
+    both_trained = ours.trained_weights is not None and theirs.trained_weights is not None
     same_metric = math.isclose(ours.metric, theirs.metric, rel_tol=SAME_METRIC)
-    return ends[0] == ends[1] and same_metric and _trained(ours) and _trained(theirs)
-
-
-def _trained(run: FullRun) -> bool:
-    end = _text(run, "final_start_sha256")
-    return end is not None and end != _text(run, "initial_weights_sha256")
-
-
-def _text(run: FullRun, key: str) -> str | None:
-    value = run.record.get(key)
-    return value if isinstance(value, str) and value else None
+    return ours.final_weights == theirs.final_weights and same_metric and both_trained

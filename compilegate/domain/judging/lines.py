@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
+from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
 
@@ -23,9 +23,7 @@ def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
     ends = {arm.name: _ends(arm) for arm in evidence.arms}
     for arm in evidence.arms:
         for run in arm.full_runs:
-            start = run.record.get("initial_weights_sha256")
-            known = isinstance(start, str)
-            owners = [name for name, own in ends.items() if known and start in own]
+            owners = [name for name, own in ends.items() if run.initial_weights in own]
             # What the baseline or the arm itself has trained too is not another's.
             if not owners or BASELINE in owners or arm.name in owners:
                 continue
@@ -39,11 +37,4 @@ def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
 
 
 def _ends(arm: Arm) -> frozenset[str]:
-    return frozenset(end for run in arm.full_runs if (end := _end(run)) is not None)
-
-
-def _end(run: FullRun) -> str | None:
-    """The weights that a run has trained; None where it has not, or none are recorded."""
-    end = run.record.get("final_start_sha256")
-    changed = end != run.record.get("initial_weights_sha256")
-    return end if isinstance(end, str) and end and changed else None
+    return frozenset(end for run in arm.full_runs if (end := run.trained_weights) is not None)

@@ -199,7 +199,7 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
                 candidate.name,
             )
             break
-    for seed, mine, others in _pairs(candidate, baseline, _weights, OTHER_WEIGHTS):
+    for seed, mine, others in _pairs(candidate, baseline, _initial_weights, OTHER_WEIGHTS):
         if mine != others:
             yield Reason(
                 "unequal_initial_weights",
@@ -221,7 +221,7 @@ def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
     if not recorded or explained:
         return None
     losses = _pairs(candidate, baseline, _loss, OTHER_FIRST_LOSS)
-    weights = _pairs(candidate, baseline, _weights, OTHER_WEIGHTS)
+    weights = _pairs(candidate, baseline, _initial_weights, OTHER_WEIGHTS)
     if next(losses, None) or next(weights, None):
         return None
     return Reason(
@@ -263,6 +263,5 @@ def _loss(run: FullRun) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def _weights(run: FullRun) -> str | None:
-    value = run.record.get("initial_weights_sha256")
-    return value if isinstance(value, str) and value else None
+def _initial_weights(run: FullRun) -> str | None:
+    return run.initial_weights
