@@ -73,9 +73,9 @@ def calibrate(paths: int, seed: int) -> dict[str, Any]:
         for n_max, k in itertools.product(SCHEDULE, CANDIDATES):
             level = ALPHA / k
             doubt = 1 - 2 * math.sqrt((1 - level) / level / paths)
-            found = factor(drawn, n_max, level)
-            exact[n_max] = min(exact[n_max], found)
-            sure[n_max] = min(sure[n_max], found * doubt)
+            greatest = factor(drawn, n_max, level)
+            exact[n_max] = min(exact[n_max], greatest)
+            sure[n_max] = min(sure[n_max], greatest * doubt)
         print(f"{design}, {history} past runs, drift {drift}", file=sys.stderr, flush=True)
     factors = {n_max: math.floor(100 * c) / 100 for n_max, c in sure.items()}
     worst = _checked(paths, seed, factors)

@@ -43,12 +43,12 @@ def draw(folder: Path, results: Path = RESULTS) -> Path | None:
 
 def line(cells: Cells, spread: float) -> list[tuple[float, Mapping[str, Any]]]:
     """The figures of one spread, by loss."""
-    found = {
+    by_loss_and_spread = {
         (cell["portfolio"], cell.get("spread")): cell["figures"]
         for cell in cells
         if cell.get("version") is None
     }
-    keys = [(loss, found.get((f"loss {loss:g}", spread))) for loss in LOSSES]
+    keys = [(loss, by_loss_and_spread.get((f"loss {loss:g}", spread))) for loss in LOSSES]
     return [(loss, figures) for loss, figures in keys if figures is not None]
 
 

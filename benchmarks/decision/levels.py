@@ -146,8 +146,8 @@ BONFERRONI: Mapping[int, float] = {n_max: 1 / float(shares(n_max).sum()) for n_m
 def _worst(levels: Array, kept: dict[int, float], c: Mapping[int, float]) -> None:
     for k in CANDIDATES:
         level = ALPHA / k
-        found = (achieved(levels, n_max, level, c[n_max]) / level for n_max in LAST_LOOKS)
-        kept[k] = max(kept[k], *found)
+        shares_spent = (achieved(levels, n_max, level, c[n_max]) / level for n_max in LAST_LOOKS)
+        kept[k] = max(kept[k], *shares_spent)
 
 
 def _row(words: str, candidates: int, share: float, plain: float, paths: int) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Target:
     least: bool = False
 
     def state(self, figure: Mapping[str, Any]) -> str | None:
-        """Whether the figure is what it has to be, and beyond chance; None if nothing was counted.
+        """Whether the figure keeps its bound, and beyond chance; None if nothing was counted.
 
         Beyond chance: so is the limit of its one-sided 95 % interval, of none 3/n.
         """
@@ -145,12 +145,12 @@ GROUPS = {"worlds": worlds, "alone": alone, "curve": curve}
 
 def largest(cells: Sequence[Cell]) -> list[Cell]:
     """Each cell once, with the most workloads that any row asks for."""
-    found: dict[str, Cell] = {}
+    by_key: dict[str, Cell] = {}
     for cell in cells:
         key = json.dumps([cell.key, cell.rules])
-        if key not in found or found[key].workloads < cell.workloads:
-            found[key] = cell
-    return list(found.values())
+        if key not in by_key or by_key[key].workloads < cell.workloads:
+            by_key[key] = cell
+    return list(by_key.values())
 
 
 def simulate(cell: Cell, jobs: int, share: float, folder: Path = FOLDER) -> dict[str, Any]:
@@ -179,10 +179,10 @@ def rows(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _row(target: Target, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    found = {cell.get("version"): cell for cell in cells if _same(cell, target.cell)}
-    now = found.pop(None, None)
+    by_version = {cell.get("version"): cell for cell in cells if _same(cell, target.cell)}
+    now = by_version.pop(None, None)
     figure = _figure(now, target.figure)
-    before = next(iter(found.values()), None)
+    before = next(iter(by_version.values()), None)
     return {
         "name": target.name,
         "words": target.words,

@@ -10,7 +10,7 @@ from compilegate.explain.item import Item, Reporter, Section
 
 WHY_NOT = {
     "too_few_runs": "Too few runs recorded their outcomes, or too few runs show the spread.",
-    "sets_vary": "The examples change from run to run, so their part cannot be told apart.",
+    "sets_vary": "The examples change from run to run, so their part of the spread is unknown.",
     "other_metric": "The metric is not the mean of the recorded outcomes.",
 }
 

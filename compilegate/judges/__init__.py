@@ -49,8 +49,8 @@ def command(version: str) -> tuple[str, ...]:
     """What runs an archive; raises EnvironmentNotReadyError where its contents are others."""
     place = FOLDER / f"{version}.zip"
     with ZipFile(place) as archive:
-        found = digest({name: archive.read(name) for name in archive.namelist()})
-    if found != archives()[version]["sha256"]:
+        actual = digest({name: archive.read(name) for name in archive.namelist()})
+    if actual != archives()[version]["sha256"]:
         raise EnvironmentNotReadyError(
             f"{place} is not the archive that archives.json names. Fix: install Compilegate again"
         )

@@ -213,8 +213,8 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
 
 def _numerics(cold: Mapping[str, Any]) -> dict[str, Any]:
     """The numerical check made while the cache was filled; nothing where there was none."""
-    found = cold.get("numerics")
-    return {"numerics": found} if isinstance(found, Mapping) else {}
+    numerics = cold.get("numerics")
+    return {"numerics": numerics} if isinstance(numerics, Mapping) else {}
 
 
 def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:

@@ -34,9 +34,9 @@ class ScenarioRunner:
         client = self.app.client("stepfunctions")
         deployed = client.describe_state_machine(stateMachineArn=self.app.outputs[OUTPUTS[machine]])
         definition = json.loads(deployed["definition"])
-        found = {name: state for name, state in states(definition) if name in changes}
+        to_change = {name: state for name, state in states(definition) if name in changes}
         for name, change in changes.items():
-            change(found[name])
+            change(to_change[name])
         return str(
             client.create_state_machine(
                 name=f"changed-{uuid.uuid4().hex[:8]}-{machine}",

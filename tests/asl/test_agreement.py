@@ -78,8 +78,8 @@ def evaluate(questions):
     )
     outcomes = {**run_script("evaluate.js", questions), EMULATOR: json.loads(done.stdout)}
     return {
-        name: [outcome.get("value", FAILED) for outcome in found]
-        for name, found in outcomes.items()
+        name: [outcome.get("value", FAILED) for outcome in values]
+        for name, values in outcomes.items()
     }
 
 

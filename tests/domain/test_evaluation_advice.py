@@ -51,27 +51,27 @@ def advice(decision: Decision) -> dict[str, str]:
 
 def test_a_spread_that_comes_from_the_examples_is_bought_away() -> None:
     decision = judge(scored(0.0005))
-    found, said = evaluation(decision), advice(decision)["evaluation_limited"]
+    advised, said = evaluation(decision), advice(decision)["evaluation_limited"]
 
-    assert found["finding"] == "more_examples"
-    assert found["spread_of_evaluation"] > 3 * found["spread_of_training"]
-    assert found["examples"] == 2000
-    assert found["best_examples"] in (4000, 8000)
-    best = next(one for one in found["larger"] if one["examples"] == found["best_examples"])
-    assert best["runs"] <= found["runs_needed"] / 2
-    assert found["runs_saved"] == found["runs_needed"] - best["runs"]
-    assert found["usd_saved"] > 0
-    assert f"{found['best_examples']:,} would need about {best['runs']} runs instead of" in said
+    assert advised["finding"] == "more_examples"
+    assert advised["spread_of_evaluation"] > 3 * advised["spread_of_training"]
+    assert advised["examples"] == 2000
+    assert advised["best_examples"] in (4000, 8000)
+    best = next(one for one in advised["larger"] if one["examples"] == advised["best_examples"])
+    assert best["runs"] <= advised["runs_needed"] / 2
+    assert advised["runs_saved"] == advised["runs_needed"] - best["runs"]
+    assert advised["usd_saved"] > 0
+    assert f"{advised['best_examples']:,} would need about {best['runs']} runs instead of" in said
 
 
 def test_a_spread_that_comes_from_training_is_said_not_to_be() -> None:
     decision = judge(scored(0.012))
-    found = evaluation(decision)
+    advised = evaluation(decision)
 
-    assert found["finding"] == "not_examples"
-    assert found["best_examples"] is None
-    assert found["runs_saved"] is None
-    assert found["usd_saved"] is None
+    assert advised["finding"] == "not_examples"
+    assert advised["best_examples"] is None
+    assert advised["runs_saved"] is None
+    assert advised["usd_saved"] is None
     assert "would not help" in advice(decision)["evaluation_sufficient"]
 
 
@@ -86,10 +86,10 @@ def test_losses_are_split_as_well() -> None:
         ),
         {arm: [packed_losses(row) for row in rows] for arm, rows in losses.items()},
     )
-    found = evaluation(judge(evidence))
+    advised = evaluation(judge(evidence))
 
-    assert found["spread_of_evaluation"] == pytest.approx(0.3 / 20, rel=0.05)
-    assert found["spread_of_training"] < found["spread_of_evaluation"]
+    assert advised["spread_of_evaluation"] == pytest.approx(0.3 / 20, rel=0.05)
+    assert advised["spread_of_training"] < advised["spread_of_evaluation"]
 
 
 @pytest.mark.parametrize(("intercept", "slope"), [(0.0, 100.0), (1.0, -1.0), (100.0, -100.0)])

@@ -64,16 +64,16 @@ def test_equal_runs_have_no_variance() -> None:
 @pytest.mark.parametrize("training_sd", [0.0, 0.004, 0.012])
 def test_parts_of_simulated_runs_are_found_without_bias(training_sd: float) -> None:
     """2,000 trials of two arms with four runs on 1,000 examples: sigma_D^2 before the maximum."""
-    rng, examples, found, noise = np.random.default_rng(17), 1000, [], []
+    rng, examples, estimates, noise = np.random.default_rng(17), 1000, [], []
     for _ in range(2000):
         arms = [beta_binomial(rng, 4, examples, training_sd) for _ in range(2)]
         tau = float(np.mean([arm.var(axis=0, ddof=1).mean() for arm in arms]))
         variance = float(np.mean([arm.mean(axis=1).var(ddof=1) for arm in arms]))
-        found.append(examples / (examples - 1) * (variance - tau / examples))
+        estimates.append(examples / (examples - 1) * (variance - tau / examples))
         noise.append(tau)
-    error = np.std(found) / math.sqrt(len(found))
+    error = np.std(estimates) / math.sqrt(len(estimates))
 
-    assert abs(np.mean(found) - training_sd**2) < 4 * error
+    assert abs(np.mean(estimates) - training_sd**2) < 4 * error
     one = beta_binomial(rng, 4, examples, training_sd)
     packed = tau_squared([[read(packed_bits(run)) for run in one]])
     assert packed == pytest.approx(np.mean(noise), rel=0.15)

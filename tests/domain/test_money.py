@@ -32,15 +32,15 @@ BASE_USD = JOB / 3600 * PRICE
 
 
 def saving(doc: dict[str, Any]) -> dict[str, Any]:
-    found = judge(doc).saving
-    assert found is not None
-    return dict(found)
+    money = judge(doc).saving
+    assert money is not None
+    return dict(money)
 
 
 def speedup(doc: dict[str, Any]) -> dict[str, Any]:
-    found = judge(doc).speedup
-    assert found is not None
-    return dict(found)
+    speed = judge(doc).speedup
+    assert speed is not None
+    return dict(speed)
 
 
 def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
@@ -49,19 +49,19 @@ def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
 
 def test_a_saving_is_the_baselines_price_times_the_share_of_time_saved() -> None:
     doc = document(metrics=GOOD)
-    found, share = saving(doc), 1 - 1 / speedup(doc)["estimate"]
+    money, share = saving(doc), 1 - 1 / speedup(doc)["estimate"]
 
-    assert pytest.approx(BASE_USD) == found["usd_per_run_baseline"]
-    assert pytest.approx(BASE_USD * share) == found["usd_per_run"]
-    assert pytest.approx(BASE_USD * share * 2800 * 52) == found["usd_per_year"]
+    assert pytest.approx(BASE_USD) == money["usd_per_run_baseline"]
+    assert pytest.approx(BASE_USD * share) == money["usd_per_run"]
+    assert pytest.approx(BASE_USD * share * 2800 * 52) == money["usd_per_year"]
 
 
 def test_the_savings_interval_is_the_speedups() -> None:
     doc = document(metrics=GOOD)
-    found, bounds = saving(doc), [BASE_USD * (1 - 1 / s) for s in speedup(doc)["interval"]]
+    money, bounds = saving(doc), [BASE_USD * (1 - 1 / s) for s in speedup(doc)["interval"]]
 
-    assert pytest.approx(bounds) == found["interval_usd_per_run"]
-    assert pytest.approx([x * 2800 * 52 for x in bounds]) == found["interval_usd_per_year"]
+    assert pytest.approx(bounds) == money["interval_usd_per_run"]
+    assert pytest.approx([x * 2800 * 52 for x in bounds]) == money["interval_usd_per_year"]
 
 
 def test_a_dearer_cluster_saves_less() -> None:
@@ -80,10 +80,10 @@ def test_a_trial_costs_its_segments_and_its_extra_runs() -> None:
                   for run in runs(doc, name, "speed"))  # fmt: skip
     seconds += sum(run["wall_seconds"] for name in ("baseline", "compile")
                    for run in runs(doc, name))  # fmt: skip
-    found = saving(doc)
+    money = saving(doc)
 
-    assert pytest.approx(seconds / 3600 * PRICE) == found["trial_usd"]
-    assert pytest.approx(found["trial_usd"] / found["usd_per_run"]) == found["payback_runs"]
+    assert pytest.approx(seconds / 3600 * PRICE) == money["trial_usd"]
+    assert pytest.approx(money["trial_usd"] / money["usd_per_run"]) == money["payback_runs"]
 
 
 def test_runs_that_production_made_anyway_cost_the_trial_nothing() -> None:
@@ -115,9 +115,9 @@ def test_without_a_price_or_a_schedule_there_is_no_saving(key: str) -> None:
 
 
 def test_before_any_full_run_prices_are_extrapolated_from_the_blocks() -> None:
-    found = judge(document())
+    decision = judge(document())
 
-    assert pytest.approx(60 / 3600 * PRICE, rel=0.1) == figures(found, "baseline")["usd_per_run"]
+    assert pytest.approx(60 / 3600 * PRICE, rel=0.1) == figures(decision, "baseline")["usd_per_run"]
 
 
 def test_past_wall_clocks_price_the_baseline() -> None:
@@ -143,20 +143,25 @@ def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> di
 
 
 def test_fewer_steps_to_the_same_loss_cost_less() -> None:
-    found = saving(with_curves(document(metrics=GOOD), faster=2.0))["same_quality"]
+    same_quality = saving(with_curves(document(metrics=GOOD), faster=2.0))["same_quality"]
     price = figures(judge(document(metrics=GOOD)))["usd_per_run"]
 
-    assert 2000 == found["steps_baseline"]
-    assert pytest.approx(1050, abs=60) == found["steps_candidate"]
-    assert pytest.approx(BASE_USD) == found["usd_baseline"]
-    assert pytest.approx(price * found["steps_candidate"] / 2000) == found["usd_candidate"]
+    assert 2000 == same_quality["steps_baseline"]
+    assert pytest.approx(1050, abs=60) == same_quality["steps_candidate"]
+    assert pytest.approx(BASE_USD) == same_quality["usd_baseline"]
+    assert (
+        pytest.approx(price * same_quality["steps_candidate"] / 2000)
+        == same_quality["usd_candidate"]
+    )
 
 
 def test_a_candidate_that_never_gets_there_has_no_price_for_the_same_quality() -> None:
-    found = saving(with_curves(document(metrics=GOOD), faster=1.0, floor=2.5))["same_quality"]
+    same_quality = saving(with_curves(document(metrics=GOOD), faster=1.0, floor=2.5))[
+        "same_quality"
+    ]
 
-    assert (None, None) == (found["steps_candidate"], found["usd_candidate"])
-    assert found["usd_baseline"] is not None
+    assert (None, None) == (same_quality["steps_candidate"], same_quality["usd_candidate"])
+    assert same_quality["usd_baseline"] is not None
 
 
 @pytest.mark.parametrize("replicates", [2, 3, 4])
@@ -172,8 +177,8 @@ def test_curves_that_end_alike_but_for_chance_nearly_always_have_a_price(replica
             run["loss_curve"] = [
                 [n, end + math.exp(-n / 300) + 0.01 * rng.gauss(0, 1)] for n in range(20, 2001, 20)
             ]
-        found = saving(doc)["same_quality"]
-        unpriced += found["usd_baseline"] is None or found["usd_candidate"] is None
+        same_quality = saving(doc)["same_quality"]
+        unpriced += same_quality["usd_baseline"] is None or same_quality["usd_candidate"] is None
 
     assert unpriced <= 4
 
@@ -192,11 +197,11 @@ def test_throughput_carries_students_interval() -> None:
     steady = analyse_segments(read_evidence(doc))["compile"].values()
     rates = [32 / segment.steady_step_seconds for segment in steady if segment]
     mean = sum(rates) / 4
-    found = figures(judge(doc))
+    figure = figures(judge(doc))
 
-    assert pytest.approx(mean) == found["samples_per_second"]
+    assert pytest.approx(mean) == figure["samples_per_second"]
     assert pytest.approx(stats.t.interval(0.95, 3, loc=mean, scale=stats.sem(rates))) == (
-        tuple(found["samples_per_second_interval"])
+        tuple(figure["samples_per_second_interval"])
     )
 
 
@@ -205,17 +210,17 @@ def test_an_arms_figures_say_what_its_runs_recorded() -> None:
     first = runs(doc, stage="speed")[0]
     first.update(peak_memory_gib=19.4, compiler={"graphs": 3, "recompiles": 1, "graph_breaks": 2})
     runs(doc)[0].update(cold_compile_seconds=41.0)
-    found = figures(judge(doc))
+    figure = figures(judge(doc))
 
     assert (19.4, 3, 1, 2, 41.0) == tuple(
-        found[key]
+        figure[key]
         for key in (
             "peak_memory_gib", "graphs", "recompiles", "graph_breaks", "compile_seconds_cold",
         )
     )  # fmt: skip
-    assert 3.0 == found["compile_seconds_warm"]
-    assert (3, 0) == (found["runs"], found["failed_runs"])
-    assert pytest.approx(stats.describe(GOOD["compile"]).variance) == found["metric_sd"] ** 2
+    assert 3.0 == figure["compile_seconds_warm"]
+    assert (3, 0) == (figure["runs"], figure["failed_runs"])
+    assert pytest.approx(stats.describe(GOOD["compile"]).variance) == figure["metric_sd"] ** 2
 
 
 def test_every_arm_has_its_figures() -> None:
@@ -230,21 +235,21 @@ def test_the_speed_of_a_promotion_counts_productions_jobs_too() -> None:
     before = speedup(doc)
     for log in sample(5, 0.0, 0.02):
         watch(doc, metric=CENTRE, wall_seconds=BASE_WALL / 1.4 * math.exp(log))
-    found = speedup(doc)
+    after = speedup(doc)
 
-    assert (3, 8) == (before["full_runs"], found["full_runs"])
-    assert pytest.approx(1.4, rel=0.02) == found["measured"]["estimate"]
-    assert before["interval"][0] < found["interval"][0] < found["interval"][1]
-    assert found["weight"] > before["weight"]
+    assert (3, 8) == (before["full_runs"], after["full_runs"])
+    assert pytest.approx(1.4, rel=0.02) == after["measured"]["estimate"]
+    assert before["interval"][0] < after["interval"][0] < after["interval"][1]
+    assert after["weight"] > before["weight"]
 
 
 def test_production_quality_is_compared_with_every_baseline_run_known() -> None:
     doc = probation_document()
     for value in sample(6, CENTRE - PROBATION_MARGIN / 4, 0.002):
         watch(doc, metric=value)
-    found = judge(doc).quality
-    assert found is not None
+    quality = judge(doc).quality
+    assert quality is not None
 
-    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == found["estimate"]
-    assert found["interval"][0] < found["estimate"] < found["interval"][1]
-    assert {"baseline": 3, "candidate": 6, "history": 20} == found["runs"]
+    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == quality["estimate"]
+    assert quality["interval"][0] < quality["estimate"] < quality["interval"][1]
+    assert {"baseline": 3, "candidate": 6, "history": 20} == quality["runs"]

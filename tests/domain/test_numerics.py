@@ -18,10 +18,10 @@ def check(compiled: list[Any], eager: list[Any], epsilon: Any = FP32) -> dict[st
     return {"checked": True, "steps": 4, "epsilon": epsilon, "gradient_error": errors}
 
 
-def decided(found: object, metrics: Any = None) -> Any:
+def decided(numerics: object, metrics: Any = None) -> Any:
     doc = document(metrics=metrics)
     for run in runs(doc, stage="speed"):
-        run["numerics"] = found
+        run["numerics"] = numerics
     return judge(doc)
 
 
@@ -30,7 +30,7 @@ WRONG = check([0.4] * 4, [1e-6] * 4)
 
 
 @pytest.mark.parametrize(
-    ("found", "code"),
+    ("numerics", "code"),
     [
         (SOUND, None),
         # TF32 beside exact fp32: far less exact, and harmless.
@@ -47,8 +47,8 @@ WRONG = check([0.4] * 4, [1e-6] * 4)
         (check([None] * 4, [1e-6] * 4), "numerics_wrong"),
     ],
 )
-def test_what_the_check_says_of_a_candidate(found, code):
-    decision = decided(found)
+def test_what_the_check_says_of_a_candidate(numerics, code):
+    decision = decided(numerics)
 
     assert {code} - {None} == codes(decision) & {"numerics_wrong", "numerics_differ"}
     assert (code == "numerics_wrong") is (Verdict.STAY_OFF == decision.verdict)
@@ -63,10 +63,10 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("found", BROKEN, ids=range(len(BROKEN)))
-def test_a_check_that_was_not_made_or_is_broken_changes_nothing(found):
-    assert read_numerics(found) is None
-    assert judge(document()).reasons == decided(found).reasons
+@pytest.mark.parametrize("numerics", BROKEN, ids=range(len(BROKEN)))
+def test_a_check_that_was_not_made_or_is_broken_changes_nothing(numerics):
+    assert read_numerics(numerics) is None
+    assert judge(document()).reasons == decided(numerics).reasons
 
 
 def test_a_sound_check_promotes_nothing():

@@ -66,9 +66,9 @@ def test_production_trains_both_arms_in_turns_only_where_they_stay_apart(trainin
 )
 def test_check_says_what_follows(training, code):
     known = {"starts_from_previous", "starts_from_own_line", "start_unsaid"}
-    found = known & {reason.code for reason in check(workload(**training)).reasons}
+    said = known & {reason.code for reason in check(workload(**training)).reasons}
 
-    assert {code} - {None} == found
+    assert {code} - {None} == said
 
 
 def test_a_file_that_says_nothing_stays_the_job_that_it_was():

@@ -31,9 +31,9 @@ from tests.domain.evidence_builder import (
 def estimate(doc: dict[str, Any], candidates: int = 1) -> WholeJob:
     evidence = read_evidence(doc)
     (arm,) = evidence.candidates
-    found = estimate_whole_job(arm, evidence, analyse_segments(evidence), candidates=candidates)
-    assert found is not None
-    return found
+    whole = estimate_whole_job(arm, evidence, analyse_segments(evidence), candidates=candidates)
+    assert whole is not None
+    return whole
 
 
 def timed(doc: dict[str, Any], base: list[float], mine: list[float]) -> dict[str, Any]:
@@ -67,19 +67,19 @@ def speedup(decision: Decision) -> dict[str, Any]:
 
 def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing() -> None:
     """Judge 1.2.0 promoted this as 1.43x, with a saving of -$98 to $269 a year beside it."""
-    found = judge(demo_production())
-    money = found.saving["interval_usd_per_year"] if found.saving else [0, 0]
+    decision = judge(demo_production())
+    money = decision.saving["interval_usd_per_year"] if decision.saving else [0, 0]
 
-    assert pytest.approx(1.43) == speedup(found)["predicted"]["estimate"]
-    assert pytest.approx(1.06) == speedup(found)["measured"]["estimate"]
+    assert pytest.approx(1.43) == speedup(decision)["predicted"]["estimate"]
+    assert pytest.approx(1.06) == speedup(decision)["measured"]["estimate"]
     assert money[0] < 0 < money[1]
-    assert Verdict.INCONCLUSIVE == found.verdict
-    assert "saving_unproven" == found.reasons[0].code
+    assert Verdict.INCONCLUSIVE == decision.verdict
+    assert "saving_unproven" == decision.reasons[0].code
 
 
 def test_the_headline_the_time_and_the_money_are_one_figure() -> None:
-    found = judge(demo_production())
-    saving, figures = found.saving or {}, speedup(found)
+    decision = judge(demo_production())
+    saving, figures = decision.saving or {}, speedup(decision)
     base = saving["usd_per_run_baseline"]
 
     assert 1.0 < figures["estimate"] < 1.15
@@ -107,35 +107,35 @@ def test_the_combination_is_that_of_two_sources_by_hand() -> None:
     error = math.sqrt((1 + 4 * sum(shares * (1 - shares) / dfs)) / weights.sum())
     df = 1 / sum(shares**2 / dfs)
     half = stats.t.ppf(0.975, df) * error
-    found = estimate(doc)
+    whole = estimate(doc)
 
-    assert pytest.approx(shares @ [p, d]) == found.log
-    assert pytest.approx([math.exp(found.log - half), math.exp(found.log + half)]) == list(
-        found.interval
+    assert pytest.approx(shares @ [p, d]) == whole.log
+    assert pytest.approx([math.exp(whole.log - half), math.exp(whole.log + half)]) == list(
+        whole.interval
     )
-    assert pytest.approx(shares[1]) == found.weight
+    assert pytest.approx(shares[1]) == whole.weight
 
 
 def test_before_full_runs_only_the_prediction_counts_with_what_it_may_miss() -> None:
-    found = estimate(document())
-    predicted = found.predicted
+    whole = estimate(document())
+    predicted = whole.predicted
     assert predicted is not None
 
-    assert found.measured is None
-    assert pytest.approx(predicted.log) == found.log
-    assert pytest.approx(predicted.variance + whole_job.UNSEEN_SD**2) == found.standard_error**2
+    assert whole.measured is None
+    assert pytest.approx(predicted.log) == whole.log
+    assert pytest.approx(predicted.variance + whole_job.UNSEEN_SD**2) == whole.standard_error**2
 
 
 def test_the_more_sources_disagree_the_less_the_blocks_count() -> None:
     weights, wide = [], []
     for ratio in (1.35, 1.25, 1.15, 1.1):
-        found = estimate(timed(document(metrics=GOOD), around(65, 0.02), around(65 / ratio, 0.02)))
-        weights.append(found.weight)
-        wide.append(found.disagreement)
+        whole = estimate(timed(document(metrics=GOOD), around(65, 0.02), around(65 / ratio, 0.02)))
+        weights.append(whole.weight)
+        wide.append(whole.disagreement)
 
     assert weights == sorted(weights) and wide == sorted(wide)
     assert weights[-1] > 0.9
-    assert found.speedup == pytest.approx(1.1, rel=0.03)
+    assert whole.speedup == pytest.approx(1.1, rel=0.03)
 
 
 def test_several_candidates_share_the_error_of_the_interval() -> None:

@@ -31,17 +31,17 @@ Trial = Callable[..., Running]
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     """A cloud of its own: what is drained must not be another test's."""
-    with deployed(tmp_path_factory.mktemp("cloud")) as found:
-        yield found
+    with deployed(tmp_path_factory.mktemp("app")) as app:
+        yield app
 
 
 @pytest.fixture
 def cloud(app: App) -> Cloud:
-    found, table = cloud_of(app), app.outputs["LedgerTable"]
+    connected, table = cloud_of(app), app.outputs["LedgerTable"]
     dynamodb = app.client("dynamodb")
     return replace(
-        found,
-        services=replace(found.services, locks=DynamoDbLocks(dynamodb, table)),
+        connected,
+        services=replace(connected.services, locks=DynamoDbLocks(dynamodb, table)),
         executions=StepFunctionsExecutions(
             app.client("stepfunctions"), app.outputs["EvaluateStateMachine"]
         ),

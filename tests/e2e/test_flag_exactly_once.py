@@ -171,11 +171,11 @@ def parameter_store_silent(app: Any) -> Iterator[Silent]:
 
 def workers(app: Any) -> list[int]:
     """Processes of the function's workers."""
-    found = []
+    pids = []
     for pid in marked_processes(app.cloud.state().run_id):
         if FUNCTION.encode() in Path(f"/proc/{pid}/environ").read_bytes():
-            found.append(pid)
-    return found
+            pids.append(pid)
+    return pids
 
 
 def promotion(app: Any, workload: str) -> dict[str, Any]:
@@ -193,8 +193,8 @@ def promotion(app: Any, workload: str) -> dict[str, Any]:
 
 def invoke(app: Any, event: dict[str, Any]) -> dict[str, Any]:
     answer = app.cloud.client("lambda").invoke(FunctionName=FUNCTION, Payload=json.dumps(event))
-    found: dict[str, Any] = json.loads(answer["Payload"].read())
-    return found
+    answered: dict[str, Any] = json.loads(answer["Payload"].read())
+    return answered
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes under /proc")

@@ -99,8 +99,8 @@ def subscriber(app):
     )
 
     def receive():
-        found = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=2).get("Messages", [])
-        return [json.loads(message["Body"]) for message in found]
+        messages = sqs.receive_message(QueueUrl=url, WaitTimeSeconds=2).get("Messages", [])
+        return [json.loads(message["Body"]) for message in messages]
 
     yield SimpleNamespace(owner=owner, receive=receive)
     app.client("sns").unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])

@@ -75,12 +75,12 @@ def versions_called(app, running):
         .get_paginator("get_execution_history")
         .paginate(executionArn=running.execution)
     )
-    found = {}
+    called = {}
     for arn, version in re.findall(
         r"function:([a-z-]+):(\d+)", json.dumps([page["events"] for page in pages], default=str)
     ):
-        found.setdefault(arn, set()).add(version)
-    return found
+        called.setdefault(arn, set()).add(version)
+    return called
 
 
 def test_a_trial_finishes_on_the_code_that_it_began_with(app, trial, next_release, tmp_path):

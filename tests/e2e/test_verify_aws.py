@@ -64,12 +64,12 @@ class AppProviders:
 
 
 def prepared(providers: AppProviders) -> Prepared:
-    found = prepare_verification(
+    prepared = prepare_verification(
         providers.app.client, providers.aws("local").services, "ml.g4dn.xlarge",
         trial=naming.trial_id(time.time_ns() // 1_000_000), poll_seconds=POLL_SECONDS,
     )  # fmt: skip
-    found.verification.say = lambda text: None
-    return found
+    prepared.verification.say = lambda text: None
+    return prepared
 
 
 def left_behind(app: App, trial: str) -> list[str]:
@@ -94,8 +94,8 @@ def left_behind(app: App, trial: str) -> list[str]:
 
 
 def keys(app: App, prefix: str) -> list[str]:
-    found = app.client("s3").list_objects_v2(Bucket=app.store.bucket, Prefix=prefix)
-    return [item["Key"] for item in found.get("Contents", [])]
+    listed = app.client("s3").list_objects_v2(Bucket=app.store.bucket, Prefix=prefix)
+    return [item["Key"] for item in listed.get("Contents", [])]
 
 
 def test_every_question_that_the_embedded_cloud_can_answer_is_answered(

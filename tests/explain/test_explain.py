@@ -112,11 +112,11 @@ def test_an_explanation_leaves_the_evidence_as_it_was() -> None:
 def test_the_spread_shown_in_two_parts_is_the_decisions() -> None:
     doc = scored(0.004, runs=5)
     items = about(items_of(doc), Section.QUALITY)["compile"]
-    found = (judged(doc).quality or {})["evaluation"]
+    evaluation = (judged(doc).quality or {})["evaluation"]
 
-    assert items["spread of the evaluation"]["value"] == rounded(found["spread_of_evaluation"])
-    assert items["spread of training"]["value"] == rounded(found["spread_of_training"])
-    assert items["runs on more examples"]["value"] == found["larger"][-1]["runs"]
+    assert items["spread of the evaluation"]["value"] == rounded(evaluation["spread_of_evaluation"])
+    assert items["spread of training"]["value"] == rounded(evaluation["spread_of_training"])
+    assert items["runs on more examples"]["value"] == evaluation["larger"][-1]["runs"]
 
 
 def test_outcomes_that_allow_no_split_say_why() -> None:

@@ -109,13 +109,13 @@ scheduler._create_schedule("one", body)
 fired = []
 eventbridge._invoke_target = lambda target, *_: fired.append(json.loads(target["Input"]))
 sweep = Sweep(lambda: now[0])
-found = []
+fired_by_look = []
 for seconds in looks:
     now[0] = 1_800_000_000.0 + seconds
     sweep.fire_due()
-    found.append(fired[:])
+    fired_by_look.append(fired[:])
     fired.clear()
-print(json.dumps(found))
+print(json.dumps(fired_by_look))
 """
 
 

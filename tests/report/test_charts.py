@@ -237,15 +237,15 @@ def test_the_spread_is_shown_in_its_two_parts_where_runs_recorded_outcomes():
     source = samples.scored_per_example()
     chart = _charts(source)["quality"]
     training, examples = chart.views[-1].figure["data"]
-    found = source["decision"]["quality"]["evaluation"]
+    evaluation = source["decision"]["quality"]["evaluation"]
 
     assert ["Runs", "Difference", "Spread"] == [view.label for view in chart.views]
     assert "2,000" == examples["x"][0]
     assert 1 == pytest.approx(training["y"][0] + examples["y"][0])
     assert examples["y"][1] == pytest.approx(examples["y"][0] / 2)
-    assert found["larger"][0]["spread"] ** 2 == pytest.approx(
+    assert evaluation["larger"][0]["spread"] ** 2 == pytest.approx(
         (training["y"][1] + examples["y"][1])
-        * (found["spread_of_training_expected"] ** 2 + found["spread_of_evaluation"] ** 2)
+        * (evaluation["spread_of_training_expected"] ** 2 + evaluation["spread_of_evaluation"] ** 2)
     )
     assert "comes from the choice of 2,000 evaluation examples" in chart.note
     assert ["Runs", "Difference"] == [v.label for v in _charts(samples.promote())["quality"].views]

@@ -44,10 +44,10 @@ NAME = "bert-docs"
 ON = Trial(NAME, TRIAL, SPEC)
 
 
-def recorded(services: Any, found: dict[str, Any]) -> str:
+def recorded(services: Any, evidence: dict[str, Any]) -> str:
     """A trial that was decided on this evidence; returns the decision's id."""
-    save_record(services.store, ON, "evidence", found)
-    key = save_decision(services, ON, judge(found))
+    save_record(services.store, ON, "evidence", evidence)
+    key = save_decision(services, ON, judge(evidence))
     record_decision({**EVENT, "decision_key": key}, services=services)
     return str(load_record(services.store, ON, "decision")["decision_id"])
 

@@ -73,7 +73,7 @@ def packed(outcomes, examples, per_outcome=1, mean=None):
 
 
 def digests(examples):
-    """A digest of each example; equal examples are told apart by how often they came before."""
+    """A digest of each example; equal examples differ by how often they came before."""
     seen, made = collections.Counter(), []
     for example in examples:
         own = hashlib.sha256(_bytes(example)).digest()

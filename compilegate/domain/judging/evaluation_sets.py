@@ -2,7 +2,7 @@
 
 The recorder leaves the identity of the examples that a run was scored on (outcomes.py). A set that
 changes from run to run, as with nightly data, moves both arms alike: its sampling is part of the
-spread that the gate measures, and the evaluation's part cannot be told apart (``sets_vary``). A set
+spread that the gate measures, and the evaluation's part cannot be separated (``sets_vary``). A set
 of each arm's own is another matter: difficulty then looks like quality, in either direction.
 
 Past runs that are known to be scored on another set, by ``quality.history_set``, are no reference

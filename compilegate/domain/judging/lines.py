@@ -30,7 +30,7 @@ def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
             yield Reason(
                 "arms_continue_each_other",
                 f"{arm.name}: run {run.job or run.order} starts from the model that {owners[0]} "
-                "has trained, so the arms cannot be told apart",
+                "has trained, so the arms are not compared independently",
                 None if arm.name == BASELINE else arm.name,
             )
             break

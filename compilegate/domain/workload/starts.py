@@ -1,9 +1,9 @@
 """What a run of a workload starts from, and what follows for who may make a trial's full runs.
 
 Where every run starts alike (newly drawn or the same pretrained weights), runs of both arms in
-turns are independent of each other. Where a run starts from the last run's model, whoever trained
-it, each arm continues what the other has done: a candidate's loss is carried into the baseline's
-next run, and the comparison sees half of it or none. Then production cannot make the runs of a
+turns are independent of each other. Where a run starts from the last run's model, of either arm,
+each arm continues what the other has done: a candidate's loss is carried into the baseline's next
+run, and the comparison sees half of it or none. Then production cannot make the runs of a
 trial, unless each arm goes on from its own last model. Extra runs of one round do start alike.
 """
 

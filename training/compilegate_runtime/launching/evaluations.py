@@ -42,10 +42,10 @@ class Evaluation:
         torch, rows = self._torch, rows_of(self._torch, batch)
         self._examples += rows
         self._sizes.append(len(rows))
-        labels, found = labels_in(torch, batch), dict(values)
+        labels, by_name = labels_in(torch, batch), dict(values)
         if labels is not None and torch.is_tensor(scores):
-            found.update(_judged(torch, scores.detach(), labels.detach()))
-        for name, tensor in found.items():
+            by_name.update(_judged(torch, scores.detach(), labels.detach()))
+        for name, tensor in by_name.items():
             if tensor.ndim == 1 and len(tensor) == len(rows):
                 self._each[name].append(tensor.detach().float())
         for name, mean in means.items():
@@ -58,9 +58,9 @@ class Evaluation:
         """Hand over the outcomes that the metrics of this pass are means of."""
         if self._failed or not self._examples:
             return
-        found = list(self._of_examples()) + list(self._of_batches())
+        recordable = list(self._of_examples()) + list(self._of_batches())
         for name, metric in metrics.items():
-            for values, mean, examples, size in found:
+            for values, mean, examples, size in recordable:
                 if math.isfinite(metric) and _is_behind(metric, mean):
                     outcomes.record(name, values, examples, size, mean)
                     break
@@ -97,11 +97,11 @@ def _judged(torch, scores, labels):
     if not one_each or scores.ndim != 2 or len(scores) != len(labels):
         return {}
     labels = labels.to(scores.device).long()
-    found = {"right": scores.argmax(-1) == labels}
+    by_name = {"right": scores.argmax(-1) == labels}
     if int(labels.min()) >= 0 and int(labels.max()) < scores.shape[1]:
         loss = torch.nn.functional.cross_entropy(scores.float(), labels, reduction="none")
-        found["cross_entropy"] = loss
-    return found
+        by_name["cross_entropy"] = loss
+    return by_name
 
 
 def tensors_in(torch, batch, name=""):
@@ -118,22 +118,22 @@ def tensors_in(torch, batch, name=""):
 
 def labels_in(torch, batch):
     """The labels of a batch: by name, or the last of its tensors."""
-    found = list(tensors_in(torch, batch))
-    named = [tensor for name, tensor in found if name in LABELS]
+    tensors = list(tensors_in(torch, batch))
+    named = [tensor for name, tensor in tensors if name in LABELS]
     if named or not isinstance(batch, (list, tuple)):
         return named[0] if named else None
-    return found[-1][1] if len(found) > 1 else None
+    return tensors[-1][1] if len(tensors) > 1 else None
 
 
 def rows_of(torch, batch):
     """What identifies each example: its whole numbers without padding, else its first values."""
-    found = [(name, t.detach()) for name, t in tensors_in(torch, batch) if t.ndim]
-    if not found:
+    tensors = [(name, t.detach()) for name, t in tensors_in(torch, batch) if t.ndim]
+    if not tensors:
         return []
-    size = len(found[0][1])
+    size = len(tensors[0][1])
     arrays = {
         name: (t.float() if t.is_floating_point() else t.long()).cpu().numpy()
-        for name, t in found
+        for name, t in tensors
         if len(t) == size
     }
     mask = arrays.pop("attention_mask", None)
@@ -223,6 +223,6 @@ def _returned(torch, outputs):
     """Means of a batch and values of its examples among what a validation step returned."""
     if torch.is_tensor(outputs):
         outputs = {"returned": outputs}
-    found = {k: v for k, v in outputs.items() if torch.is_tensor(v)} if outputs else {}
-    means = {name: tensor for name, tensor in found.items() if tensor.numel() == 1}
-    return means, {name: tensor for name, tensor in found.items() if tensor.ndim == 1}
+    tensors = {k: v for k, v in outputs.items() if torch.is_tensor(v)} if outputs else {}
+    means = {name: tensor for name, tensor in tensors.items() if tensor.numel() == 1}
+    return means, {name: tensor for name, tensor in tensors.items() if tensor.ndim == 1}
