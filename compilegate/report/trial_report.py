@@ -10,7 +10,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.trials import read_reasons
+from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.trial.plan import RecordedPlan, read_plan
 from compilegate.report.figures import (
     Document,
@@ -48,11 +48,12 @@ class TrialReport:
     """What the records say; ``verdict`` is None for a failed trial, ``plan`` where there is none.
 
     ``measured`` is a sentence where nothing was measured or the evidence cannot be read.
-    ``decision``, ``eligibility`` and ``flag`` are empty where there is none.
+    ``decision`` is None for a failed trial too; ``eligibility`` and ``flag`` are empty where there
+    is none.
     """
 
     source: ReportInput
-    decision: Document
+    decision: RecordedDecision | None
     eligibility: Document
     flag: Document
     plan: RecordedPlan | None
@@ -68,7 +69,7 @@ class TrialReport:
     def workload(self) -> str:
         """The workload's name, from whichever record has it."""
         context: Mapping[str, Any] = self.source["context"]
-        records = (self.decision, context, self.source["plan"], self.eligibility,
+        records = (self.source["decision"], context, self.source["plan"], self.eligibility,
                    self.source["evidence"])  # fmt: skip
         return next((str(r["workload"]) for r in records if r and r.get("workload")), "workload")
 
@@ -96,7 +97,8 @@ class TrialReport:
     @property
     def arms(self) -> Sequence[Document]:
         """The judge's figures of each arm."""
-        return named(self.decision.get("arms"))
+        arms = self.decision.arms if self.decision else ()
+        return [arm for arm in arms if arm.get("name")]
 
     @property
     def planned_arms(self) -> Sequence[ArmPlan]:
@@ -119,42 +121,37 @@ class TrialReport:
     @property
     def decision_id(self) -> str:
         """The decision's identity, empty without one."""
-        return str(self.decision.get("decision_id") or "")
+        return self.decision.decision_id if self.decision else ""
 
     @property
     def judge_version(self) -> str:
         """The version of the judge that decided, empty where none did."""
-        return str(self.decision.get("judge_version") or "")
+        return self.decision.judge_version if self.decision else ""
 
     @property
     def stage(self) -> str:
         """How far the trial had come when it was decided; empty without a decision."""
-        return str(self.decision.get("stage") or "")
+        return self.decision.stage if self.decision else ""
 
     @property
     def next_step(self) -> Document:
         """What a trial that continues does next, empty where it has ended."""
-        return self.decision.get("next") or {}
+        return (self.decision and self.decision.next_step) or {}
 
     @property
     def controls(self) -> Sequence[Document]:
         """The judge's figures of each control."""
-        return self.decision.get("controls") or ()
+        return self.decision.controls if self.decision else ()
 
     @property
     def judged_quality(self) -> Document:
         """All that the judge recorded on the candidate's quality, empty where it was not judged."""
-        return self.decision.get("quality") or {}
+        return (self.decision and self.decision.quality) or {}
 
     @property
     def judged_saving(self) -> Document:
         """All that the judge recorded on the candidate's saving, empty where it was not judged."""
-        return self.decision.get("saving") or {}
-
-    @property
-    def flag_change(self) -> Document:
-        """The flag's name and what the decision does to it, empty without a decision."""
-        return self.decision.get("flag") or {}
+        return (self.decision and self.decision.saving) or {}
 
     @property
     def on_probation(self) -> bool:
@@ -174,32 +171,27 @@ class TrialReport:
         return self.saving.trial_usd
 
 
-def named(arms: Sequence[Document | None] | None) -> list[Document]:
-    """The arms that have a name to show."""
-    return [arm for arm in arms or () if arm and arm.get("name")]
-
-
 def read_trial_report(source: ReportInput) -> TrialReport:
     """Read the records.
 
     Raises ValueError for a verdict outside the closed set, and when there is neither a
     decision nor a failure to report.
     """
-    decision: Document = source["decision"] or {}
-    if not decision and not source["context"].get("failure"):
+    decision = read_decision(source["decision"]) if source["decision"] else None
+    if decision is None and not source["context"].get("failure"):
         raise ValueError("a report needs a decision, or context.failure saying why there is none")
-    candidate = decision.get("candidate")
+    candidate = decision.candidate if decision else None
     return TrialReport(
         source=source,
         decision=decision,
         eligibility=source["eligibility"] or {},
         flag=source.get("flag") or {},
         plan=read_plan(source["plan"]) if source["plan"] else None,
-        verdict=Verdict(decision["verdict"]) if decision else None,
-        candidate=None if candidate is None else str(candidate),
-        reasons=read_reasons(decision.get("reasons") or (), decision.get("arms") or ()),
+        verdict=Verdict(decision.verdict) if decision else None,
+        candidate=candidate,
+        reasons=decision.reasons if decision else (),
         measured=measure(source["evidence"], candidate),
-        speed=SpeedFigures.read(decision.get("speedup")),
-        quality=QualityFigures.read(decision.get("quality")),
-        saving=SavingFigures.read(decision.get("saving")),
+        speed=SpeedFigures.read(decision.speedup if decision else None),
+        quality=QualityFigures.read(decision.quality if decision else None),
+        saving=SavingFigures.read(decision.saving if decision else None),
     )

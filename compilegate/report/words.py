@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import interval, money, number, percent, plural, significant
 from compilegate.domain.reasons.registry import headline as reason_headline
@@ -22,9 +22,9 @@ CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
 TRIAL_COSTS_TOO_MUCH = "a trial here would cost more than a compiler can save"
 NO_COMPILER = "no compiler can help this job in its current form"
 FLAG_WORDS = {
-    "enable": "The flag was switched on",
-    "disable": "The flag is off",
-    "keep": "The flag was left as it was",
+    FlagAction.ENABLE: "The flag was switched on",
+    FlagAction.DISABLE: "The flag is off",
+    FlagAction.KEEP: "The flag was left as it was",
 }
 
 
@@ -204,10 +204,10 @@ def _saving_sentence(trial: TrialReport) -> str:
 
 def flag_sentence(trial: TrialReport) -> str:
     """What happens to the flag, and which manual changes and answers had a part in it."""
-    flag = trial.flag_change
-    action = "keep" if trial.flag_was_held else str(flag.get("action"))
-    words = FLAG_WORDS.get(action, "What happened to the flag is not recorded")
-    sentences = [f"{words} ({flag['name']})." if flag.get("name") else f"{words}."]
+    if trial.decision is None:
+        return f"{FLAG_WORDS[FlagAction.KEEP]}."
+    action = FlagAction.KEEP if trial.flag_was_held else trial.decision.flag_action
+    sentences = [f"{FLAG_WORDS[action]} ({trial.decision.flag_name})."]
     answer, held_by, replaced = map(trial.flag.get, ("approval", "held_by", "overrode"))
     if answer and answer["approved"]:
         sentences.append(f"{_author(answer)} approved it: {_quoted(answer)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.decision import FlagAction
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import (
     UNKNOWN,
@@ -17,10 +18,15 @@ from compilegate.domain.formats import (
     significant,
 )
 from compilegate.domain.records.flags import HUMAN
+from compilegate.domain.records.trials import RecordedDecision
+
+FLAG_WORDS = {
+    FlagAction.ENABLE: "on", FlagAction.DISABLE: "off", FlagAction.KEEP: "unchanged",
+}  # fmt: skip
 
 
 def decision_rows(
-    decision: Mapping[str, Any], applied: Mapping[str, Any] | None = None
+    decision: RecordedDecision, applied: Mapping[str, Any] | None = None
 ) -> list[tuple[str, str]]:
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
     return [
@@ -31,17 +37,17 @@ def decision_rows(
     ]
 
 
-def speedup_words(decision: Mapping[str, Any]) -> str:
+def speedup_words(decision: RecordedDecision) -> str:
     """``1.31x (1.25 to 1.37)``."""
-    speedup = decision.get("speedup") or {}
+    speedup = decision.speedup or {}
     estimate = shown(speedup.get("estimate"), ratio)
     ends = interval(speedup.get("interval"), lambda value: f"{value:.2f}")
     return estimate if ends == UNKNOWN else f"{estimate} ({ends})"
 
 
-def quality_words(decision: Mapping[str, Any]) -> str:
+def quality_words(decision: RecordedDecision) -> str:
     """``eval_loss +0.002 better (-0.01 to 0.02), margin 0.05``."""
-    quality = decision.get("quality") or {}
+    quality = decision.quality or {}
     estimate = number(quality.get("estimate"))
     if estimate is None:
         return UNKNOWN
@@ -53,17 +59,17 @@ def quality_words(decision: Mapping[str, Any]) -> str:
     return f"{size}{word}{between}, margin {margin}"
 
 
-def saving_words(decision: Mapping[str, Any]) -> str:
+def saving_words(decision: RecordedDecision) -> str:
     """``$1,200 per year``; conditional where the candidate is not on."""
-    saving = decision.get("saving") or {}
+    saving = decision.saving or {}
     per_year = shown(saving.get("usd_per_year"), money)
     if per_year == UNKNOWN:
         return per_year
-    condition = "" if decision.get("verdict") in ("promote", "permanent") else " if on"
+    condition = "" if decision.flag_action is FlagAction.ENABLE else " if on"
     return f"{per_year} per year{condition}"
 
 
-def flag_words(decision: Mapping[str, Any], applied: Mapping[str, Any] | None = None) -> str:
+def flag_words(decision: RecordedDecision, applied: Mapping[str, Any] | None = None) -> str:
     """What the decision does to the flag, or what an override has ``applied`` instead."""
     applied = applied or {}
     if applied.get("approved") is False:
@@ -71,8 +77,7 @@ def flag_words(decision: Mapping[str, Any], applied: Mapping[str, Any] | None = 
     if held := applied.get("held_by"):
         whose = "proven regression" if held["by"] == TRAIN else "manual override"
         return f"unchanged: a {whose} stands ({_author(held)})"
-    action = str((decision.get("flag") or {}).get("action"))
-    return {"enable": "on", "disable": "off", "keep": "unchanged"}.get(action, UNKNOWN)
+    return FLAG_WORDS[decision.flag_action]
 
 
 def full_run_words(full_runs: Mapping[str, Any] | None) -> str:

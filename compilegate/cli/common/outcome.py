@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
-from compilegate.domain.records.trials import read_reasons
+from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, find_record
 from compilegate.usecases.trial.write_report import render_trial
@@ -36,7 +37,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One trial's end; ``decision`` is None when it failed, ``failure`` then says why.
+    """One trial's end; without a ``recorded`` decision it failed, and ``failure`` says why.
 
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
     them where production had a part in it (report/protocol.py).
@@ -44,7 +45,7 @@ class Outcome:
 
     workload: str
     trial: str
-    decision: Mapping[str, Any] | None
+    recorded: Mapping[str, Any] | None
     headline: str
     failure: str | None
     report: Path | None
@@ -52,10 +53,15 @@ class Outcome:
     applied: Mapping[str, Any] | None = None
     full_runs: Mapping[str, Any] | None = None
 
+    @cached_property
+    def decision(self) -> RecordedDecision | None:
+        """The decision, None when the trial failed."""
+        return None if self.recorded is None else read_decision(self.recorded)
+
     @property
     def verdict(self) -> str:
         """The decision's verdict, else ``failed``."""
-        return "failed" if self.decision is None else str(self.decision["verdict"])
+        return "failed" if self.decision is None else self.decision.verdict
 
     @property
     def exit_code(self) -> int:
@@ -72,7 +78,7 @@ class Outcome:
             "failure": self.failure,
             "report": None if self.report is None else str(self.report),
             "missing": [asdict(item) for item in self.missing],
-            "decision": self.decision,
+            "decision": self.recorded,
             "flag": self.applied,
             "full_runs": self.full_runs,
         }
@@ -85,8 +91,8 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         failure = _failure(trial, services, state)
         missing = _decided_before(trial, cloud)
         return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing)
-    decision = find_record(services.store, trial, "decision")
-    if decision is None:
+    recorded = find_record(services.store, trial, "decision")
+    if recorded is None:
         failure = "the execution ended without a decision"
         return Outcome(trial.workload, trial.trial, None, failure, failure, None)
     failed = failed_after_the_flag(state.output)
@@ -96,13 +102,13 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         report = None
         failed = {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, cloud)
-    reasons = read_reasons(decision.get("reasons") or (), ())
-    why = reasons[0].message if reasons else "no reason was recorded"
+    messages = read_decision(recorded).messages
+    why = messages[0] if messages else "no reason was recorded"
     document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
     return Outcome(
         trial.workload,
         trial.trial,
-        decision,
+        recorded,
         document.get("headline") or why,
         None,
         report,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import box
@@ -33,6 +33,7 @@ from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, s
 from compilegate.cli.trials.view import TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import clock, elapsed, percent
+from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.words import verdict_label
 
 DEMO_FILES = "demo-*.yaml"
@@ -231,7 +232,7 @@ def _why(outcome: Outcome) -> str:
     return why[:1].upper() + why[1:]
 
 
-def _measured(decision: Mapping[str, Any] | None) -> str:
+def _measured(decision: RecordedDecision | None) -> str:
     if decision is None:
         return "nothing: the flag is unchanged"
     return "\n".join(f"{name} {value}" for name, value in decision_rows(decision))

@@ -16,6 +16,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import UNKNOWN, money, number, plural
+from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.report.words import control_sentences
 
 REFUSED = 11
@@ -176,7 +177,7 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     elif as_json:
         emit_json(shown)
     else:
-        show_decision(shown)
+        show_decision(read_decision(shown))
         if items is not None:
             from compilegate.cli.judge.explanation import (  # noqa: PLC0415 - only if asked
                 show_explanation,
@@ -198,18 +199,18 @@ def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -
     return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
 
-def show_decision(decision: Mapping[str, Any]) -> None:
+def show_decision(decision: RecordedDecision) -> None:
     """Verdict first, then reasons, figures and the next step."""
-    say_verdict(decision["workload"], decision["verdict"], decision["verdict"])
-    reason_lines(decision["reasons"])
+    say_verdict(decision.workload, decision.verdict, decision.verdict)
+    reason_lines([reason.to_dict() for reason in decision.reasons])
     rows = [
-        ("candidate", str(decision.get("candidate") or UNKNOWN)),
+        ("candidate", decision.candidate or UNKNOWN),
         *decision_rows(decision),
-        ("judge", f"{decision['judge_version']}, decision {decision['decision_id']}"),
-        *(("control", text) for text in control_sentences(decision.get("controls") or ())),
+        ("judge", f"{decision.judge_version}, decision {decision.decision_id}"),
+        *(("control", text) for text in control_sentences(decision.controls)),
     ]
-    if step := decision.get("next"):
-        rows.append(("next", next_words(step)))
+    if decision.next_step:
+        rows.append(("next", next_words(decision.next_step)))
     say_rows(rows)
 
 

@@ -154,7 +154,9 @@ class RecordedDecision:
     """A decision document (docs/contracts.md); ``Decision.to_dict`` writes it.
 
     ``arms`` are the judge's figures of each arm, none where nothing was measured. ``speedup``,
-    ``quality`` and ``saving`` are the candidate's, None where they were not judged.
+    ``quality`` and ``saving`` are the candidate's, None where they were not judged. ``next_step``
+    is what a trial that continues does next, None where it has ended. ``controls`` are the judge's
+    figures of each control.
     """
 
     decision_id: str
@@ -169,6 +171,9 @@ class RecordedDecision:
     speedup: Mapping[str, Any] | None = None
     quality: Mapping[str, Any] | None = None
     saving: Mapping[str, Any] | None = None
+    workload: str = ""
+    next_step: Mapping[str, Any] | None = None
+    controls: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def promotes(self) -> bool:
@@ -202,10 +207,13 @@ def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
         flag_name=str(document["flag"]["name"]),
         flag_action=FlagAction(document["flag"]["action"]),
         reasons=read_reasons(document["reasons"], document.get("arms") or ()),
-        arms=tuple(document.get("arms") or ()),
+        arms=tuple(arm for arm in document.get("arms") or () if arm),
         speedup=document.get("speedup"),
         quality=document.get("quality"),
         saving=document.get("saving"),
+        workload=str(document.get("workload") or ""),
+        next_step=document.get("next"),
+        controls=tuple(document.get("controls") or ()),
     )
 
 

@@ -25,6 +25,7 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import Document, SavingFigures, SpeedFigures
 
@@ -93,7 +94,7 @@ class HistoryView:
     name: str
     history: WorkloadHistory
     stage: str
-    decision: Document = field(default_factory=dict)
+    decision: RecordedDecision | None = None
     evidence: Document | None = None
     workload: Document | None = None
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -156,12 +157,12 @@ class HistoryView:
     @property
     def usd_per_run(self) -> float | None:
         """What the promotion's trial expected a run to save."""
-        return SavingFigures.read(self.decision.get("saving")).usd_per_run
+        return SavingFigures.read(self.decision.saving if self.decision else None).usd_per_run
 
     @property
     def expected_speedup(self) -> float | None:
         """The speed-up that the promotion's trial measured."""
-        return SpeedFigures.read(self.decision.get("speedup")).estimate
+        return SpeedFigures.read(self.decision.speedup if self.decision else None).estimate
 
     @cached_property
     def savings(self) -> Savings | None:

@@ -13,9 +13,11 @@ from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import latest_promotion
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.trials import RecordedDecision
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryReport, HistoryView
+from compilegate.usecases.records import find_decision
 from compilegate.usecases.registered import load_registration
 
 FORMATS = {"html": "text/html", "md": "text/markdown", "json": "application/json"}
@@ -59,11 +61,11 @@ def bodies(page: HistoryReport) -> dict[str, bytes]:
     return {extension: texts[extension].encode() for extension in FORMATS}
 
 
-def _decision(past: WorkloadHistory, store: ObjectStore) -> Any:
+def _decision(past: WorkloadHistory, store: ObjectStore) -> RecordedDecision | None:
     """Of the latest promotion's trial; what others decided the ledger says in a line."""
     promotion = latest_promotion(past.flags)
     keys = [one.decision_key for one in past.decided if promotion and one.trial == promotion.trial]
-    return (_document(store, keys[-1]) if keys else None) or {}
+    return find_decision(store, keys[-1]) if keys else None
 
 
 def _evidence(past: WorkloadHistory, store: ObjectStore) -> Any:
