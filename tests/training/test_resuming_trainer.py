@@ -14,6 +14,7 @@ from compilegate_runtime.launching.checkpoints import KeptEvidence
 from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
 from compilegate_runtime.ranks import Ranks
 from compilegate_runtime.recorder import Recorder
+from compilegate_runtime.signals import STEP_SECONDS
 
 from tests.training.jobs import numbers, stopped_after
 from tests.training.stand_ins import Clock, saves_of, take_step
@@ -40,16 +41,16 @@ class Trainer:
 class TrainerProcess:
     """A process of a Trainer's script: its recorder, its checkpoints, and what it may do."""
 
-    def __init__(self, folder, name, settings, processes=1):
+    sharded = False  # whether each process writes a part of the optimizer's state
+
+    def __init__(self, folder, name, settings, ranks):
         self.output, self.clock = folder / f"output-{name}", Clock()
         self.recorder = Recorder(
             folder / name, {}, steps=None, compiler=NoCompiler(), device=Processor()
         )
         kept = KeptEvidence(self.recorder, folder, settings)
         saves = saves_of(self.clock)
-        self.checkpoints = TrainerCheckpoints(
-            self.recorder, kept, folder, saves, Ranks(0, processes)
-        )
+        self.checkpoints = TrainerCheckpoints(self.recorder, kept, folder, saves, ranks)
         kind = type("Trainer", (Trainer,), {"train": Trainer.train})
         self.checkpoints.install(kind)
         self.trainer = kind(self)
@@ -83,7 +84,10 @@ class TrainerProcess:
         folder = self.output / f"checkpoint-{step}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "weights.bin").write_text(f"weights of step {step}")
-        (folder / ("config.json" if alone else "optimizer.pt")).write_text("")
+        if self.sharded:
+            (folder / "optimizer_0").mkdir()
+        else:
+            (folder / ("config.json" if alone else "optimizer.pt")).write_text("")
 
 
 @pytest.fixture
@@ -92,8 +96,10 @@ def trainers(tmp_path, monkeypatch):
     stopping = SimpleNamespace(requested=False)
     monkeypatch.setattr(trainer_checkpoints, "Stopping", lambda: stopping)
     return SimpleNamespace(
-        made=lambda name, **settings: TrainerProcess(tmp_path, name, settings),
-        first_of=lambda count, name: TrainerProcess(tmp_path, name, {"seed": 1}, count),
+        made=lambda name, **settings: TrainerProcess(tmp_path, name, settings, Ranks(0, 1)),
+        first_of=lambda count, name, store=None: TrainerProcess(
+            tmp_path, name, {"seed": 1}, Ranks(0, count, store)
+        ),
         folder=tmp_path / "progress",
         stopping=stopping,
     )
@@ -238,6 +244,37 @@ def test_a_stop_that_comes_before_a_sharded_trainers_own_save_leaves_it_as_it_is
         first.train(1, saves=(1,), alone=True)
 
     assert [(True, 1)] == first.saved_with
+
+
+class Written:
+    """A store in which these processes have said that they have written their part."""
+
+    def __init__(self, *ranks):
+        self._keys, self.seconds = {f"compilegate/here/saved/4/{rank}" for rank in ranks}, []
+
+    def set(self, key, _value):
+        self._keys.add(key)
+
+    def wait(self, keys, within):
+        self.seconds.append(within.total_seconds())
+        if not self._keys.issuperset(keys):
+            raise RuntimeError("timeout")
+
+    def check(self, _keys):
+        return False
+
+
+@pytest.mark.parametrize(("others", "reason"), [((1,), SAVED), ((), NOT_SAVED)])
+def test_a_stop_keeps_a_sharded_checkpoint_only_when_every_process_has_written_its_part(
+    trainers, others, reason
+):
+    store = Written(*others)
+    first = trainers.first_of(2, "first", store)
+    first.trainer.is_fsdp_enabled = first.sharded = True
+
+    assert reason == stop(trainers, first, 4, saves=(4,), stopping=trainers.stopping)
+    assert (["checkpoint-4"] if others else []) == kept(trainers)
+    assert all(seconds < STEP_SECONDS for seconds in store.seconds)  # the job is killed soon
 
 
 def test_a_trainer_that_cannot_save_its_checkpoint_stops_all_the_same(trainers, capsys):

@@ -86,7 +86,7 @@ class Ranks:
         store.set(key, json.dumps(decision))
         return decision
 
-    def all_here(self, name):
+    def all_here(self, name, within=HERE_WITHIN):
         """Say that this process has come to ``name``; in the first one, wait for the others.
 
         False where not all of them came.
@@ -98,7 +98,7 @@ class Ranks:
         try:
             store.set(keys[self.rank], "1")
             if not self.rank:
-                store.wait(keys, HERE_WITHIN)
+                store.wait(keys, within)
         except (RuntimeError, OSError):
             return False
         return True

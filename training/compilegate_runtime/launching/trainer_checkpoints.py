@@ -4,6 +4,7 @@ Hugging Face's and Lightning's Trainers save and load whole checkpoints themselv
 saved because one is due are kept in the job's checkpoint folder, with the evidence so far.
 """
 
+import datetime
 import functools
 import inspect
 import json
@@ -16,10 +17,12 @@ from compilegate_runtime.errors import StoppedError
 from compilegate_runtime.launching.checkpoints import SavedProgress
 from compilegate_runtime.launching.trainer_alone import saves_alone
 from compilegate_runtime.progress import write_line
-from compilegate_runtime.signals import Stopping
+from compilegate_runtime.signals import STEP_SECONDS, Stopping
 
 EVIDENCE = "compilegate_evidence"  # in the mapping that Lightning saves
 LIGHTNING_FILE = "trainer.ckpt"
+# How long a stop waits for the other processes' parts: the other half is for keeping them.
+PARTS_WITHIN = datetime.timedelta(seconds=STEP_SECONDS / 2)
 
 
 class _Checkpoints:
@@ -154,7 +157,7 @@ class TrainerCheckpoints(_Checkpoints):
             # SIGTERM came when the Trainer had begun to save its model alone.
             _set(args, {"save_only_model": False})
             self._save_again(state.global_step)
-        complete = stops or self._ranks.all_here(f"saved/{state.global_step}")
+        complete = self._is_complete(folder, state.global_step, stops=stops)
         if not self._ranks.rank:
             kept = self._keep(folder, state.global_step, complete)
             if ours and str(folder) != str(state.best_model_checkpoint):
@@ -174,6 +177,13 @@ class TrainerCheckpoints(_Checkpoints):
 
     def _saves_alone(self):
         return saves_alone(self._trainer, self._ranks.count)
+
+    def _is_complete(self, folder, step, *, stops):
+        """Whether every process has written its part; each of them says so here."""
+        if not stops:
+            return self._ranks.all_here(f"saved/{step}")
+        # The others do not know of a save that is this process's own, which has no other parts.
+        return not _is_sharded(folder) or self._ranks.all_here(f"saved/{step}", PARTS_WITHIN)
 
     def _save_again(self, step):
         """Save with the optimizer's state; the stop does not depend on this private method."""
