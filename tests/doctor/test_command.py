@@ -128,6 +128,21 @@ def test_the_compiler_can_be_said(doctor: Doctor) -> None:
     assert 10 == doctor("train.py", "--compiler", "all").exit_code
 
 
+def test_a_variant_is_examined_by_its_bases_rules_under_its_own_name(doctor: Doctor) -> None:
+    workload = yaml.safe_load((ROOT / "workloads" / "demo-lm.yaml").read_text())
+    workload["candidates"] = [{"name": "strict", "compiler": "torch_compile_strict"}]
+    Path("w.yaml").write_text(yaml.safe_dump(workload))
+    Path("training").mkdir()
+    Path("training/causal_lm.py").write_text(BROKEN)
+    by_workload = doctor("w.yaml", "--json")
+    by_option = doctor("training", "--compiler", "torch_compile_strict", "--json")
+
+    for result in (by_workload, by_option):
+        (file,) = json.loads(result.stdout)["files"]
+        assert ["torch_compile_strict"] == file["compilers"]
+        assert 10 == result.exit_code
+
+
 @pytest.mark.parametrize("name", ["magic", "none", "", "TORCH_COMPILE"])
 def test_an_unknown_compiler_is_refused_with_the_names_there_are(doctor: Doctor, name: str) -> None:
     write(train=CLEAN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +16,7 @@ from rich.text import Text
 from compilegate import __version__
 from compilegate.cli.common.output import console, emit_json, progress, say
 from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
-from compilegate.cli.doctor.files import EVERY, EXAMINED_AS, Target, find_targets
+from compilegate.cli.doctor.files import EXAMINED_AS, Target, examined_as, find_targets
 from compilegate.doctor import (
     BY_ID,
     Examination,
@@ -144,16 +145,16 @@ def doctor(
 
 
 def _compilers_named(name: str | None) -> tuple[str, ...]:
-    """The compilers whose rules the option selects; none where it is not given."""
+    """The compilers that the option selects; none where it is not given."""
     if name is None:
         return ()
     if name == ALL:
-        return EVERY
+        return examined_as(EXAMINED_AS)
     if name not in EXAMINED_AS:
         raise InvalidInputError(
             "is not a compiler", field="--compiler", value=name, fix=f"use one of {COMPILERS}"
         )
-    return EXAMINED_AS[name]
+    return (name,)
 
 
 def _examine_all(targets: Sequence[Target]) -> tuple[list[Examination], dict[str, str]]:
@@ -175,13 +176,18 @@ def _examine(target: Target) -> Examination:
     if target.in_folder and not FRAMEWORK.search(content):
         return Examination(target.name, (), False, (), 0, ())
     try:
-        return examine(
-            content, target.name, compilers=target.compilers, hyperparameters=target.hyperparameters
+        examination = examine(
+            content,
+            target.name,
+            compilers=target.examined_as,
+            hyperparameters=target.hyperparameters,
         )
     except ScriptError as error:
         raise InvalidInputError(
             error.problem, field=error.place, file=error.file, fix=error.fix
         ) from error
+    # Under the names that the team uses: a variant is examined by its base's rules.
+    return replace(examination, compilers=target.compilers or examination.compilers)
 
 
 def _document(examinations: Sequence[Examination], unreadable: dict[str, str]) -> dict[str, object]:

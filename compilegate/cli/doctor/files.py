@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ from compilegate.domain.errors import InvalidInputError
 
 WORKLOADS = (".yaml", ".yml")
 SKIPPED = ("__pycache__", "node_modules", "site-packages")
-# By compiler of a workload file, whose rules it is examined by: a variant's are its base's.
+# By compiler, whose rules it is examined by: a variant's are its base's.
 EXAMINED_AS = {name: one.examined_as or (name,) for name, one in COMPILERS.items()}
-EVERY = tuple(dict.fromkeys(name for names in EXAMINED_AS.values() for name in names))
 ENVIRONMENT = "pyvenv.cfg"  # every virtual environment has one at its root
 
 
@@ -33,6 +32,11 @@ class Target:
     in_folder: bool = False
 
     @property
+    def examined_as(self) -> tuple[str, ...]:
+        """The compilers whose rules apply; none where the imports say so."""
+        return examined_as(self.compilers)
+
+    @property
     def name(self) -> str:
         """The path from the working folder, with forward slashes."""
         shown = os.fsencode(Path(os.path.relpath(self.path)).as_posix())
@@ -46,6 +50,11 @@ class Target:
             raise InvalidInputError(
                 f"cannot be read: {error.strerror}", file=self.name, fix="make it readable"
             ) from error
+
+
+def examined_as(compilers: Iterable[str]) -> tuple[str, ...]:
+    """The compilers whose rules these are examined by, each once."""
+    return tuple(dict.fromkeys(rules for name in compilers for rules in EXAMINED_AS[name]))
 
 
 def find_targets(paths: list[Path], compilers: tuple[str, ...]) -> list[Target]:
@@ -89,11 +98,11 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
         if same is None:
             same = (entry, hyperparameters, set())
             starts.append(same)
-        same[2].update(EXAMINED_AS.get(candidate.compiler or "none", ()))
+        same[2].add(candidate.compiler or "none")
     if not starts:
         starts.append((training.entry_point, dict(training.hyperparameters), set()))
     for entry, hyperparameters, named in starts:
-        chosen = compilers or tuple(name for name in EVERY if name in named)
+        chosen = compilers or tuple(name for name in COMPILERS if name in named)
         yield Target(file.source_dir / entry, chosen, hyperparameters)
 
 
