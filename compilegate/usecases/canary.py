@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
+from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.canary import (
     REJECTED,
@@ -23,7 +24,7 @@ from compilegate.domain.production.canary import (
     requested_round,
     round_ending,
 )
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import history
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryReported,
@@ -61,11 +62,11 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         until=until,
     )
     services.ledger.put_once(trial.workload, requested.key, requested.to_entry())
-    opened = _with_token(requested, token, trial.workload, services)
-    reason = opened.closed or _close_if_over(opened, trial.workload, services)
+    opened = _with_token(requested, token, trial.workload, services.ledger, now=now)
+    reason = opened.closed or _close_if_over(opened, trial.workload, services.ledger, now=now)
     if reason is not None:  # an earlier wait ended before it was reported
         services.tokens.send_success(token, {"round": opened.round, "reason": reason})
-        _record_reported(opened, trial.workload, services)
+        _record_reported(opened, trial.workload, services.ledger, now=now)
     return {"round": opened.round, "closed": reason}
 
 
@@ -78,26 +79,26 @@ def close_after_run(
     unknown. The ledger is read after the run was recorded: of two runs that end at once, the
     later one sees both.
     """
-    rounds = history(services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES))
+    rounds = history(services.ledger.entries(workload, CANARY_ENTRIES))
     if comes_too_late(run, rounds):
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
     waiting = [one for one in rounds.rounds if not one.reported]
     if not waiting:
         return
-    past = history(services.ledger.entries(workload))
+    past, now = history(services.ledger.entries(workload)), services.clock.now()
     for one in waiting:
         over = ending_after(one, past, run, job)
-        reason = one.closed or (over and _close(one, over, workload, services))
+        reason = one.closed or (over and _close(one, over, workload, services.ledger, now=now))
         if reason:
             _report(one, reason, workload, services)
 
 
 def end_canary(workload: str, *, services: Services) -> None:
     """The workload was retired: let every trial that waits for its runs continue at once."""
-    entries = services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)
-    for one in history(entries).rounds:
+    ledger, now = services.ledger, services.clock.now()
+    for one in history(ledger.entries(workload, CANARY_ENTRIES)).rounds:
         if not one.reported:
-            reason = one.closed or _close(one, RETIRED, workload, services)
+            reason = one.closed or _close(one, RETIRED, workload, ledger, now=now)
             _report(one, reason, workload, services)
 
 
@@ -109,13 +110,13 @@ def close_canary(
     A closed round keeps its reason. Rounds from ``before`` on are left alone: a repeated call that
     comes late must not end what the first one has begun.
     """
-    last = None
-    for one in _rounds(trial, services.ledger).rounds:
+    last, ledger, now = None, services.ledger, services.clock.now()
+    for one in history(ledger.entries(trial.workload, canary_entries(trial.trial))).rounds:
         if before is not None and one.round >= before:
             continue
-        last = one.closed or _close(one, reason, trial.workload, services)
+        last = one.closed or _close(one, reason, trial.workload, ledger, now=now)
         if not one.reported:
-            _record_reported(one, trial.workload, services)
+            _record_reported(one, trial.workload, ledger, now=now)
     return last
 
 
@@ -147,34 +148,28 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
     return tagged
 
 
-def _rounds(trial: Trial, ledger: Ledger) -> WorkloadHistory:
-    """The trial's rounds, as a history of them alone."""
-    prefix = ledger_keys.canary_entries(trial.trial)
-    return history(ledger.entries(trial.workload, prefix))
-
-
 def _with_token(
-    requested: CanaryRound, token: str, workload: str, services: Services
+    requested: CanaryRound, token: str, workload: str, ledger: Ledger, *, now: int
 ) -> CanaryRound:
     """The round as it stands, with this wait's token on it."""
     while True:
-        (opened,) = history(services.ledger.entries(workload, requested.key)).rounds
+        (opened,) = history(ledger.entries(workload, requested.key)).rounds
         if token in opened.tokens:
             return opened
         number = len(opened.tokens)
-        waiting = CanaryToken(services.clock.now(), opened.trial, opened.round, number, token)
-        services.ledger.put_once(workload, waiting.key, waiting.to_entry())
+        waiting = CanaryToken(now, opened.trial, opened.round, number, token)
+        ledger.put_once(workload, waiting.key, waiting.to_entry())
 
 
-def _close_if_over(opened: CanaryRound, workload: str, services: Services) -> str | None:
-    reason = round_ending(opened, history(services.ledger.entries(workload)))
-    return None if reason is None else _close(opened, reason, workload, services)
+def _close_if_over(opened: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> str | None:
+    reason = round_ending(opened, history(ledger.entries(workload)))
+    return None if reason is None else _close(opened, reason, workload, ledger, now=now)
 
 
-def _close(canary: CanaryRound, reason: str, workload: str, services: Services) -> str:
+def _close(canary: CanaryRound, reason: str, workload: str, ledger: Ledger, *, now: int) -> str:
     """Why the round ended: the reason that was recorded first."""
-    closed = CanaryClosed(services.clock.now(), canary.trial, canary.round, reason)
-    entry = services.ledger.put_once(workload, closed.key, closed.to_entry())
+    closed = CanaryClosed(now, canary.trial, canary.round, reason)
+    entry = ledger.put_once(workload, closed.key, closed.to_entry())
     return CanaryClosed.from_entry(entry).reason
 
 
@@ -184,10 +179,10 @@ def _report(canary: CanaryRound, reason: str, workload: str, services: Services)
         return
     for token in reversed(canary.tokens):
         services.tokens.send_success(token, {"round": canary.round, "reason": reason})
-    _record_reported(canary, workload, services)
+    _record_reported(canary, workload, services.ledger, now=services.clock.now())
 
 
-def _record_reported(canary: CanaryRound, workload: str, services: Services) -> None:
+def _record_reported(canary: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> None:
     """Record that no trial waits for the round without knowing of its end."""
-    reported = CanaryReported(services.clock.now(), canary.trial, canary.round)
-    services.ledger.put_once(workload, reported.key, reported.to_entry())
+    reported = CanaryReported(now, canary.trial, canary.round)
+    ledger.put_once(workload, reported.key, reported.to_entry())

@@ -17,7 +17,7 @@ from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
-from compilegate.ports import ObjectStore, Services
+from compilegate.ports import ObjectStore
 
 if TYPE_CHECKING:
     from compilegate.domain.trial.plan import RecordedPlan
@@ -179,11 +179,10 @@ def save_record(store: ObjectStore, trial: Trial, document: str, value: object) 
     return key
 
 
-def save_decision(services: Services, trial: Trial, decision: Decision) -> str:
+def save_decision(store: ObjectStore, trial: Trial, decision: Decision, *, stage: str) -> str:
     """Keep the decision where every later step reads it, and return its key."""
-    flag_name = naming.flag_parameter(services.settings.stage, trial.workload)
-    document = decision.to_dict(flag_name)
-    return save_record(services.store, trial, "decision", {**document, "trial": trial.trial})
+    document = decision.to_dict(naming.flag_parameter(stage, trial.workload))
+    return save_record(store, trial, "decision", {**document, "trial": trial.trial})
 
 
 def to_json(value: object) -> bytes:

@@ -29,7 +29,9 @@ def decided(cloud: Cloud, payload: Mapping[str, Any], *, report: bool = True, **
     trial = planned(cloud, payload)
     evidence = {"plan": {}, **document(**built), "workload": trial.workload}
     save_record(cloud.services.store, trial, "evidence", evidence)
-    key = save_decision(cloud.services, trial, judge(evidence))
+    key = save_decision(
+        cloud.services.store, trial, judge(evidence), stage=cloud.services.settings.stage
+    )
     event = {**payload, "decision_key": key}
     record_decision(event, services=cloud.services)
     apply_flag(event, services=cloud.services)

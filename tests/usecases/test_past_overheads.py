@@ -36,7 +36,9 @@ def decided(services: Any, trial: str, *, warm: float | None, **plan: Any) -> No
         {"name": "compile", "compile_seconds_warm": warm, "compile_seconds_cold": None},
     )
     decided_so = replace(says("promote"), arms=arms)
-    decision = save_decision(services, Trial("bert-docs", trial, SPEC), decided_so)
+    decision = save_decision(
+        services.store, Trial("bert-docs", trial, SPEC), decided_so, stage="prod"
+    )
     entry = TrialDecided(1, trial, "promote", decision).to_entry()
     services.ledger.put_once("bert-docs", f"trial#{trial}#decision", entry)
 

@@ -47,7 +47,7 @@ ON = Trial(NAME, TRIAL, SPEC)
 def recorded(services: Any, evidence: dict[str, Any]) -> str:
     """A trial that was decided on this evidence; returns the decision's id."""
     save_record(services.store, ON, "evidence", evidence)
-    key = save_decision(services, ON, judge(evidence))
+    key = save_decision(services.store, ON, judge(evidence), stage=services.settings.stage)
     record_decision({**EVENT, "decision_key": key}, services=services)
     return str(load_record(services.store, ON, "decision")["decision_id"])
 

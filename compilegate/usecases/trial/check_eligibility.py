@@ -29,5 +29,5 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
     decision_key = None
     if eligibility.verdict == "ineligible":
         decision = ineligible(eligibility, workload=trial.workload, trial=trial.trial)
-        decision_key = save_decision(services, trial, decision)
+        decision_key = save_decision(services.store, trial, decision, stage=services.settings.stage)
     return {"verdict": eligibility.verdict, "decision_key": decision_key}

@@ -22,7 +22,7 @@ from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound
 from compilegate.domain.trial.production_evidence import ProductionFacts
-from compilegate.ports import ObjectStore, Services, TrainingJobs
+from compilegate.ports import Ledger, ObjectStore, Services, TrainingJobs
 from compilegate.usecases.canary import close_canary
 from compilegate.usecases.job_output import describe
 from compilegate.usecases.job_requests import JobSite, check_request
@@ -48,18 +48,13 @@ def judge_arms(
 ) -> dict[str, Any]:
     """Judge the trial so far; ``continue`` comes with the requests of the next round."""
     opened = open_trial(services.store, Trial.from_event(event))
-    canary_ended = _close_canary(opened.trial, event, services)
+    # Before anything is read: production assigns no run to a closed round, and the recorded reason,
+    # which may be another step's, is part of what is judged.
+    canary_ended = close_canary(
+        opened.trial, OVERDUE, before=int(event["round"]), services=services
+    )
     facts = _read(event, opened, canary_ended, services)
     return _write(facts, judge_round(facts, judge), opened.trial, services)
-
-
-def _close_canary(trial: Trial, event: Mapping[str, Any], services: Services) -> str | None:
-    """Close the canary rounds before this one; returns why the last one ended.
-
-    This comes before anything is read: production assigns no run to a closed round, and the
-    recorded reason, which may be another step's, is part of what is judged.
-    """
-    return close_canary(trial, OVERDUE, before=int(event["round"]), services=services)
 
 
 def _read(
@@ -83,7 +78,7 @@ def _read(
         strays=tuple(
             _strays(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
         ),
-        production=_production(opened, canary_ended, services),
+        production=_production(opened, canary_ended, services.ledger, services.store),
         context=JobSite.of(services).context(
             trial=opened.trial.trial,
             execution=opened.plan.execution,
@@ -109,13 +104,15 @@ def _strays(
             yield EndedJob(run, job, status, described=describe(job, jobs))
 
 
-def _production(opened: OpenTrial, canary_ended: str | None, services: Services) -> ProductionFacts:
+def _production(
+    opened: OpenTrial, canary_ended: str | None, ledger: Ledger, store: ObjectStore
+) -> ProductionFacts:
     """Production's runs, read only where they are evidence."""
     if not opened.plan.runs_in_production:
         return ProductionFacts(canary_ended=canary_ended)
-    past = history(services.ledger.entries(opened.trial.workload))
+    past = history(ledger.entries(opened.trial.workload))
     keys = dict.fromkeys(begun.spec_key for begun in past.begun)
-    return ProductionFacts(past, {key: _job_of(key, services.store) for key in keys}, canary_ended)
+    return ProductionFacts(past, {key: _job_of(key, store) for key in keys}, canary_ended)
 
 
 def _job_of(spec_key: str, store: ObjectStore) -> str | None:
@@ -139,23 +136,25 @@ def _write(
         "runs": [], "max_concurrency": None, "canary": None, "decision_key": None,
     }  # fmt: skip
     if outcome.next is None:
-        return {**answer, "decision_key": save_decision(services, trial, outcome.decision)}
+        stage_name = services.settings.stage
+        key = save_decision(services.store, trial, outcome.decision, stage=stage_name)
+        return {**answer, "decision_key": key}
     answer["round"] += 1
     if isinstance(outcome.next, CanaryRequest):
         return {**answer, "next_stage": CANARY, "canary": outcome.next.to_dict()}
-    runs = _write_requests(outcome.next, trial, services)
+    runs = _write_requests(outcome.next, trial, services.store)
     stage, at_once = outcome.next.stage, outcome.next.at_once
     return {**answer, "next_stage": stage, "runs": runs, "max_concurrency": at_once}
 
 
-def _write_requests(following: NextRound, trial: Trial, services: Services) -> list[dict[str, str]]:
+def _write_requests(following: NextRound, trial: Trial, store: ObjectStore) -> list[dict[str, str]]:
     """Store one request per job; returns run id, request key and job name base of each."""
     for job in following.jobs:
         check_request(job.request)
     written = []
     for job in following.jobs:
         key = naming.request_key(trial.workload, trial.trial, job.run)
-        services.store.put(key, to_json(job.request))
+        store.put(key, to_json(job.request))
         base = str(job.request["TrainingJobName"])
         item = {"run": job.run, "request_key": key, "job_base": base}
         if job.is_control:

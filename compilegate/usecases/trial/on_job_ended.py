@@ -29,7 +29,7 @@ from compilegate.domain.trial.jobs import (
     reached_time_limit,
 )
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
-from compilegate.ports import Services
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.records import Trial, find_record, load_plan, open_trial
 from compilegate.usecases.trial.ended_jobs import ended_job, failed_outcome
 from compilegate.usecases.trial.stop_jobs import (
@@ -64,7 +64,7 @@ def on_job_ended(
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
     trial, outcome = Trial.from_event(event), _outcome(event)
-    job = _read_job(outcome, trial, services)
+    job = _read_job(outcome, trial, services.store)
     arms = load_plan(services.store, trial).arms if job.run.group else ()
     effect = round_effect(job, arms, error=event.get("error"), jobs_in_round=len(event["runs"]))
     if effect is RoundEffect.STOP:
@@ -80,7 +80,7 @@ def _outcome(event: Mapping[str, Any]) -> dict[str, Any]:
     return {**names, **failed_outcome(str(event.get("cause", "")))}
 
 
-def _read_job(outcome: Mapping[str, Any], trial: Trial, services: Services) -> EndedJob:
+def _read_job(outcome: Mapping[str, Any], trial: Trial, store: ObjectStore) -> EndedJob:
     """The job of the outcome, as far as its effect on the round goes."""
     job = EndedJob(
         run=naming.parse_run(outcome["run"]),
@@ -89,7 +89,7 @@ def _read_job(outcome: Mapping[str, Any], trial: Trial, services: Services) -> E
         infrastructure=bool(outcome.get("infrastructure")),
         timed_out=reached_time_limit(outcome),
     )
-    own = job.was_stopped and stopped_by_trial(job.job, trial, services.store)
+    own = job.was_stopped and stopped_by_trial(job.job, trial, store)
     return replace(job, stopped_by_trial=own)
 
 

@@ -70,7 +70,7 @@ def _write(plan: Plan | Refusal, facts: _Facts, services: Services) -> dict[str,
     trial = facts.trial
     if isinstance(plan, Refusal):
         decision = refused(plan, workload=trial.workload, trial=trial.trial)
-        key = save_decision(services, trial, decision)
+        key = save_decision(services.store, trial, decision, stage=services.settings.stage)
         return {
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
         }  # fmt: skip
