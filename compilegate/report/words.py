@@ -207,7 +207,8 @@ def flag_sentence(trial: TrialReport) -> str:
     if trial.decision is None:
         return f"{FLAG_WORDS[FlagAction.KEEP]}."
     action = FlagAction.KEEP if trial.flag_was_held else trial.decision.flag_action
-    sentences = [f"{FLAG_WORDS[action]} ({trial.decision.flag_name})."]
+    name = trial.decision.flag_name
+    sentences = [f"{FLAG_WORDS[action]} ({name})." if name else f"{FLAG_WORDS[action]}."]
     answer, held_by, replaced = map(trial.flag.get, ("approval", "held_by", "overrode"))
     if answer and answer["approved"]:
         sentences.append(f"{_author(answer)} approved it: {_quoted(answer)}")

@@ -159,21 +159,17 @@ def compare_with_proven(
     proven: Fingerprint,
     registered: Fingerprint,
     *,
-    evidence: Mapping[str, Any] | None = None,
+    measured: Mapping[str, Fingerprint] | None = None,
     runs: Sequence[ProductionRun] = (),
 ) -> Comparison:
     """Production now against the trial.
 
-    ``registered`` is empty where nothing is registered; ``evidence`` is the trial's and ``runs``
-    are the jobs of today whose records are compared with it.
+    ``registered`` is empty where nothing is registered; ``measured`` is what the trial's jobs of
+    each arm recorded, and ``runs`` are the jobs of today that are compared with it.
     """
+    trial = measured or {}
     pairs = [(ASKED, proven, registered)]
-    arms = {arm["name"]: arm for arm in evidence["arms"]} if evidence else {}
-    pairs += [
-        (run.arm, recorded(arms[run.arm]["runs"]), recorded([run.result]))
-        for run in runs
-        if run.arm in arms
-    ]
+    pairs += [(run.arm, trial[run.arm], recorded([run.result])) for run in runs if run.arm in trial]
     changed = [reason for _, was, now in pairs for reason in stale_reasons(was, now)]
     unknown = [field for _, was, now in pairs for field in unknown_fields(was, now, tuple(was))]
     compared = [

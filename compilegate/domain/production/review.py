@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
@@ -31,9 +31,11 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import (
     blind_spots,
+    measured_fingerprints,
     not_watched,
     probation_document,
     row_at_the_end,
+    trial_policy,
     unmeasured,
     unseen_at_the_end,
     watched_runs,
@@ -120,7 +122,9 @@ def _judged(
     document = _document(inputs, evidence, watched)
     decision = _ask(judge, document, promotion) if document else None
     today = [run for run in watched if run.run == inputs.run]
-    compared = compare_with_proven(inputs.proven, inputs.registered, evidence=evidence, runs=today)
+    compared = compare_with_proven(
+        inputs.proven, inputs.registered, measured=measured_fingerprints(evidence), runs=today
+    )
     findings = Findings(
         decision,
         compared.changed,
@@ -129,8 +133,8 @@ def _judged(
         unwatched=not_watched(runs, promotion),
     )
     # The trial's own policy holds where nothing is registered.
-    policy = asdict(inputs.policy) if inputs.policy else {**asdict(Policy()), **evidence["policy"]}
-    transition = flag_transition(promotion, findings, policy["on_stale"])
+    policy = inputs.policy or trial_policy(evidence)
+    transition = flag_transition(promotion, findings, policy.on_stale)
     reviewed = replace(
         start,
         verdict=str(decision.verdict) if decision else None,
@@ -143,7 +147,7 @@ def _judged(
         runs=len(watched),
         unseen=len(unseen_at_the_end(runs, promotion)),
         launched_by=tuple(sorted({run.launched_by for run in watched})),
-        cooldown_days=policy["cooldown_days"],
+        cooldown_days=policy.cooldown_days,
         transition=_planned(promotion, transition) if transition else None,
     )
     if document is None or decision is None:

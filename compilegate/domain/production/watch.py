@@ -14,11 +14,12 @@ from typing import Any
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.judging.evidence_file import read_full_run
-from compilegate.domain.production.fingerprint import recorded, stale_reasons
+from compilegate.domain.production.fingerprint import Fingerprint, recorded, stale_reasons
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.reasons import Reason
+from compilegate.domain.records import known_fields
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.workload.model import BASELINE, Policy
 
 Document = dict[str, Any]
 
@@ -208,6 +209,16 @@ def not_watched(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Re
         f"{used} of them completed: the change is not observed"
     )
     return (Reason("not_watched", text),)
+
+
+def measured_fingerprints(evidence: Mapping[str, Any]) -> dict[str, Fingerprint]:
+    """What the trial's jobs of each arm recorded."""
+    return {arm["name"]: recorded(arm["runs"]) for arm in evidence["arms"]}
+
+
+def trial_policy(evidence: Mapping[str, Any]) -> Policy:
+    """The policy that the trial was judged by."""
+    return Policy(**known_fields(Policy, evidence["policy"]))
 
 
 def measures(evidence: Mapping[str, Any], promotion: Promotion) -> bool:

@@ -197,16 +197,20 @@ class RecordedDecision:
 
 
 def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
-    """A decision document of any release."""
+    """A decision document of any release; one that does not say what to do with the flag keeps it.
+
+    Raises KeyError without a verdict, ValueError for an action outside the closed set.
+    """
+    flag = document.get("flag") or {}
     return RecordedDecision(
-        decision_id=str(document["decision_id"]),
-        judge_version=str(document["judge_version"]),
-        stage=str(document["stage"]),
+        decision_id=str(document.get("decision_id") or ""),
+        judge_version=str(document.get("judge_version") or ""),
+        stage=str(document.get("stage") or ""),
         verdict=str(document["verdict"]),
-        candidate=document["candidate"],
-        flag_name=str(document["flag"]["name"]),
-        flag_action=FlagAction(document["flag"]["action"]),
-        reasons=read_reasons(document["reasons"], document.get("arms") or ()),
+        candidate=document.get("candidate"),
+        flag_name=str(flag.get("name") or ""),
+        flag_action=FlagAction(flag.get("action") or FlagAction.KEEP),
+        reasons=read_reasons(document.get("reasons") or (), document.get("arms") or ()),
         arms=tuple(arm for arm in document.get("arms") or () if arm),
         speedup=document.get("speedup"),
         quality=document.get("quality"),

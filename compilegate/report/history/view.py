@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.formats import number
-from compilegate.domain.judging.evidence import FullRun, mean_or_none
+from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import Monitor
 from compilegate.domain.judging.production import replay_probation
@@ -191,9 +191,17 @@ class HistoryView:
         return self.faults.get(str(run.details.get("spec_key")))
 
     @cached_property
+    def probation(self) -> Evidence | None:
+        """The evidence as the judge reads it, None where there is none or it cannot be read."""
+        try:
+            return None if self.evidence is None else read_evidence(self.evidence)
+        except InvalidEvidenceError:
+            return None
+
+    @cached_property
     def sums(self) -> Mapping[str, Sum]:
         """The sums of the latest promotion's probation; empty where no evidence can be read."""
-        if self.evidence is None:
+        if self.probation is None:
             return {}
         sums: dict[str, Sum] = {}
 
@@ -206,7 +214,7 @@ class HistoryView:
                 one.points.append((place, monitor.total, arm, run.confirm))
 
         try:
-            replay_probation(read_evidence(self.evidence), after_run)
+            replay_probation(self.probation, after_run)
         except InvalidEvidenceError:
             return {}
         return sums
@@ -226,7 +234,7 @@ class HistoryView:
         """What each run stands against: the latest baseline runs, at first those of the trial."""
         metrics: deque[float] = deque(maxlen=ROLLING)
         walls: deque[float] = deque(maxlen=ROLLING)
-        before = _before_production(self.evidence)
+        before = _before_production(self.probation)
         since = float(self.promotion.at) if self.promotion else math.inf
         standards = []
         for run in self.runs:
@@ -280,18 +288,14 @@ def _scheduled_later(run: ProductionRun) -> bool:
     return scheduled is not None and datetime.fromisoformat(scheduled).timestamp() > run.ended_at
 
 
-def _before_production(evidence: Document | None) -> tuple[list[float], list[float]]:
+def _before_production(evidence: Evidence | None) -> tuple[list[float], list[float]]:
     """Metrics and wall clocks of the baseline in the trial, history first."""
     if evidence is None:
         return [], []
-    quality = evidence.get("quality") or {}
-    arms = [arm for arm in evidence.get("arms") or () if arm.get("name") == BASELINE]
-    runs = [run for arm in arms for run in arm.get("runs") or () if run.get("stage") == "quality"]
-    metrics = [*(quality.get("history") or ()), *(run.get("metric") for run in runs)]
-    walls = [
-        *(quality.get("history_wall_seconds") or ()), *(run.get("wall_seconds") for run in runs)
-    ]  # fmt: skip
-    return [v for m in metrics for v in _number(m)], [v for w in walls for v in _durations(w)]
+    runs = evidence.baseline.quality
+    metrics = [run.metric for run in runs if run.metric is not None]
+    walls = [run.wall_seconds for run in runs if run.wall_seconds]
+    return [*evidence.quality.history, *metrics], [*evidence.history_wall_seconds, *walls]
 
 
 def _number(value: Any) -> list[float]:
