@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,8 @@ from pathlib import Path
 import yaml
 
 from compilegate.adapters.yaml_document import YamlDocument
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.errors import InvalidInputError, together
+from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
@@ -25,6 +26,9 @@ from compilegate.ports import ObjectStore
 from compilegate.usecases.records import read_document
 
 S3 = "s3://"
+# What `compilegate init` writes where it could not read a value.
+TO_DO = "TODO"
+SCRIPTS = (".py", ".ipynb")
 PACKAGE_FILE = "setup.py"
 # Thousands of past results fit; no text in a file this size takes long to read.
 MOST_BYTES = 256 * 1024
@@ -50,27 +54,27 @@ class WorkloadFile:
 
 
 def read_workload(
-    path: Path, *, store: ObjectStore | None = None, needs_inputs: bool = True
+    path: Path,
+    *,
+    store: ObjectStore | None = None,
+    needs_inputs: bool = True,
+    needs_prepared: bool = True,
 ) -> WorkloadFile:
     """Read and check one file; S3 inputs are checked where there is a store.
 
-    Without ``needs_inputs`` only the code has to be there, not the data.
-    Raises InvalidInputError naming file, line, field, value and fix.
+    Without ``needs_inputs`` only the code has to be there, not the data; without
+    ``needs_prepared`` data may be missing that the project's own script writes.
+    Raises InvalidInputError with every error found: file, line, field, value and fix.
     """
     document = None
     try:
         document = read_yaml(path)
-        workload = read_document(document.value)
+        workload = _parsed(document)
         if not needs_inputs:
             workload = replace(workload, training=replace(workload.training, inputs={}))
-        return _checked(path, workload, store)
+        return _checked(path, workload, store, needs_prepared=needs_prepared)
     except InvalidInputError as error:
-        place = document.place(error.field) if document else None
-        if place is None:
-            raise error.in_file(str(path)) from error
-        # Values other than text, such as 2.10, are shown as they are written.
-        written = None if isinstance(error.value, str) else place.written
-        raise error.in_file(str(path), line=place.line, written=written) from error
+        raise together([_placed(one, path, document) for one in error.each]) from error
     except (OSError, RuntimeError) as error:  # names too long, links in a circle, no permission
         raise InvalidInputError(
             f"contains a path that cannot be read: {error}",
@@ -78,21 +82,71 @@ def read_workload(
         ) from error  # fmt: skip
 
 
-def _checked(path: Path, workload: Workload, store: ObjectStore | None) -> WorkloadFile:
+def _placed(
+    error: InvalidInputError, path: Path, document: YamlDocument | None
+) -> InvalidInputError:
+    """The error with its file, and its line and value as they are written there."""
+    place = document.place(error.field) if document else None
+    if place is None:
+        return error.in_file(str(path))
+    # Values other than text, such as 2.10, are shown as they are written.
+    written = None if isinstance(error.value, str) else place.written
+    return error.in_file(str(path), line=place.line, written=written)
+
+
+def _parsed(document: YamlDocument) -> Workload:
+    """The workload; raises InvalidInputError for what is wrong and what is still to be written."""
+    open_ = {field: _still_open(field) for field in _to_do(document.value, "")}
+    try:
+        workload = read_document(document.value)
+    except InvalidInputError as error:
+        others = [one for one in error.each if one.field not in open_]
+        raise together([*open_.values(), *others]) from error
+    Reading(list(open_.values())).end()
+    return workload
+
+
+def _to_do(value: object, path: str) -> Iterator[str]:
+    """The dotted paths of values that ``compilegate init`` has left open."""
+    if value == TO_DO:
+        yield path
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _to_do(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _to_do(item, f"{path}[{index}]")
+
+
+def _still_open(field: str) -> InvalidInputError:
+    fix = "replace TODO; the comment beside it says by what"
+    return InvalidInputError("is still to be written", field=field, value=TO_DO, fix=fix)
+
+
+def _checked(
+    path: Path, workload: Workload, store: ObjectStore | None, *, needs_prepared: bool
+) -> WorkloadFile:
     project = _project(workload, path)
     source_dir = project / workload.training.source_dir
-    _check_no_package(workload, source_dir)
-    _check_entry_points(workload, source_dir)
-    check_script_arguments(workload)
-    _check_timezone(workload.schedule.timezone)
-    inputs = workload.training.inputs
-    local = {
-        channel: _local_input(channel, location, project)
-        for channel, location in inputs.items()
-        if not location.startswith(S3)
-    }
-    if store is not None:
-        _check_s3_inputs(inputs, store)
+    reading, local = Reading(), {}
+    with reading.noting():
+        _check_no_package(workload, source_dir)
+    for entry_point, values, place in _starts(workload):
+        with reading.noting():
+            _check_started(entry_point, values, place, source_dir)
+    with reading.noting():
+        check_script_arguments(workload)
+    with reading.noting():
+        _check_timezone(workload.schedule.timezone)
+    for channel, location in workload.training.inputs.items():
+        with reading.noting():
+            if not location.startswith(S3):
+                later = not needs_prepared and preparing_command(project / location, project)
+                if not later or (project / location).exists():
+                    local[channel] = _local_input(channel, location, project)
+            elif store is not None and not store.exists(location):
+                raise _missing_in_s3(channel, location)
+    reading.end()
     return WorkloadFile(path, workload, source_dir, local)
 
 
@@ -111,6 +165,12 @@ def read_yaml(path: Path) -> YamlDocument:
 
 
 def _text(path: Path) -> str:
+    if path.suffix in SCRIPTS and path.is_file():
+        raise InvalidInputError(
+            "is a script, not a workload file",
+            fix=f"`compilegate init {path}` writes its workload file; "
+            f"`compilegate doctor {path}` examines the script",
+        )
     if not path.is_file():
         raise InvalidInputError(
             "is a folder" if path.is_dir() else "does not exist",
@@ -206,13 +266,14 @@ def _check_no_package(workload: Workload, source_dir: Path) -> None:
         )
 
 
-def _check_entry_points(workload: Workload, source_dir: Path) -> None:
+def _starts(workload: Workload) -> Iterator[tuple[str, Mapping[str, object], str]]:
+    """Every entry point with its hyperparameters and the section that names it."""
     training = workload.training
-    _check_started(training.entry_point, training.hyperparameters, "training", source_dir)
+    yield training.entry_point, training.hyperparameters, "training"
     for index, candidate in enumerate(workload.candidates):
         if candidate.entry_point is not None:
             values = {**training.hyperparameters, **(candidate.hyperparameters or {})}
-            _check_started(candidate.entry_point, values, f"candidates[{index}]", source_dir)
+            yield candidate.entry_point, values, f"candidates[{index}]"
 
 
 def _check_started(
@@ -267,15 +328,13 @@ def _local_input(channel: str, location: str, project: Path) -> Path:
     return place
 
 
-def _check_s3_inputs(inputs: Mapping[str, str], store: ObjectStore) -> None:
-    for channel, location in inputs.items():
-        if location.startswith(S3) and not store.exists(location):
-            raise InvalidInputError(
-                "does not exist, or these credentials may not list it",
-                field=f"training.inputs.{channel}",
-                value=location,
-                fix="correct the URI, or upload the data first",
-            )
+def _missing_in_s3(channel: str, location: str) -> InvalidInputError:
+    return InvalidInputError(
+        "does not exist, or these credentials may not list it",
+        field=f"training.inputs.{channel}",
+        value=location,
+        fix="correct the URI, or upload the data first",
+    )
 
 
 SCRIPT = Path("training") / "prepare_data.py"

@@ -26,6 +26,7 @@ from compilegate.cli.plan.command import plan
 from compilegate.cli.register.command import register
 from compilegate.cli.report import report
 from compilegate.cli.run import run
+from compilegate.cli.schema import schema
 from compilegate.cli.status import status
 from compilegate.cli.train import train
 from compilegate.cli.verify_aws import verify_aws
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 app.command("check")(check)
 app.command("doctor")(doctor)
+app.command("schema")(schema)
 app.command("plan")(plan)
 app.add_typer(facts.app, name="facts")
 app.command("register")(register)

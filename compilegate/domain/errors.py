@@ -2,6 +2,7 @@
 
 CompilegateError
 ├── InvalidInputError      a file or value the user gave; exit code 2
+│   └── InvalidInputsError  several of them, of one or more files
 ├── WorkloadLockedError    another trial of the same workload is running
 ├── DrainedError           the deployment starts nothing until its drain is undone
 ├── InvalidEvidenceError   evidence that breaks its contract; exit code 13
@@ -14,7 +15,11 @@ CompilegateError
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MOST_SHOWN = 120
+# Nobody reads more errors at once; a file this wrong is of another kind.
+MOST_LISTED = 40
 
 
 class CompilegateError(Exception):
@@ -74,6 +79,49 @@ class InvalidInputError(CompilegateError):
             self.problem, field=self.field, value=self.value, fix=self.fix, file=file,
             line=line or self.line, written=written or self.written,
         )  # fmt: skip
+
+    @property
+    def each(self) -> tuple[InvalidInputError, ...]:
+        """Every single error that this one stands for."""
+        return (self,)
+
+
+class InvalidInputsError(InvalidInputError):
+    """Several errors of one file; field and value are those of the first."""
+
+    def __init__(self, errors: Sequence[InvalidInputError]) -> None:
+        self._errors = tuple(errors)
+        first = self._errors[0]
+        super().__init__(
+            first.problem, field=first.field, value=first.value, fix=first.fix, file=first.file,
+            line=first.line, written=first.written,
+        )  # fmt: skip
+
+    @property
+    def each(self) -> tuple[InvalidInputError, ...]:
+        """Every single error, in the order in which they were found."""
+        return self._errors
+
+    def _text(self) -> str:
+        place = f"{self.file}: " if self.file else ""
+        listed = [str(one.in_file("")) for one in self._errors[:MOST_LISTED]]
+        more = len(self._errors) - len(listed)
+        tail = [f"and {more} more"] if more else []
+        return "\n  ".join([f"{place}{len(self._errors)} errors", *listed, *tail])
+
+    def in_file(
+        self, file: str, *, line: int | None = None, written: str | None = None
+    ) -> InvalidInputError:
+        """The same errors, each naming the file."""
+        return InvalidInputsError(
+            [one.in_file(file, line=line, written=written) for one in self._errors]
+        )
+
+
+def together(errors: Sequence[InvalidInputError]) -> InvalidInputError:
+    """One error that stands for all of them; the error itself where it is the only one."""
+    single = [one for error in errors for one in error.each]
+    return single[0] if len(single) == 1 else InvalidInputsError(single)
 
 
 class WorkloadLockedError(CompilegateError):

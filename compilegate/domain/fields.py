@@ -1,6 +1,7 @@
 """Reads values out of a parsed document and rejects what does not belong.
 
-Every error names the field by its dotted path, the value and the fix.
+Every error names the field by its dotted path, the value and the fix. The first one is raised,
+unless a Reading collects them: then reading goes on, and what was wrong is read as None.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.expected import REQUIRED, Expected, Form, Reading
 
 T = TypeVar("T")
-# Stands for the default of a key that must be there.
-REQUIRED = object()
 # No quantity of a training job comes near; above it, sums and squares start to overflow.
 LARGEST = 1e15
 # The longest text that means anything to SageMaker is an S3 URI of this many characters.
@@ -26,17 +26,21 @@ LARGEST_WHOLE = 2**64
 class Fields:
     """One mapping of a document; call ``done()`` once every expected key was read."""
 
-    def __init__(self, value: object, path: str = "") -> None:
-        if not isinstance(value, Mapping):
-            raise InvalidInputError(
-                "must be a mapping of keys to values",
-                field=path or "document",
-                value=value,
-                fix="write it as `key: value` lines",
-            )
-        self._data: Mapping[Any, Any] = value
-        self._path = path
+    def __init__(self, value: object, path: str = "", reading: Reading | None = None) -> None:
+        self._path, self._reading, self._sound = path, reading, True
         self._read: list[str] = []
+        if not isinstance(value, Mapping):
+            if value is not REQUIRED:  # a section that is missing has been noted
+                self._note(
+                    InvalidInputError(
+                        "must be a mapping of keys to values",
+                        field=path or "document",
+                        value=value,
+                        fix="write it as `key: value` lines",
+                    )
+                )
+            value, self._reading, self._sound = {}, Reading(), False
+        self._data: Mapping[Any, Any] = value
 
     def path(self, key: str) -> str:
         """Dotted path of a key, as shown in errors."""
@@ -48,33 +52,41 @@ class Fields:
         value = self._data.get(key, REQUIRED)
         if value is REQUIRED or (value is None and default is not REQUIRED):
             if default is REQUIRED:
-                raise InvalidInputError(
-                    "is missing", field=self.path(key), fix=f"add `{key}:` with a value"
-                )
+                fix = f"add `{key}:` with a value"
+                self._note(InvalidInputError("is missing", field=self.path(key), fix=fix))
             return default
         return value
 
-    def text(self, key: str, default: Any = REQUIRED) -> Any:
+    def _expects(self, key: str, kind: str, default: object, about: str, **more: Any) -> None:
+        if self._reading is not None and self._reading.expected is not None:
+            path = self.path(key)
+            self._reading.expected.append(Expected(path, kind, default, about, **more))
+
+    def text(
+        self, key: str, default: Any = REQUIRED, *, form: Form | None = None, about: str = ""
+    ) -> Any:
         """A string; numbers that YAML read as such are refused, because 2.10 is not 2.1."""
+        self._expects(key, "text", default, about, form=form)
         value = self._get(key, default)
         if value is default:
             return value
         if not isinstance(value, str):
             fix = f'put it in quotes: {key}: "…"'
-            raise self.wrong(key, "must be text", fix)
-        problem = _not_plain_text(value)
-        if problem:
-            raise self.wrong(key, *problem)
-        return value
+            return self.refuse(key, "must be text", fix)
+        problem = _not_plain_text(value) or (form.problem_of(value) if form else None)
+        return self.refuse(key, *problem) if problem else value
 
-    def choice(self, key: str, allowed: Sequence[str], default: Any = REQUIRED) -> Any:
+    def choice(
+        self, key: str, allowed: Sequence[str], default: Any = REQUIRED, *, about: str = ""
+    ) -> Any:
         """One of a closed set of words."""
+        self._expects(key, "choice", default, about, allowed=tuple(allowed))
         value = self._get(key, default)
         if value is default or value in allowed:
             return value
         near = _nearest(value, allowed)
         hint = f"did you mean {near}? " if near else ""
-        raise self.wrong(key, "is not a valid value", f"{hint}use one of {', '.join(allowed)}")
+        return self.refuse(key, "is not a valid value", f"{hint}use one of {', '.join(allowed)}")
 
     def number(
         self,
@@ -85,120 +97,156 @@ class Fields:
         high: float = math.inf,
         above: float = -math.inf,
         default: Any = REQUIRED,
+        about: str = "",
     ) -> Any:
         """A finite number in ``unit`` with ``low <= value <= high`` and ``value > above``."""
+        self._expects(
+            key, "number", default, about, unit=unit, low=low, high=min(high, LARGEST), above=above
+        )
         value = self._get(key, default)
         if value is default:
             return value
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.wrong(
+            return self.refuse(
                 key, f"must be a number of {unit}", f"write the number only; the unit is {unit}"
             )
         if not abs(value) <= LARGEST or value < low or value > high or value <= above:
             bounds = [f"above {above:g}"] if above > -math.inf else []
             bounds += [f"at least {low:g}"] if low > -math.inf else []
             bounds += [f"at most {min(high, LARGEST):g}"]
-            raise self.wrong(key, f"is out of range for {unit}", "use " + ", ".join(bounds))
+            return self.refuse(key, f"is out of range for {unit}", "use " + ", ".join(bounds))
         return float(value)
 
     def integer(
-        self, key: str, unit: str, *, low: int = 0, high: int = 10**9, default: Any = REQUIRED
+        self,
+        key: str,
+        unit: str,
+        *,
+        low: int = 0,
+        high: int = 10**9,
+        default: Any = REQUIRED,
+        about: str = "",
     ) -> Any:
         """A whole number in ``unit`` within bounds."""
+        self._expects(key, "integer", default, about, unit=unit, low=low, high=high)
         value = self._get(key, default)
         if value is default:
             return value
         if isinstance(value, bool) or not isinstance(value, int):
-            raise self.wrong(key, f"must be a whole number of {unit}", f"for example {key}: {low}")
+            example = f"for example {key}: {low}"
+            return self.refuse(key, f"must be a whole number of {unit}", example)
         if not low <= value <= high:
-            raise self.wrong(key, f"is out of range for {unit}", f"use {low} to {high}")
+            return self.refuse(key, f"is out of range for {unit}", f"use {low} to {high}")
         return value
 
-    def flag(self, key: str, default: Any = REQUIRED) -> Any:
+    def flag(self, key: str, default: Any = REQUIRED, *, about: str = "") -> Any:
         """True or false."""
+        self._expects(key, "flag", default, about)
         value = self._get(key, default)
         if value is default or isinstance(value, bool):
             return value
-        raise self.wrong(key, "must be true or false", f"write {key}: true or {key}: false")
+        return self.refuse(key, "must be true or false", f"write {key}: true or {key}: false")
 
     def text_or_flag(self, key: str, default: Any = REQUIRED) -> Any:
         """A string, true or false."""
         value = self._get(key, default)
         return self.text(key, default) if isinstance(value, str) else self.flag(key, default)
 
-    def numbers(self, key: str) -> tuple[float, ...]:
+    def numbers(self, key: str, *, about: str = "") -> tuple[float, ...]:
         """A list of finite numbers, empty when absent."""
+        self._expects(key, "numbers", (), about)
         values = self._get(key, ())
         if not isinstance(values, Sequence) or isinstance(values, str):
-            raise self.wrong(key, "must be a list of numbers", f"for example {key}: [0.91, 0.92]")
+            fix = f"for example {key}: [0.91, 0.92]"
+            self.refuse(key, "must be a list of numbers", fix)
+            return ()
         for value in values:
             # Evidence brings step times by the million: the common case is decided first.
             if type(value) is float and -LARGEST <= value <= LARGEST:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise self.wrong(key, "must contain only numbers", "remove what is not a number")
+                fix = "remove what is not a number"
+                self.refuse(key, "must contain only numbers", fix)
+                return ()
             if not abs(value) <= LARGEST:
-                raise self.wrong(key, "must contain only finite numbers", "remove it")
+                self.refuse(key, "must contain only finite numbers", "remove it")
+                return ()
         return tuple(map(float, values))
 
-    def texts(self, key: str) -> tuple[str, ...]:
+    def texts(self, key: str, *, form: Form | None = None, about: str = "") -> tuple[str, ...]:
         """A list of strings, empty when absent."""
+        self._expects(key, "texts", (), about, form=form)
         values = self._get(key, ())
         if isinstance(values, str) or not isinstance(values, Sequence):
-            raise self.wrong(key, "must be a list", f'for example {key}: ["a", "b"]')
+            self.refuse(key, "must be a list", f'for example {key}: ["a", "b"]')
+            return ()
         if not all(isinstance(value, str) and value for value in values):
-            raise self.wrong(key, "must contain only text", "put each item in quotes")
+            self.refuse(key, "must contain only text", "put each item in quotes")
+            return ()
         return tuple(values)
 
-    def mapping(self, key: str, *, nested: bool = False) -> dict[str, Any]:
+    def mapping(self, key: str, *, nested: bool = False, about: str = "") -> dict[str, Any]:
         """A mapping with text keys and plain values, empty when absent.
 
         ``nested`` lets a value be such a mapping itself.
         """
+        self._expects(key, "mapping", {}, about)
+        return self._plain(key, nested=nested)
+
+    def _plain(self, key: str, *, nested: bool = False) -> dict[str, Any]:
         value = self._get(key, {})
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-            raise self.wrong(key, "must map names to values", f"for example {key}: {{epochs: 3}}")
+            self.refuse(key, "must map names to values", f"for example {key}: {{epochs: 3}}")
+            return {}
+        sound = {}
         for name, item in value.items():
             if nested and isinstance(item, Mapping):
-                Fields(value, self.path(key)).mapping(name)
+                Fields(value, self.path(key), self._reading).mapping(name)
+            elif not isinstance(item, str | int | float | bool) or not _is_sound(item):
+                fix = "use text, a number, or true/false"
+                self.refuse_item(key, name, "must be one plain value", fix)
                 continue
-            if not isinstance(item, str | int | float | bool) or not _is_sound(item):
-                raise self.wrong_item(
-                    key, name, "must be one plain value", "use text, a number, or true/false"
-                )
-        return dict(value)
+            sound[name] = item
+        return sound
 
-    def words(self, key: str, example: str) -> dict[str, str]:
+    def words(self, key: str, example: str, *, about: str = "") -> dict[str, str]:
         """A mapping of names to text, empty when absent; of numbers only whole ones are text too.
 
         What YAML reads as 1.1 or true may have been written 1.10 or yes.
         """
-        items = self.mapping(key)
-        for name, item in items.items():
-            if not isinstance(item, str | int) or isinstance(item, bool):
-                fix = f'put it in quotes: {name}: "…"'
-                raise self.wrong_item(key, name, "must be text", fix)
+        self._expects(key, "words", {}, about)
+        sound = {}
+        for name, item in self._plain(key).items():
             problem = _not_plain_text(str(item), least=0)
-            if problem or not name:
-                raise self.wrong_item(key, name, *(problem or ("has no name", f"write {example}")))
-        return {name: str(item) for name, item in items.items()}
+            if not isinstance(item, str | int) or isinstance(item, bool):
+                self.refuse_item(key, name, "must be text", f'put it in quotes: {name}: "…"')
+            elif problem or not name:
+                problem = problem or ("has no name", f"write {example}")
+                self.refuse_item(key, name, *problem)
+            else:
+                sound[name] = str(item)
+        return sound
 
-    def section(self, key: str) -> Fields:
+    def section(self, key: str, *, about: str = "") -> Fields:
         """A nested mapping that must be there."""
-        return Fields(self._get(key, REQUIRED), self.path(key))
+        self._expects(key, "section", REQUIRED, about)
+        return Fields(self._get(key, REQUIRED), self.path(key), self._reading)
 
-    def optional_section(self, key: str) -> Fields | None:
+    def optional_section(self, key: str, *, about: str = "") -> Fields | None:
         """A nested mapping, or None when absent."""
+        self._expects(key, "section", None, about)
         value = self._get(key, None)
-        return None if value is None else Fields(value, self.path(key))
+        return None if value is None else Fields(value, self.path(key), self._reading)
 
-    def sections(self, key: str) -> Iterator[Fields]:
+    def sections(self, key: str, *, about: str = "") -> Iterator[Fields]:
         """The items of a list of mappings, nothing when absent."""
+        self._expects(key, "sections", (), about)
         values = self._get(key, ())
         if not isinstance(values, Sequence) or isinstance(values, str):
-            raise self.wrong(key, "must be a list", f"start each item of {key} with `- `")
+            self.refuse(key, "must be a list", f"start each item of {key} with `- `")
+            return
         for index, value in enumerate(values):
-            yield Fields(value, self.path(f"{key}[{index}]"))
+            yield Fields(value, self.path(f"{key}[{index}]"), self._reading)
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -215,24 +263,41 @@ class Fields:
             problem, field=self.path(f"{key}.{name}"), value=self._data[key][name], fix=fix
         )
 
+    def refuse(self, key: str, problem: str, fix: str) -> Any:
+        """Raise the error for a key of this mapping; where errors are collected, return None."""
+        return self._note(self.wrong(key, problem, fix))
+
+    def refuse_item(self, key: str, name: str, problem: str, fix: str) -> Any:
+        """As ``refuse``, for an item of a mapping."""
+        return self._note(self.wrong_item(key, name, problem, fix))
+
+    def _note(self, error: InvalidInputError) -> None:
+        if self._reading is None:
+            raise error
+        self._reading.errors.append(error)
+        self._sound = False
+
     def complete(self, value: T) -> T:
-        """``value``, read from this mapping; raises InvalidInputError for a key left over."""
+        """``value``, read from this mapping; refuses a key left over."""
         self.done()
         return value
 
-    def done(self) -> None:
-        """Raises InvalidInputError for a key that was not read."""
+    def done(self) -> bool:
+        """Refuse keys that were not read; whether nothing in this mapping was refused."""
         for key in self._data:
             if key not in self._read:
                 near = _nearest(key, self._read)
                 fix = f"did you mean `{near}`?" if near else "remove it."
                 keys = ", ".join(sorted(set(self._read)))
-                raise InvalidInputError(
-                    "is not a known key",
-                    field=self.path(str(key)),
-                    value=self._data[key],
-                    fix=f"{fix} Known keys here: {keys}",
+                self._note(
+                    InvalidInputError(
+                        "is not a known key",
+                        field=self.path(str(key)),
+                        value=self._data[key],
+                        fix=f"{fix} Known keys here: {keys}",
+                    )
                 )
+        return self._sound
 
 
 def _not_plain_text(value: str, *, least: int = 1) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,6 +112,72 @@ def test_what_is_not_a_workload_document_is_refused(
     assert result.exit_code == 2
     assert f"Error: {file}: " in result.stderr
     assert message in result.stderr
+
+
+MANY = (
+    ("name: bert-docs", "name: Bert"),
+    ("batch_size: 32", "batchsize: 32"),
+    ("  max_runtime_hours: 12\n", ""),
+    ("static: true", "static: maybe"),
+    ("margin: 0.005", "margin: 0"),
+)
+MANY_FIELDS = [
+    "name", "training.batch_size", "training.max_runtime_hours", "training.batchsize",
+    "shapes.static", "quality.margin",
+]  # fmt: skip
+
+
+def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(tmp_path, *MANY)
+
+    result = invoke("check", file)
+    as_json = json.loads(invoke("check", file, "--json").stdout)
+
+    assert f"Error: {file}: 6 errors\n" in result.stderr
+    assert sorted(MANY_FIELDS) == sorted(
+        line.split(":")[0].strip() for line in result.stderr.splitlines()[1:]
+    )
+    assert "training.batchsize: is not a known key (got 32), line 16. Fix: " in result.stderr
+    assert sorted(MANY_FIELDS) == sorted(one["field"] for one in as_json["errors"])
+    assert as_json["error"] == as_json["errors"][0]
+
+
+def test_everything_that_is_wrong_on_disk_is_said_at_once(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(
+        tmp_path, ("train.py", "trian.py"), ("{train: data/train}", "{train: data/a, test: data/b}")
+    )
+
+    result = invoke("check", file)
+
+    assert "3 errors" in result.stderr
+    for field in ("training.entry_point", "training.inputs.train", "training.inputs.test"):
+        assert f"  {field}: " in result.stderr
+
+
+def test_what_init_left_open_is_listed_with_the_rest(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(
+        tmp_path, ("learning_rate: 5.0e-5", "learning_rate: TODO"),
+        ("metric: eval_accuracy", "metric: TODO"), ("goal: maximize", "goal: up"),
+    )  # fmt: skip
+
+    result = invoke("check", file)
+
+    for field in ("training.learning_rate", "quality.metric"):
+        assert f"  {field}: is still to be written (got TODO), line" in result.stderr.replace(
+            "'", ""
+        )
+    assert "  quality.goal: is not a valid value" in result.stderr
+    assert "3 errors" in result.stderr
+
+
+def test_a_script_is_not_a_workload_file(tmp_path: Path, invoke: Invoke) -> None:
+    write_project(tmp_path)
+
+    result = invoke("check", tmp_path / "training" / "train.py")
+
+    assert 2 == result.exit_code
+    assert "is a script, not a workload file. Fix: `compilegate init " in result.stderr
+    assert "`compilegate doctor " in result.stderr
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])

@@ -111,6 +111,17 @@ def test_a_name_that_the_disk_refuses_is_bad_input(name: str, invoke: Invoke) ->
     assert result.stderr.startswith(f"Error: {name}: ")
 
 
+def test_an_error_of_many_files_is_counted(team: Path, invoke: Invoke) -> None:
+    for index in range(4):
+        file = team / "a" / "workloads" / f"job-{index}.yml"
+        file.write_text(file.read_text().replace("  run_hours: 6.0\n", ""))
+
+    result = invoke("check", team)
+
+    assert "in 4 files: schedule.run_hours is missing" in result.stdout
+    assert 4 == result.stderr.count("schedule.run_hours: is missing")
+
+
 def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> None:
     result = invoke("check", team, "--json", "--jsonl")
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tests.docs.examples import DOCUMENTS, EXAMPLES, text
-from tests.docs.generated import PAGES
+from tests.docs.generated import PAGES, SCHEMA, schema_text
 
 for name, build in DOCUMENTS.items():
     (EXAMPLES / name).write_text(text(build()))
+SCHEMA.write_text(schema_text(), encoding="utf-8")
 for page, written in PAGES.items():
     page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

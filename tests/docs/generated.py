@@ -12,6 +12,8 @@ from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
+from compilegate.domain.expected import REQUIRED, Expected
+from compilegate.domain.fields import LARGEST
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
@@ -19,6 +21,7 @@ from compilegate.domain.reasons.registry import REGISTRY
 from compilegate.domain.reasons.trial import TRIAL
 from compilegate.domain.records.trials import read_decision
 from compilegate.domain.workload.model import library
+from compilegate.domain.workload.schema import every_key, workload_schema
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.verify.assumptions import load_assumptions
 from tests.docs import examples
@@ -136,6 +139,59 @@ def _gain(assumed: ComputeSpeedup | None) -> str:
     return "—" if assumed is None else f"{assumed.low:g} to {assumed.high:g}"
 
 
+def schema_text() -> str:
+    """What `compilegate schema` prints."""
+    return json.dumps(workload_schema(), indent=2) + "\n"
+
+
+def workload_keys(page: str) -> str:
+    """Every key of the workload file, a table for each section."""
+    sections: dict[str, list[tuple[str, ...]]] = {}
+    titles: dict[str, str] = {"": "top of the file"}
+    for key in every_key():
+        path = re.sub(r"\[\d+\]", "[]", key.path)
+        parent, _, name = path.rpartition(".")
+        if key.kind in ("section", "sections"):
+            titles[f"{path}[]" if key.kind == "sections" else path] = key.about
+        row = (f"`{name}`", _kind(key), _default(key), key.about)
+        sections.setdefault(parent, []).append(row)
+    head = ("key", "type", "default", "meaning")
+    parts = [
+        f"### {f'`{name}`' if name else 'Top of the file'}\n\n"
+        + (f"{titles[name][0].upper()}{titles[name][1:]}.\n\n" if name else "")
+        + table(head, rows)
+        for name, rows in sections.items()
+    ]
+    return _between(page, "keys", "\n".join(parts))
+
+
+def _kind(key: Expected) -> str:
+    if key.kind == "choice":
+        return ", ".join(f"`{word}`" for word in key.allowed)
+    names = {
+        "text": "text", "flag": "true or false", "numbers": "list of numbers",
+        "texts": "list of text", "mapping": "names to plain values", "words": "names to text",
+        "section": "section", "sections": "list of sections", "number": "number",
+        "integer": "whole number",
+    }  # fmt: skip
+    low, high = (f"{bound:g}" for bound in (max(key.low, key.above), key.high))
+    if key.kind not in ("number", "integer"):
+        return names[key.kind]
+    begin = "above" if key.above > key.low else "from"
+    end = f" to {high}" if key.high < LARGEST else ""
+    return f"{names[key.kind]} of {key.unit}, {begin} {low}{end}"
+
+
+def _default(key: Expected) -> str:
+    if key.default is REQUIRED:
+        return "required"
+    if isinstance(key.default, bool):
+        return f"`{str(key.default).lower()}`"
+    if isinstance(key.default, str | int | float):
+        return f"`{key.default:g}`" if isinstance(key.default, float) else f"`{key.default}`"
+    return "—"
+
+
 def assumptions(page: str) -> str:
     """What is assumed of AWS."""
     head = ("behaviour", "relied on in", "proven by", "`make verify-aws` looks at")
@@ -212,6 +268,7 @@ def _json_by_line(document: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
+SCHEMA = DOCS / "workload.schema.json"
 PAGES: Mapping[Path, Callable[[str], str]] = {
     REASONS: reasons,
     ASSUMPTIONS: assumptions,
@@ -221,6 +278,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
     DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
     DOCS / "training.md": compilers,
+    DOCS / "workload-file.md": workload_keys,
     DOCS / "commands.md": examples.with_output,
     DOCS / "planning.md": examples.with_output,
     ROOT / "README.md": examples.with_output,

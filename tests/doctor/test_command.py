@@ -207,6 +207,20 @@ def test_a_broken_file_in_a_folder_does_not_hide_the_others(doctor: Doctor) -> N
     assert "page.py" not in both.stdout  # nothing in it speaks of training
 
 
+def test_under_the_launcher_the_script_that_it_runs_is_examined(doctor: Doctor) -> None:
+    Path("code").mkdir()
+    write(**{"code/train": SLOW})
+    workload = yaml.safe_load((ROOT / "workloads" / "demo-lm.yaml").read_text())
+    training = {**workload["training"], "source_dir": "code", "entry_point": "launch.py"}
+    training["hyperparameters"] = {"script": "train.py"}
+    Path("w.yaml").write_text(yaml.safe_dump({**workload, "training": training}))
+
+    result = doctor("w.yaml", "--json")
+
+    (file,) = json.loads(result.stdout)["files"]
+    assert (11, "code/train.py") == (result.exit_code, file["file"])
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [

@@ -105,6 +105,30 @@ def test_a_wrong_value_names_the_field_and_the_fix(
     assert fix in str(caught.value)
 
 
+def test_every_section_says_what_is_wrong_with_it() -> None:
+    document = {"schema": 1, "framework": {"name": "pytorch"}, "training": [], "colour": "red"}
+
+    with pytest.raises(InvalidInputError) as caught:
+        parse_workload(document)
+
+    fields = [one.field for one in caught.value.each]
+    assert [
+        "framework.version", "training", "name", "model", "shapes", "schedule", "quality", "colour",
+    ] == fields  # fmt: skip
+    assert len(fields) == len(str(caught.value).splitlines()) - 1
+
+
+def test_what_sections_mean_together_is_asked_of_sound_ones_only() -> None:
+    document = changed("schedule.run_hours", 20)
+    with pytest.raises(InvalidInputError, match=r"is above training\.max_runtime_hours"):
+        parse_workload(document)
+
+    document["training"]["max_runtime_hours"] = "12h"
+    with pytest.raises(InvalidInputError) as caught:
+        parse_workload(document)
+    assert ["training.max_runtime_hours"] == [one.field for one in caught.value.each]
+
+
 @pytest.mark.parametrize("path", ["name", "quality.margin", "schedule.run_hours", "shapes.static"])
 def test_a_missing_key_is_named(path: str) -> None:
     document = copy.deepcopy(WORKLOAD)
@@ -143,7 +167,7 @@ def test_any_broken_document_is_refused_or_read_never_a_traceback(
     try:
         parse_workload(document)
     except InvalidInputError as error:
-        assert error.field and error.fix
+        assert all(one.field and one.fix for one in error.each)
 
 
 # The examples of EventBridge's own pages, and their wildcards.

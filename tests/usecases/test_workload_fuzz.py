@@ -47,11 +47,12 @@ def read_or_refused(document: Any) -> Workload | None:
     try:
         return read_document(document)
     except InvalidInputError as error:
-        message = str(error)
-        assert error.field
-        assert error.fix
-        assert message.isprintable()
-        assert len(message) < LONGEST_MESSAGE
+        for one in error.each:
+            message = str(one)
+            assert one.field
+            assert one.fix
+            assert message.isprintable()
+            assert len(message) < LONGEST_MESSAGE
         return None
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from compilegate.cli.common.output import TONE_STYLES, say, say_line, say_rows
+from compilegate.domain.errors import InvalidInputError, printable, shortened
 from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, plural
 from compilegate.domain.words import VERDICTS, verdict_label
 
@@ -40,6 +41,7 @@ class Totals:
 
     verdicts: Counter[str] = field(default_factory=Counter)
     errors: int = 0
+    wrong: Counter[str] = field(default_factory=Counter)
     training_usd: float = 0.0
     unpriced: int = 0
     saving_low: float = 0.0
@@ -48,10 +50,14 @@ class Totals:
     most_to_gain: list[Ranked] = field(default_factory=list)
     dearest_stopped: list[Ranked] = field(default_factory=list)
 
-    def add(self, document: Mapping[str, Any] | None) -> None:
-        """Count one eligibility document; None is a file that could not be checked."""
+    def add(
+        self, document: Mapping[str, Any] | None, error: InvalidInputError | None = None
+    ) -> None:
+        """Count one eligibility document; None is a file that ``error`` kept from being checked."""
         if document is None:
             self.errors += 1
+            found = () if error is None else error.each
+            self.wrong.update({f"{printable(one.field)} {one.problem}" for one in found})
             return
         verdict, name = str(document["verdict"]), str(document["workload"])
         economics = document.get("economics") or {}
@@ -109,6 +115,9 @@ def show_totals(totals: Totals) -> None:
     checked = sum(totals.verdicts.values())
     say()
     say(f"{plural(checked, 'workload')}: {_counts(totals)}", "bold")
+    repeated = [(text, files) for text, files in totals.wrong.most_common(LISTED) if files > 1]
+    for text, files in repeated:
+        say(f"in {plural(files, 'file')}: {shortened(text)}", indent=2, hang=2)
     if not checked:
         return
     unpriced = f" ({totals.unpriced:,} without a known price)" if totals.unpriced else ""

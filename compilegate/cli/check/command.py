@@ -80,7 +80,9 @@ def _json_list(results: Iterator[Checked]) -> int:
     codes, before = set(), "["
     for result in results:
         codes.add(_exit_code(result))
-        document = result.document or {"error": result.to_dict()["error"]}
+        document = result.document or {
+            key: value for key, value in result.to_dict().items() if key != "file"
+        }
         text = json.dumps(document, indent=2, default=str).replace("\n", "\n  ")
         _write(f"{before}\n  {text}")
         before = ","
@@ -111,7 +113,7 @@ def _lines(results: Iterator[Checked]) -> int:
     codes, totals = set(), Totals()
     for result in results:
         codes.add(_exit_code(result))
-        totals.add(result.document)
+        totals.add(result.document, result.error)
         if result.document is not None:
             _write(f"{line(result.document)}\n")
     show_totals(totals)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.workload_files import MOST_BYTES, WorkloadFile, read_workload
+from compilegate.cli.common.error_handling import error_document
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Settings
@@ -34,7 +35,7 @@ class Checked:
         """A line of ``--jsonl``."""
         if self.error is None:
             return {"file": self.file, **(self.document or {})}
-        return {"file": self.file, "error": self.error.to_dict()}
+        return {"file": self.file, **error_document(self.error)}
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
@@ -84,15 +85,19 @@ def _looks_like_one(file: Path) -> bool:
     return len(set(_SECTION.findall(head))) >= _ENOUGH
 
 
-def read_files(files: Sequence[Path]) -> Iterator[tuple[Path, WorkloadFile | InvalidInputError]]:
+def read_files(
+    files: Sequence[Path], *, needs_prepared: bool = True
+) -> Iterator[tuple[Path, WorkloadFile | InvalidInputError]]:
     """Read each file; an error is yielded like a file.
+
+    Without ``needs_prepared`` data may be missing that a project's own script writes.
 
     The name of an earlier file is an error: jobs, flag and S3 keys would be the same.
     """
     first: dict[str, Path] = {}
     for file in files:
         try:
-            outcome = read_workload(file)
+            outcome = read_workload(file, needs_prepared=needs_prepared)
         except InvalidInputError as error:
             yield file, error
             continue
@@ -109,7 +114,7 @@ def read_files(files: Sequence[Path]) -> Iterator[tuple[Path, WorkloadFile | Inv
 
 def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
     """Check each file; an error is yielded like an answer."""
-    for file, read in read_files(files):
+    for file, read in read_files(files, needs_prepared=False):
         if isinstance(read, InvalidInputError):
             yield Checked(str(file), None, read)
             continue

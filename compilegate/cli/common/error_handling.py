@@ -49,8 +49,13 @@ class ErrorHandlingGroup(TyperGroup):
             typer.echo(error_text(explain(error)), err=True)
             invoked = ctx.find_object(Session)
             if invoked is not None and invoked.as_json and isinstance(error, InvalidInputError):
-                emit_json({"error": error.to_dict()})
+                emit_json(error_document(error))
             raise typer.Exit(exit_code(error)) from None
+
+
+def error_document(error: InvalidInputError) -> dict[str, object]:
+    """For ``--json``: the first error, and every one."""
+    return {"error": error.to_dict(), "errors": [one.to_dict() for one in error.each]}
 
 
 def exit_code(error: Exception) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 from compilegate.adapters.workload_files import read_workload
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.naming import LAUNCHER
 
 WORKLOADS = (".yaml", ".yml")
 SKIPPED = ("__pycache__", "node_modules", "site-packages")
@@ -92,18 +93,24 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
     training = file.workload.training
     starts: list[tuple[str, dict[str, Any], set[str]]] = []
     for candidate in file.workload.candidates:
-        entry = candidate.entry_point or training.entry_point
         hyperparameters = {**training.hyperparameters, **(candidate.hyperparameters or {})}
+        entry = _script(candidate.entry_point or training.entry_point, hyperparameters)
         same = next((item for item in starts if item[:2] == (entry, hyperparameters)), None)
         if same is None:
             same = (entry, hyperparameters, set())
             starts.append(same)
         same[2].add(candidate.compiler or "none")
     if not starts:
-        starts.append((training.entry_point, dict(training.hyperparameters), set()))
+        own = dict(training.hyperparameters)
+        starts.append((_script(training.entry_point, own), own, set()))
     for entry, hyperparameters, named in starts:
         chosen = compilers or tuple(name for name in COMPILERS if name in named)
         yield Target(file.source_dir / entry, chosen, hyperparameters)
+
+
+def _script(entry_point: str, hyperparameters: Mapping[str, Any]) -> str:
+    """The script that trains: under the launcher the one that it runs."""
+    return str(hyperparameters["script"]) if entry_point == LAUNCHER else entry_point
 
 
 def _python_files(folder: Path) -> Iterator[Path]:

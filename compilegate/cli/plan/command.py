@@ -52,7 +52,7 @@ def plan(
 
     Exit code 11 when the trial would be refused, for its cost or for lack of a candidate.
     """
-    workload = read_workload(file).workload
+    workload = read_workload(file, needs_prepared=False).workload
     settings = project.settings(region)
     trial_plan = plan_for(workload, settings)
     if isinstance(trial_plan, Refusal):

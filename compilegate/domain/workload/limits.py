@@ -22,6 +22,7 @@ from compilegate.domain.argument_text import (
     survives,
 )
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.service_limits import Shapes, violations
 from compilegate.domain.workload.model import BASELINE, Training, Workload
@@ -54,20 +55,25 @@ _SET_BY_TOOLKIT: Mapping[str, str | None] = {
 
 
 def check_limits(workload: Workload, shapes: Shapes) -> None:
-    """Raises InvalidInputError for the first value that the service would refuse.
+    """Raises InvalidInputError for every value that the service would refuse.
 
     ``shapes`` are those of facts/create_training_job.json.
     """
+    reading = Reading()
     for field, values, shape in _counted(workload):
         if len(values) > shapes[shape]["max"]:
-            raise InvalidInputError(
-                f"has {len(values)} entries, and SageMaker takes {shapes[shape]['max']}",
-                field=field,
-                fix="leave some out",
+            reading.errors.append(
+                InvalidInputError(
+                    f"has {len(values)} entries, and SageMaker takes {shapes[shape]['max']}",
+                    field=field,
+                    fix="leave some out",
+                )
             )
     for field, value, shape in _limited(workload):
-        for violation in violations(shapes, shape, value):
-            raise _refused(field, value, shape, violation.rule)
+        broken = next(iter(violations(shapes, shape, value)), None)
+        if broken:
+            reading.errors.append(_refused(field, value, shape, broken.rule))
+    reading.end()
 
 
 def _refused(field: str, value: object, shape: str, rule: str) -> InvalidInputError:
@@ -130,9 +136,8 @@ def _entries(field: str, values: Mapping[str, str], shape: str) -> Iterator[Limi
 
 
 def check_script_arguments(workload: Workload) -> None:
-    """Raises InvalidInputError for the first value that would not reach a script unchanged."""
-    for problem in _problems(workload):
-        raise problem
+    """Raises InvalidInputError for every value that would not reach a script unchanged."""
+    Reading(list(_problems(workload))).end()
 
 
 def _problems(workload: Workload) -> Iterator[InvalidInputError]:

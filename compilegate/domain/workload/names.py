@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compilegate.domain.expected import Form
 from compilegate.domain.fields import Fields
 
 # What a trial passes to every script itself, and where a workload file sets it.
@@ -34,7 +35,10 @@ TAG_PREFIXES = ("aws:", "compilegate:")
 
 _HYPERPARAMETER = re.compile(r"[A-Za-z0-9_][^\s=]*")
 # As a job prints it, ``name=value``, and as a metric of the service.
-_METRIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@%+-]*")
+METRIC = Form(
+    re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@%+-]*"), "cannot be printed as name=value",
+    "use letters, digits and _./:@%+-, such as eval_accuracy",
+)  # fmt: skip
 _CHANNEL_IN_ENVIRONMENT = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -43,14 +47,14 @@ def check_hyperparameters(fields: Fields, values: Mapping[str, object]) -> None:
     for name in values:
         if name in OWN_HYPERPARAMETERS:
             problem = "is set by the trial, so this value would never reach the script"
-            raise fields.wrong_item("hyperparameters", name, problem, OWN_HYPERPARAMETERS[name])
-        if not _HYPERPARAMETER.fullmatch(name) or not name.isprintable():
+            fields.refuse_item("hyperparameters", name, problem, OWN_HYPERPARAMETERS[name])
+        elif not _HYPERPARAMETER.fullmatch(name) or not name.isprintable():
             problem = "is a name that cannot be an argument of a script"
             fix = "use letters, digits and _@%+:,./- only, without a leading dash"
-            raise fields.wrong_item("hyperparameters", name, problem, fix)
+            fields.refuse_item("hyperparameters", name, problem, fix)
     if PARTITIONING in values and json_object(values[PARTITIONING]) is None:
         problem, fix = "must be a JSON object in quotes", """for example '{"partitions": 2}'"""
-        raise fields.wrong_item("hyperparameters", PARTITIONING, problem, fix)
+        fields.refuse_item("hyperparameters", PARTITIONING, problem, fix)
 
 
 def json_object(value: object) -> dict[str, Any] | None:
@@ -67,7 +71,7 @@ def check_environment(fields: Fields, names: Iterable[str]) -> None:
     for name in names:
         if name in OWN_ENVIRONMENT or name.upper().startswith(OWN_PREFIXES):
             problem = "is set by the trial or by SageMaker"
-            raise fields.wrong_item("environment", name, problem, "remove it")
+            fields.refuse_item("environment", name, problem, "remove it")
 
 
 def check_tags(fields: Fields, names: Iterable[str], *, owner: str | None) -> None:
@@ -75,10 +79,10 @@ def check_tags(fields: Fields, names: Iterable[str], *, owner: str | None) -> No
     for name in names:
         if name.lower().startswith(TAG_PREFIXES):
             problem = f"begins with a reserved prefix ({' or '.join(TAG_PREFIXES)})"
-            raise fields.wrong_item("tags", name, problem, "choose another key")
-        if name == "owner" and owner is not None:
+            fields.refuse_item("tags", name, problem, "choose another key")
+        elif name == "owner" and owner is not None:
             problem = "is the tag that `owner` at the top becomes"
-            raise fields.wrong_item("tags", name, problem, "keep one of the two")
+            fields.refuse_item("tags", name, problem, "keep one of the two")
 
 
 def check_channels(fields: Fields, names: Iterable[str]) -> None:
@@ -88,15 +92,5 @@ def check_channels(fields: Fields, names: Iterable[str]) -> None:
         variable = f"SM_CHANNEL_{_CHANNEL_IN_ENVIRONMENT.sub('_', name).upper()}"
         if variable in seen:
             problem = f"is {variable} in the job, and so is the channel {seen[variable]}"
-            raise fields.wrong_item("inputs", name, problem, "choose another name for one")
+            fields.refuse_item("inputs", name, problem, "choose another name for one")
         seen[variable] = name
-
-
-def check_metric(fields: Fields, name: str) -> None:
-    """A metric's name as a job prints it."""
-    if not _METRIC.fullmatch(name):
-        raise fields.wrong(
-            "metric",
-            "cannot be printed as name=value",
-            "use letters, digits and _./:@%+-, such as eval_accuracy",
-        )

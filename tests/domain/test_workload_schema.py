@@ -1,0 +1,93 @@
+"""The JSON Schema of the workload file follows from its reader, and agrees with it."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any, get_type_hints
+
+import pytest
+from hypothesis import given
+
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.schema import every_key, workload_schema
+from tests.docs.generated import SCHEMA, schema_text
+from tests.domain.workload_strategies import FULL, faulty, places, sound
+from tests.fuzzing import at_most
+
+SCHEMA_DOCUMENT = workload_schema()
+much = at_most(300)
+
+
+@pytest.fixture(scope="module")
+def accepts() -> Any:
+    jsonschema = pytest.importorskip("jsonschema")  # of requirements/dev.lock
+    jsonschema.Draft202012Validator.check_schema(SCHEMA_DOCUMENT)
+    return jsonschema.Draft202012Validator(SCHEMA_DOCUMENT).is_valid
+
+
+def is_read(document: Any) -> bool:
+    try:
+        parse_workload(copy.deepcopy(document))
+    except InvalidInputError:
+        return False
+    return True
+
+
+def test_the_stored_schema_is_todays() -> None:
+    assert schema_text() == SCHEMA.read_text(), "write it anew: python -m tests.docs"
+
+
+def test_every_field_of_the_model_is_a_key_with_a_meaning() -> None:
+    keys = {key.path.replace("[0]", ""): key for key in every_key()}
+
+    assert field_paths(Workload) - {"facts"} <= keys.keys()
+    assert [] == [path for path, key in keys.items() if not key.about]
+
+
+def field_paths(kind: Any, prefix: str = "") -> set[str]:
+    paths = set()
+    for name, hint in get_type_hints(kind).items():
+        path = f"{prefix}{name}"
+        inner = [
+            part
+            for part in (hint, *getattr(hint, "__args__", ()))
+            if dataclasses.is_dataclass(part)
+        ]
+        paths |= {path}.union(*(field_paths(part, f"{path}.") for part in inner))
+    return paths
+
+
+@given(document=sound())
+@much
+def test_a_file_that_is_read_has_no_error_in_an_editor(accepts: Any, document: Any) -> None:
+    if is_read(document):
+        assert accepts(document)
+
+
+@given(document=faulty())
+@much
+def test_a_file_that_an_editor_refuses_is_not_read(accepts: Any, document: Any) -> None:
+    if is_read(document):
+        assert accepts(document)
+
+
+NOT_FREE = ("hyperparameters", "environment", "inputs", "tags", "prices")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [p for p in places(FULL) if not set(p) & set(NOT_FREE)],
+    ids=lambda p: ".".join(map(str, p)),
+)
+def test_one_wrong_value_is_refused_by_both(accepts: Any, place: Any) -> None:
+    document = copy.deepcopy(FULL)
+    target: Any = document
+    for key in place[:-1]:
+        target = target[key]
+    target[place[-1]] = {"a": {"b": 1}}
+
+    assert not is_read(document)
+    assert not accepts(document)
