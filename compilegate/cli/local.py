@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import Annotated
 
@@ -110,6 +111,25 @@ def status(*, as_json: JsonOption = False) -> None:
     say_line(f"Files: {cloud.home}")
     if cloud.log_parts:
         say(f"{len(cloud.log_parts)} logs; list them with: compilegate local logs")
+
+
+@app.command("env")
+def env(*, as_json: JsonOption = False) -> None:
+    """Print the variables that aim other tools at the embedded cloud.
+
+    The secret key among them lets whoever has it do everything there.
+
+    \b
+    eval "$(compilegate local env)" && aws s3 ls
+    """
+    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
+
+    variables = local_cloud.environment()
+    if as_json:
+        emit_json(variables)
+        return
+    for name, value in variables.items():
+        say_line(f"export {name}={shlex.quote(value)}")
 
 
 @app.command("logs")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compilegate.localcloud import logs as log_files
 from compilegate.localcloud.assembly import assembly_of
-from compilegate.localcloud.connection import RunState
+from compilegate.localcloud.connection import RunState as RunState  # noqa: PLC0414  # of the results
 from compilegate.localcloud.deploy import DeployedStack, deploy, stack_outputs
 from compilegate.localcloud.lifecycle import LocalCloud, find_places
 from compilegate.localcloud.names import STACK, STAGE
@@ -50,28 +50,27 @@ def up(*, attached: bool = False, cloud: LocalCloud | None = None) -> UpResult:
     The emulator starts while the app synthesises. Raises LocalCloudError.
     """
     cloud = cloud or LocalCloud()
-    running = cloud.state()
     try:
-        return _up(cloud, running, attached=attached)
+        return _up(cloud, attached=attached)
     except Exception:
-        if running is None:
-            cloud.stop()  # an empty cloud is of no use
+        cloud.stop_own()  # an empty cloud is of no use
         raise
 
 
-def _up(cloud: LocalCloud, running: RunState | None, *, attached: bool) -> UpResult:
+def _up(cloud: LocalCloud, *, attached: bool) -> UpResult:
     with ThreadPoolExecutor(max_workers=1) as pool:
         assembly = pool.submit(_timed_synth, cloud)
         began = time.monotonic()
-        state = running or cloud.start(attached=attached)
+        state, started_now = cloud.join_or_start(attached=attached)
         start_seconds = time.monotonic() - began
         folder, synth_seconds = assembly.result()
     began = time.monotonic()
-    stacks = deploy(state, folder)
+    with cloud.deploying():
+        stacks = deploy(state, folder)
     return UpResult(
         state=state,
         stacks=stacks,
-        started_now=running is None,
+        started_now=started_now,
         start_seconds=start_seconds,
         synth_seconds=synth_seconds,
         deploy_seconds=time.monotonic() - began,
@@ -93,6 +92,11 @@ def status(cloud: LocalCloud | None = None) -> StatusResult:
         home=cloud.places.home,
         log_parts=log_files.parts(cloud.places.logs),
     )
+
+
+def environment(cloud: LocalCloud | None = None) -> dict[str, str]:
+    """Variables that aim other AWS tools at the cloud that runs; raises NotReadyError."""
+    return (cloud or LocalCloud()).running_state().environment()
 
 
 def logs(
@@ -117,12 +121,10 @@ def started(*, keep: bool, cloud: LocalCloud | None = None) -> Iterator[UpResult
     """
     cloud = cloud or LocalCloud()
     with cloud:
-        ran_before = cloud.state() is not None
         try:
             yield up(attached=not keep, cloud=cloud)
         except BaseException:
-            if keep and not ran_before:
-                cloud.stop()
+            cloud.stop_own()
             raise
 
 

@@ -9,14 +9,18 @@ import subprocess
 import threading
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import boto3
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.credentials import Credentials
 
-from compilegate.localcloud.names import ACCOUNT, ADMIN_PATH, HOST, SECRET
+from compilegate.localcloud.errors import CloudEndedError
+from compilegate.localcloud.names import ACCOUNT, ADMIN_PATH, HOST
 
 # A proxy for the internet must not be used for this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -26,7 +30,10 @@ _MAKING = threading.Lock()  # two threads that ask at once would make a client e
 
 @dataclass(frozen=True)
 class RunState:
-    """One run of the emulator as it announced itself; ``started_at`` in epoch seconds."""
+    """One run of the emulator as it announced itself; ``started_at`` in epoch seconds.
+
+    ``secret`` is the secret key of its account: whoever knows it may do everything here.
+    """
 
     run_id: str
     pid: int
@@ -36,6 +43,10 @@ class RunState:
     enforce_iam: bool
     inject_failures: bool
     started_at: float
+    # The default is that of a release that checked no signatures.
+    secret: str = field(default="local", repr=False)
+    # The process that started it; 0 in the state of a release that did not say.
+    owner: int = 0
 
     @property
     def endpoint(self) -> str:
@@ -51,7 +62,7 @@ class RunState:
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": ACCOUNT,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_SECRET_ACCESS_KEY": self.secret,
             "AWS_DEFAULT_REGION": self.region,
             "AWS_REGION": self.region,
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -65,8 +76,22 @@ class RunState:
     def session(self) -> boto3.Session:
         """A session with the local account's credentials; pass its clients ``endpoint_url``."""
         return boto3.Session(
-            aws_access_key_id=ACCOUNT, aws_secret_access_key=SECRET, region_name=self.region
+            aws_access_key_id=ACCOUNT,
+            aws_secret_access_key=self.secret,
+            region_name=self.region,
         )
+
+    def watch_over(self, session: boto3.Session) -> None:
+        """Let calls of the session's later clients raise CloudEndedError once this run has ended.
+
+        They would otherwise try again for minutes, and then blame the network.
+        """
+
+        def check(caught_exception: Exception | None = None, **_: Any) -> None:
+            if caught_exception is not None and not process_exists(self):
+                raise CloudEndedError(_how_it_ended(self)) from caught_exception
+
+        session.events.register_first("needs-retry", check)
 
     def client(self, service: str) -> Any:
         """The one client of an AWS service of this cloud.
@@ -80,11 +105,25 @@ class RunState:
 
 @functools.cache
 def _client(state: RunState, service: str) -> Any:
-    return state.session().client(
+    session = state.session()
+    state.watch_over(session)
+    return session.client(
         service,
         endpoint_url=state.endpoint,
         # A proxy for the internet must not be used for this machine.
         config=Config(proxies={}, inject_host_prefix=False, s3={"addressing_style": "path"}),
+    )
+
+
+def _how_it_ended(state: RunState) -> str:
+    why = "it was stopped, or it died"
+    if state.attached and state.owner != os.getpid():
+        why = f"it belonged to another command (process {state.owner}) and ended with it"
+    return (
+        f"The local cloud (process {state.pid}) has ended: {why}. Everything in it is lost: "
+        "running trials and jobs, flags, what was recorded. Fix: run this command again, which "
+        "starts another; `compilegate local up` first starts one that stays until `compilegate "
+        "local down`. What it printed last: `compilegate local logs emulator --last 20`"
     )
 
 
@@ -111,9 +150,16 @@ def call_emulator(
 
     Raises urllib.error.HTTPError for a refused call.
     """
-    request = urllib.request.Request(  # noqa: S310  # the address is this machine's
-        f"{state.endpoint}{ADMIN_PATH}{path}",
+    signed = AWSRequest(
+        method="GET" if document is None else "POST",
+        url=f"{state.endpoint}{ADMIN_PATH}{path}",
+        headers={"Host": f"{HOST}:{state.port}"},
         data=None if document is None else json.dumps(document).encode(),
+    )
+    credentials = Credentials(ACCOUNT, state.secret)
+    SigV4Auth(credentials, "compilegate", state.region).add_auth(signed)
+    request = urllib.request.Request(  # noqa: S310  # the address is this machine's
+        signed.url, data=signed.data, headers=dict(signed.headers.items())
     )
     with _OPENER.open(request, timeout=_ANSWER_SECONDS) as response:
         answer: dict[str, Any] = json.loads(response.read())

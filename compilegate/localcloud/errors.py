@@ -2,6 +2,7 @@
 
 LocalCloudError
 ├── NotReadyError    an interpreter, an assembly or a running cloud is missing
+├── CloudEndedError  the cloud ended while it was in use
 ├── DeployError      a stack did not come up
 └── NoLogError       no part of that name has written a log
 """
@@ -15,6 +16,10 @@ class LocalCloudError(Exception):
 
 class NotReadyError(LocalCloudError):
     """Something that the embedded cloud needs is missing, or it does not run."""
+
+
+class CloudEndedError(LocalCloudError):
+    """The cloud ended while it was in use; the message says what is lost with it."""
 
 
 class DeployError(LocalCloudError):

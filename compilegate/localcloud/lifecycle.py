@@ -99,40 +99,76 @@ class LocalCloud:
         ``quotas`` are instances that training jobs may use at once by type; others have no limit.
         Raises NotReadyError if it runs already or does not come up.
         """
-        with self._starting():
-            running = self.state()
+        arguments = [*extra_arguments, "--region", region]
+        arguments += ["--enforce-iam"] if enforce_iam else []
+        arguments += ["--inject-failures"] if inject_failures else []
+        arguments += ["--quotas", json.dumps(dict(quotas))] if quotas else []
+        with self._alone():
+            running = self._serving()
             if running is not None:
                 raise NotReadyError(
                     f"The local cloud runs already (process {running.pid}). "
                     "Fix: use it, or end it with `compilegate local down`."
                 )
-            run_id = uuid.uuid4().hex[:12]
-            arguments = [*extra_arguments, "--region", region]
-            arguments += ["--attached"] if attached else []
-            arguments += ["--enforce-iam"] if enforce_iam else []
-            arguments += ["--inject-failures"] if inject_failures else []
-            arguments += ["--quotas", json.dumps(dict(quotas))] if quotas else []
-            self._process = self._spawn(run_id, arguments, attached=attached)
-            return self._wait_until_serving(run_id, self._process)
+            return self._start(arguments, attached=attached)
+
+    def join_or_start(self, *, attached: bool) -> tuple[RunState, bool]:
+        """The run that serves, else one that is started now, and whether it was.
+
+        Of several commands at once one starts it; the others wait until it serves.
+        """
+        with self._alone():
+            running = self._serving()
+            if running is not None:
+                return running, False
+            return self._start(["--region", DEFAULT_REGION], attached=attached), True
+
+    @contextlib.contextmanager
+    def deploying(self) -> Iterator[None]:
+        """Keeps other commands from deploying to this cloud meanwhile."""
+        with self._locked("deploy.lock"):
+            yield
 
     def stop(self) -> bool:
         """End the emulator and everything it started; False if none ran."""
-        state = read_state(self.places.state_file)
-        ran = state is not None and process_exists(state)
-        if state is not None and ran:
-            self._end(state)
-        self._forget()
-        return ran
+        if not self.places.home.exists():
+            return False
+        with self._alone():
+            state = read_state(self.places.state_file)
+            ran = state is not None and process_exists(state)
+            if state is not None and ran:
+                self._end(state)
+            self._forget()
+            return ran
+
+    def stop_own(self) -> None:
+        """End the emulator that this object started, if it did; never another command's."""
+        if self._process is None:
+            return
+        with self._alone():
+            state = read_state(self.places.state_file)
+            if state is not None and state.pid == self._process.pid:
+                if process_exists(state):
+                    self._end(state)
+                self._forget()
+            self._let_go()
 
     def state(self) -> RunState | None:
         """The run that serves now, if any; leftovers of a run that died are removed.
 
         Raises NotReadyError for one that runs but does not answer.
         """
+        state = self._serving()
+        if state is None and self.places.state_file.exists():
+            with self._alone():
+                left = read_state(self.places.state_file)
+                if left is not None and not process_exists(left):
+                    self._forget()
+        return state
+
+    def _serving(self) -> RunState | None:
         state = read_state(self.places.state_file)
         if state is None or not process_exists(state):
-            if state is not None:
-                self._forget()
             return None
         if answers(state) or not process_exists(state):
             return state if process_exists(state) else None
@@ -169,7 +205,14 @@ class LocalCloud:
     ) -> None:
         """End an emulator that this object started attached."""
         if self._process is not None and self._process.stdin is not None:
-            self.stop()
+            self.stop_own()
+
+    def _start(self, arguments: list[str], *, attached: bool) -> RunState:
+        run_id = uuid.uuid4().hex[:12]
+        arguments = [*arguments, "--attached"] if attached else arguments
+        with self._writing():
+            self._process = self._spawn(run_id, arguments, attached=attached)
+        return self._wait_until_serving(run_id, self._process)
 
     def _spawn(
         self, run_id: str, arguments: list[str], *, attached: bool
@@ -232,18 +275,39 @@ class LocalCloud:
         """Remove what a run leaves that could not clean up after itself."""
         self.places.state_file.unlink(missing_ok=True)
         shutil.rmtree(self.places.work, ignore_errors=True)
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._process is not None:
             if self._process.stdin is not None:
                 self._process.stdin.close()
             self._process = None
 
     @contextlib.contextmanager
-    def _starting(self) -> Iterator[None]:
-        """Two commands that start at once must not start two emulators."""
-        self.places.home.mkdir(parents=True, exist_ok=True)
-        with (self.places.home / "lock").open("w") as lock:
+    def _alone(self) -> Iterator[None]:
+        """Of several commands one at a time starts or ends the emulator."""
+        with self._locked("lock"):
+            yield
+
+    @contextlib.contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        with self._writing():
+            # Nobody else may read what jobs write there.
+            self.places.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = (self.places.home / name).open("w")
+        with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise NotReadyError(
+                f"The local cloud cannot write to {self.places.home}: {error.strerror or error}. "
+                "Fix: make the folder writable, or free space on its disk."
+            ) from error
 
 
 def _emulator_environment(repository: Path) -> dict[str, str]:

@@ -6,7 +6,6 @@ from pathlib import Path
 HOST = "127.0.0.1"
 # The emulator reads an access key of twelve digits as that account's root.
 ACCOUNT = "000000000000"
-SECRET = "local"  # noqa: S105  # the emulator checks no signatures of the root account
 # The emulator's own paths, beside those of AWS.
 ADMIN_PATH = "/_compilegate/"
 # The stage of the app that is deployed here, and its stack.
@@ -22,7 +21,7 @@ class Home:
 
     @property
     def state_file(self) -> Path:
-        """Written when the emulator serves, removed when it ends."""
+        """Written when the emulator serves, with its key; removed when it ends."""
         return self.home / "state.json"
 
     @property

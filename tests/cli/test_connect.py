@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -26,6 +28,8 @@ from compilegate.domain.errors import (
     NotDeployedError,
     NotFoundError,
 )
+from compilegate.localcloud.api import RunState
+from compilegate.localcloud.errors import CloudEndedError
 
 REGION = "eu-west-1"
 OUTPUTS = {
@@ -45,6 +49,22 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     clients.client.cache_clear()
     with mock_aws():
         yield
+    clients.client.cache_clear()
+
+
+def test_a_local_cloud_that_has_ended_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of a stage would try five times, and the watcher of a trial ten times that."""
+    for name in RunState("", 0, 0, "", False, False, False, 0.0).environment():
+        monkeypatch.setenv(name, "restored after the test")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    connect._aim_at(RunState("ended", process.pid, 1, REGION, True, False, False, 0.0))
+    began = time.monotonic()
+    with pytest.raises(CloudEndedError):
+        clients.client("stepfunctions").list_state_machines()
+
+    assert time.monotonic() - began < 2
     clients.client.cache_clear()
 
 

@@ -56,6 +56,17 @@ def test_status_and_the_list_of_logs(running: None, invoke: Invoke) -> None:
     assert "emulator\njob/cg-lm-1-s0-r0\n" == invoke("local", "logs").stdout
 
 
+def test_env_is_for_a_shell_and_for_programs(
+    state: RunState, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "environment", state.environment)
+    lines = invoke("local", "env").stdout.splitlines()
+
+    assert "export AWS_ENDPOINT_URL=http://127.0.0.1:4566" in lines
+    assert f"export AWS_SECRET_ACCESS_KEY={state.secret}" in lines
+    assert state.environment() == json.loads(invoke("local", "env", "--json").stdout)
+
+
 def test_down_says_whether_anything_ran(
     running: None, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:

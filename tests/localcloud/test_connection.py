@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +13,7 @@ import pytest
 
 from compilegate.localcloud import connection
 from compilegate.localcloud.connection import RunState
+from compilegate.localcloud.errors import CloudEndedError
 
 
 def test_threads_that_ask_at_once_get_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +21,8 @@ def test_threads_that_ask_at_once_get_one_client(monkeypatch: pytest.MonkeyPatch
         time.sleep(0.05)
         return object()
 
-    session = SimpleNamespace(client=made_slowly)
+    events = SimpleNamespace(register_first=lambda *_: None)
+    session = SimpleNamespace(client=made_slowly, events=events)
     monkeypatch.setattr(connection.boto3, "Session", lambda **_: session)
     state = RunState("test-of-threads", 1, 1, "us-east-1", False, False, False, 0.0)
     together = threading.Barrier(4)
@@ -31,3 +35,26 @@ def test_threads_that_ask_at_once_get_one_client(monkeypatch: pytest.MonkeyPatch
         clients = list(threads.map(asked, range(4)))
 
     assert 1 == len(set(map(id, clients)))
+
+
+def ended_run(*, attached: bool) -> RunState:
+    """A run whose process is gone, and nothing listens where it did."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return RunState(
+        "ended", process.pid, 1, "us-east-1", attached, False, False, 0.0, "secret", owner=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("attached", "why"), [(True, "belonged to another command"), (False, "it was stopped, or")]
+)
+def test_call_after_the_end_says_what_is_lost_at_once(attached: bool, why: str) -> None:
+    """botocore alone would try again for seconds, then blame network and region."""
+    state = ended_run(attached=attached)
+    began = time.monotonic()
+    with pytest.raises(CloudEndedError, match=why) as caught:
+        state.client("sts").get_caller_identity()
+
+    assert time.monotonic() - began < 2
+    assert "compilegate local up" in str(caught.value)

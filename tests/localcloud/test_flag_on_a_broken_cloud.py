@@ -31,7 +31,7 @@ NOT_PASSED_ON = ("connection", "transfer-encoding", "content-length")
 
 
 class DroppingProxy:
-    """Counts requests from 0 and drops the ``number``-th as ``how`` says, once."""
+    """An HTTP proxy: counts requests from 0 and drops the ``number``-th as ``how`` says, once."""
 
     def __init__(self, endpoint: str) -> None:
         self.number, self.how, self.seen = 0, NEVER, 0
@@ -84,7 +84,8 @@ class DroppingProxy:
     ) -> tuple[int, list[tuple[str, str]], bytes]:
         upstream = http.client.HTTPConnection(str(self._upstream.hostname), self._upstream.port)
         try:
-            upstream.request(request.command, request.path, body, dict(request.headers))
+            target = urlparse(request.path)._replace(scheme="", netloc="").geturl()
+            upstream.request(request.command, target, body, dict(request.headers))
             answer = upstream.getresponse()
             return answer.status, answer.getheaders(), answer.read()
         finally:
@@ -99,15 +100,16 @@ CALLS = 4
 WRITTEN = (2, 3)
 
 
-def services_at(cloud: LocalCloud, endpoint: str) -> Any:
-    """The real stores of a local cloud, reached at this address."""
+def services_at(cloud: LocalCloud, **proxies: str) -> Any:
+    """The real stores of a local cloud, reached through these proxies."""
 
     def client(service: str) -> Any:
         patient = Config(
-            retries={"mode": "standard", "max_attempts": 5}, proxies={}, connect_timeout=2
+            retries={"mode": "standard", "max_attempts": 5}, proxies=proxies, connect_timeout=2
         )
-        session: boto3.Session = cloud.running_state().session()
-        return session.client(service, endpoint_url=endpoint, config=patient)
+        state = cloud.running_state()
+        session: boto3.Session = state.session()
+        return session.client(service, endpoint_url=state.endpoint, config=patient)
 
     return replace(
         fakes.services("local"),
@@ -144,7 +146,7 @@ def test_a_request_that_is_dropped_is_sent_again_and_changes_nothing_twice(
 ) -> None:
     """boto3 repeats a call whose answer was lost: what it had appended is then its own."""
     create_table(cloud)
-    services = services_at(cloud, proxy.url)
+    services = services_at(cloud, http=proxy.url)
     for how in (BEFORE, AFTER):
         for number in range(CALLS):
             workload = f"dropped-{how}-{number}"
@@ -184,7 +186,7 @@ def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one
     with LocalCloud(places=make_places(tmp_path)) as cloud:
         pid = cloud.start(attached=True, extra_arguments=FAST).pid
         create_table(cloud)
-        services = services_at(cloud, cloud.running_state().endpoint)
+        services = services_at(cloud)
         broken = when(number, lambda: os.kill(pid, signal.SIGKILL), services)
         with pytest.raises(BotoCoreError):
             change_flag("killed", flag_change("enable"), services=broken)
@@ -192,6 +194,6 @@ def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one
     with LocalCloud(places=make_places(tmp_path)) as cloud:
         cloud.start(attached=True, extra_arguments=FAST)
         create_table(cloud)
-        services = services_at(cloud, cloud.running_state().endpoint)
+        services = services_at(cloud)
         assert change_flag("killed", flag_change("enable"), services=services).changed
         assert_made_once(services, "killed")

@@ -1,5 +1,6 @@
 """With ``enforce_iam`` a missing grant fails here as it would on AWS."""
 
+import hashlib
 import json
 
 import pytest
@@ -68,6 +69,25 @@ def test_function_may_do_what_its_role_allows_and_nothing_else(strict, role):
     assert with_grant == "granted"
     assert "AccessDeniedException" in without["errorMessage"]
     assert "ssm:GetParameter" in without["errorMessage"]
+
+
+def test_credentials_of_a_function_do_not_follow_from_its_name(strict, role):
+    """Names of functions and roles stand in the template, which everybody has."""
+    arn = role("named", "lambda.amazonaws.com")
+    source = "import os\ndef handler(event, context):\n    return dict(os.environ)\n"
+    function = strict.client("lambda").create_function(
+        FunctionName="named", Runtime="python3.12", Handler="index.handler", Role=arn,
+        Code={"ZipFile": function_bundle(source)},
+    )["FunctionArn"]  # fmt: skip
+    answer = strict.client("lambda").invoke(FunctionName="named")
+    environment = json.loads(answer["Payload"].read())
+    public = hashlib.sha256(f"{function}:{arn}".encode()).hexdigest()
+
+    assert (
+        hashlib.sha256(f"secret:{public}".encode()).hexdigest()
+        != environment["AWS_SECRET_ACCESS_KEY"]
+    )
+    assert strict.running_state().secret != environment["AWS_SECRET_ACCESS_KEY"]
 
 
 def test_training_job_may_do_only_what_its_role_allows(strict, role):

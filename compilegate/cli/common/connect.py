@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import boto3
 from botocore.exceptions import ClientError
 
 from compilegate.adapters import wiring
@@ -21,6 +22,7 @@ from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_ca
 from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 from compilegate.domain.naming import stack_name
 from compilegate.localcloud import api as local_cloud
+from compilegate.localcloud.api import RunState
 from compilegate.localcloud.errors import LocalCloudError
 from compilegate.localcloud.names import STAGE
 from compilegate.ports import Settings
@@ -70,7 +72,7 @@ def local() -> Cloud:
         raise EnvironmentNotReadyError(
             "The local cloud runs without the app. Fix: deploy it with `compilegate local up`."
         )
-    _aim_at(status.state.environment())
+    _aim_at(status.state)
     return cloud_of(status.outputs, STAGE, LOCAL_POLL_SECONDS)
 
 
@@ -78,7 +80,7 @@ def local() -> Cloud:
 def started_local(*, keep: bool) -> Iterator[StartedCloud]:
     """The embedded cloud with the app as it is now, started if it does not run."""
     with local_cloud.started(keep=keep) as up:
-        _aim_at(up.state.environment())
+        _aim_at(up.state)
         yield StartedCloud(
             cloud=cloud_of(up.outputs, STAGE, LOCAL_POLL_SECONDS),
             started_now=up.started_now,
@@ -88,11 +90,13 @@ def started_local(*, keep: bool) -> Iterator[StartedCloud]:
         )
 
 
-def _aim_at(variables: Mapping[str, str]) -> None:
+def _aim_at(state: RunState) -> None:
     """Point this process's AWS clients at the embedded cloud and nothing else."""
-    os.environ.update(variables)
+    os.environ.update(state.environment())
     os.environ.pop("AWS_PROFILE", None)  # it would name a profile that is no longer read
     os.environ.pop("AWS_SESSION_TOKEN", None)
+    boto3.setup_default_session()
+    state.watch_over(boto3.DEFAULT_SESSION)
     client.cache_clear()
 
 

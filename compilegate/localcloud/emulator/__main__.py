@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import sys
 import tempfile
 
 from compilegate.localcloud.emulator.settings import RUN_VARIABLE, Settings, parse_arguments
-from compilegate.localcloud.names import ACCOUNT, HOST, SECRET
+from compilegate.localcloud.names import ACCOUNT, HOST
+
+_SECRET_BYTES = 30  # 40 characters, as long as a secret key of AWS
 
 
 def bind_free_port() -> socket.socket:
@@ -36,7 +39,8 @@ def prepare_process(settings: Settings, port: int) -> None:
             "AUTH": "true" if settings.enforce_iam else "false",
             "AWS_ENDPOINT_URL": f"http://{HOST}:{port}",
             "AWS_ACCESS_KEY_ID": ACCOUNT,
-            "AWS_SECRET_ACCESS_KEY": SECRET,
+            # Of this run alone: whoever knows it may do everything.
+            "AWS_SECRET_ACCESS_KEY": secrets.token_urlsafe(_SECRET_BYTES),
             "AWS_DEFAULT_REGION": settings.region,
             "AWS_REGION": settings.region,
             "TMPDIR": str(settings.temporary),

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from compilegate.localcloud.names import ACCOUNT, SECRET
+from compilegate.localcloud.names import ACCOUNT
 
 # One attempt: a retry inside the emulator would hide the failures it is there to show.
 _CONFIG = Config(
@@ -39,7 +39,8 @@ def role_credentials(role_arn: str | None, region: str) -> dict[str, str]:
     from ministack.core import lambda_runtime  # noqa: PLC0415
 
     if role_arn is None or not app.AUTH:
-        return {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": SECRET}
+        secret = os.environ["AWS_SECRET_ACCESS_KEY"]
+        return {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_SECRET_ACCESS_KEY": secret}
     session = {
         "Role": role_arn,
         "FunctionName": "compilegate",

@@ -88,6 +88,11 @@ REPLACEMENTS = (
         "errorType and stackTrace as the Lambda runtime reports them",
     ),
     Replacement(
+        "ministack.core.lambda_runtime.execution_credentials", "(config)",
+        "ministack derives the secrets of functions' roles from their public names",
+        "random secrets of roles' sessions",
+    ),
+    Replacement(
         "ministack.services.cloudwatch_logs._append_log_events", "(stream, events)",
         "logs are kept as files after the emulator has ended",
         "an option that mirrors log groups into a folder",

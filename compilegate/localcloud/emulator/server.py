@@ -17,7 +17,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,14 +28,17 @@ from ministack.core import lambda_runtime
 
 from compilegate.localcloud.emulator import routes, schedules, services
 from compilegate.localcloud.emulator.engine.loader import Loader
+from compilegate.localcloud.emulator.gate import (
+    Application,
+    Gate,
+    Message,
+    Receive,
+    Send,
+    read_body,
+)
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 from compilegate.localcloud.emulator.settings import Settings
-from compilegate.localcloud.names import ADMIN_PATH, HOST
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Message, Receive, Send], Awaitable[None]]
+from compilegate.localcloud.names import ADMIN_PATH
 
 _NEEDS_LOADER = re.compile(rb"/(cloudformation|states)/aws4_request")
 
@@ -53,11 +56,9 @@ class AdminApi:
         """One request."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
-        elif not _from_this_machine(scope):
-            await _answer(send, 403, {"error": "requests from web pages are refused"})
         elif scope["path"].startswith(ADMIN_PATH):
             status, document = self._respond(
-                scope["method"], scope["path"].removeprefix(ADMIN_PATH), await _body(receive)
+                scope["method"], scope["path"].removeprefix(ADMIN_PATH), await read_body(receive)
             )
             await _answer(send, status, document)
         else:
@@ -88,25 +89,6 @@ class AdminApi:
         except (KeyError, ValueError) as error:
             return 400, {"error": str(error)}
         return 200, {"left": self._service.failures.left()}
-
-
-def _from_this_machine(scope: Message) -> bool:
-    """No page in a browser may reach the emulator: it runs code, and it trusts its callers.
-
-    SDKs send no Origin; a page that resolves its own name to this machine sends another Host.
-    """
-    headers = {name.decode("latin-1").lower(): value for name, value in scope["headers"]}
-    host = headers.get("host", b"").decode("latin-1").rsplit(":", 1)[0]
-    return "origin" not in headers and (host in (HOST, "localhost") or host.endswith(f".{HOST}"))
-
-
-async def _body(receive: Receive) -> bytes:
-    parts = b""
-    while True:
-        message = await receive()
-        parts += bytes(message.get("body", b""))
-        if not message.get("more_body"):
-            return parts
 
 
 async def _answer(send: Send, status: int, document: dict[str, Any]) -> None:
@@ -150,8 +132,10 @@ async def _serve(
     config.keep_alive_timeout = 75
     config.graceful_timeout = 0.1
     config.loglevel = "WARNING"
-    application = AdminApi(ministack_app.app, settings, service, loader)
+    admin = AdminApi(ministack_app.app, settings, service, loader)
+    application = Gate(admin, listener.getsockname()[1])
     announced = asyncio.create_task(_announce(settings, listener, loader))
+    announced.add_done_callback(_end_if_it_failed)
 
     async def stopped() -> None:
         await stop.wait()
@@ -174,12 +158,25 @@ async def _announce(settings: Settings, listener: socket.socket, loader: Loader)
         "enforce_iam": settings.enforce_iam,
         "inject_failures": settings.inject_failures,
         "started_at": time.time(),
+        "secret": os.environ["AWS_SECRET_ACCESS_KEY"],
+        "owner": os.getppid(),
     }
     partial = settings.state_file.with_suffix(".partial")
-    partial.write_text(json.dumps(state), encoding="utf-8")
+    partial.unlink(missing_ok=True)
+    # Its owner alone may read the key; the mode holds only for a file that did not exist.
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(state, file)
     partial.replace(settings.state_file)
     log.info("serving on port %s", port)
     loader.start()
+
+
+def _end_if_it_failed(announced: asyncio.Task[None]) -> None:
+    """Nobody finds an emulator that could not say where it listens, for want of space mostly."""
+    if not announced.cancelled() and announced.exception() is not None:
+        log.error("cannot say where it listens: %s", announced.exception())
+        os._exit(1)
 
 
 def _stop_with_parent(

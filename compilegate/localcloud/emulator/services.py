@@ -10,16 +10,26 @@ from __future__ import annotations
 
 import copy
 import datetime
+import hashlib
+import hmac
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from ministack.services import budgets, cloudwatch_logs
+from ministack import app
+from ministack.services import budgets, cloudwatch_logs, sts
 
-from compilegate.localcloud.emulator.replacements import extend, replace, upstream
+from compilegate.localcloud.emulator.replacements import (
+    extend,
+    replace,
+    replace_everywhere,
+    upstream,
+)
 
 _EXECUTE = "ministack.services.lambda_svc._execute_function_warm"
+_CREDENTIALS = "ministack.core.lambda_runtime.execution_credentials"
+_SESSION_NAME_MAX = 64  # limit of RoleSessionName in the model of AWS STS
 _INIT_FAILED = "Worker init failed: "
 _ERROR_LINE = re.compile(r"([A-Za-z_][\w.]*)(:|$)")
 _APPEND = "ministack.services.cloudwatch_logs._append_log_events"
@@ -29,9 +39,42 @@ Properties = dict[str, Any]
 
 def install(log_folder: Path) -> None:
     """Correct ministack's services; CloudWatch Logs are mirrored into the folder."""
+    _hide_secrets_of_roles()
     _correct_lambda()
     _mirror_logs(log_folder)
     _add_resource_types()
+
+
+def _hide_secrets_of_roles() -> None:
+    """Credentials of a role that need this run's secret: ministack's follow from public names."""
+    original = upstream(_CREDENTIALS)
+
+    def credentials(config: Properties) -> dict[str, str]:
+        if not app.AUTH:
+            answer: dict[str, str] = original(config)
+            return answer
+        function, role = str(config["FunctionArn"]), str(config.get("Role", ""))
+        account, name = function.split(":")[4], role.rsplit("/", 1)[-1]
+        session = str(config.get("FunctionName", ""))[:_SESSION_NAME_MAX]
+        key = f"ASIA{_derived('key', function, role)[:16].upper()}"
+        secret, token = _derived("secret", function, role), _derived("token", function, role)
+        # The same each time: a worker that runs keeps what it was started with.
+        sts.register_session(key, {
+            "Arn": f"arn:aws:sts::{account}:assumed-role/{name}/{session}",
+            "UserId": f"{name}:{session}",
+            "SecretAccessKey": secret,
+            "SessionToken": token,
+        })  # fmt: skip
+        return {
+            "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": token,
+        }  # fmt: skip
+
+    replace_everywhere(_CREDENTIALS, credentials)
+
+
+def _derived(*parts: str) -> str:
+    secret = os.environ["AWS_SECRET_ACCESS_KEY"].encode()
+    return hmac.new(secret, "\n".join(parts).encode(), hashlib.sha256).hexdigest()
 
 
 def _correct_lambda() -> None:
