@@ -1,42 +1,94 @@
 """What a script's framework reports: metrics, how many steps it plans, its checkpoints."""
 
+import collections
+import contextlib
 import json
 import math
 import re
+import signal
+import threading
 from pathlib import Path
 
 RESULTS = ("all_results.json", "eval_results.json")
-TAIL = 4096  # characters of a line that is not finished
+TAIL = 4096  # characters of a line that are searched
+# Of one pattern in one line: a sound one takes microseconds, a bad one may take years.
+SEARCH_SECONDS = 1.0
+LINES = 1000  # that other threads may print until the main thread prints
 
 
 class Printed:
-    """A text stream that passes all on and keeps each pattern's last match in ``metrics``."""
+    """A text stream that passes all on and keeps each pattern's last match in ``metrics``.
+
+    The main thread searches, because only there a search can be interrupted. The metric of a
+    pattern that takes too long is NaN, with which no run may end.
+    """
 
     def __init__(self, stream, patterns, metrics):
         self._stream, self._metrics, self._rest = stream, metrics, ""
         self._patterns = {name: re.compile(pattern) for name, pattern in patterns.items()}
+        self._lines = collections.deque(maxlen=LINES)
 
     def write(self, text):
         """Pass ``text`` on; a line is searched when it is complete."""
         written = self._stream.write(text)
         lines = (self._rest + text).split("\n")
         self._rest = lines.pop()[-TAIL:]
-        for line in lines:
-            self._search(line)
+        self._lines.extend(lines)
+        self._search()
         return written
 
-    def _search(self, line):
-        for name, pattern in self._patterns.items():
-            for match in pattern.finditer(line):
-                self._metrics[name] = _number(match[1])
+    def _search(self):
+        if threading.current_thread() is not threading.main_thread():
+            return
+        while self._lines:
+            line = self._lines.popleft()[-TAIL:]
+            for name, pattern in list(self._patterns.items()):
+                try:
+                    with _at_most(SEARCH_SECONDS):
+                        for match in pattern.finditer(line):
+                            self._metrics[name] = _number(match[1])
+                except _TooLongError:
+                    self._give_up(name)
+
+    def _give_up(self, name):
+        del self._patterns[name]
+        self._metrics[name] = math.nan
+        self._stream.write(
+            f"compilegate: metric_patterns {name} took more than {SEARCH_SECONDS:g} s in one line "
+            "and is not searched any more: give a pattern without repeats inside of repeats\n"
+        )
 
     def finish(self):
         """Search a last line without an end."""
-        self._search(self._rest)
+        self._lines.append(self._rest)
         self._rest = ""
+        self._search()
 
     def __getattr__(self, name):  # noqa: D105 — the stream's own
         return getattr(self._stream, name)
+
+
+class _TooLongError(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def _at_most(seconds):
+    """Interrupt the block in time; an alarm that the script has set stays set."""
+    if signal.getsignal(signal.SIGALRM) is None:  # a library's own, which could not be put back
+        yield
+        return
+
+    def interrupt(_number, _frame):
+        raise _TooLongError
+
+    handler = signal.signal(signal.SIGALRM, interrupt)
+    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left, interval)
+        signal.signal(signal.SIGALRM, handler)
 
 
 def _number(text):
