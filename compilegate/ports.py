@@ -88,6 +88,10 @@ class Locks(Protocol):
         """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
         ...
 
+    def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
+        """Let the lease last longer; raises WorkloadLockedError where ``owner`` has lost it."""
+        ...
+
     def release(self, workload: str, owner: str) -> None:
         """Give the lease back if ``owner`` still holds it."""
         ...
@@ -232,5 +236,6 @@ class Services:
     jobs: TrainingJobs
     quotas: Quotas
     tokens: Tokens
+    ends: ExecutionEnds
     clock: Clock
     settings: Settings

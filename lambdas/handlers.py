@@ -60,7 +60,7 @@ STEPS: Mapping[str, Step] = {
     "record_run": Step("production.record_run:record_run"),
     "watch_production": Step("production.watch_production:watch_production"),
     # By the clock.
-    "sweep": Step("operations.sweep:daily", needs=("ends", "topic", "training_logs")),
+    "sweep": Step("operations.sweep:daily", needs=("topic", "training_logs")),
     "weekly_digest": Step("operations.weekly_summary:send_digests", needs=("topic",)),
 }
 

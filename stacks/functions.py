@@ -51,7 +51,11 @@ class Step:
 
 
 STEPS = (
-    Step("acquire_lock", (can.take_lease, can.read_ledger, can.append_to_ledger)),
+    Step("acquire_lock", (
+        can.take_lease, can.read_ledger, can.append_to_ledger,
+        # From an execution that has ended it takes over, and cleans up after it.
+        can.read_executions, can.give_lease_back, can.stop_jobs, can.tag_models,
+    )),
     Step("check_eligibility", (
         read(SPECS, RECORDS), can.tell_absent_from_denied, can.read_ledger, write(RECORDS),
     )),

@@ -13,8 +13,14 @@ from compilegate.adapters.dynamodb import Lock
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
-from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, WorkloadLockedError
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    NotFoundError,
+    WorkloadLockedError,
+    lost_lease,
+)
 from compilegate.domain.notification import Notification
+from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.ports import Fetched, Services, Settings
 
 ROLE = "arn:aws:iam::111122223333:role/training"
@@ -100,6 +106,11 @@ class MemoryLocks:
         holder, until = self.held.get(workload, (owner, 0))
         if holder != owner and until >= now:
             raise WorkloadLockedError(f"{workload} is already being evaluated by {holder}")
+        self.held[workload] = (owner, expires_at)
+
+    def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
+        if self.holder(workload) != owner:
+            raise WorkloadLockedError(lost_lease(workload, owner))
         self.held[workload] = (owner, expires_at)
 
     def release(self, workload: str, owner: str) -> None:
@@ -204,6 +215,13 @@ class MemoryTokens:
         return True
 
 
+class MemoryEnds(dict[str, ExecutionEnd]):
+    """Executions that have ended; all others run."""
+
+    def end_of(self, execution: str) -> ExecutionEnd | None:
+        return self.get(execution)
+
+
 @dataclass
 class MemorySchedules:
     """Schedules in a dictionary of expressions."""
@@ -255,6 +273,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
         jobs=MemoryJobs(),
         quotas=FixedQuotas(otherwise=1000),
         tokens=MemoryTokens(),
+        ends=MemoryEnds(),
         clock=FixedClock(),
         settings=settings,
     )

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 from compilegate.domain import ledger_keys
-from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.errors import WorkloadLockedError, lost_lease
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 
@@ -88,8 +88,27 @@ class DynamoDbLocks:
             raise WorkloadLockedError(
                 f"{workload} is already being evaluated by "
                 f"{self.holder(workload) or 'an execution that just ended'}; "
-                "wait for it to end, or stop it first"
+                f"wait for it to end, or stop it: compilegate unlock {workload} --force"
             ) from error
+
+    def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
+        """Let the lease last longer; raises WorkloadLockedError where ``owner`` has lost it."""
+        try:
+            self._dynamodb.put_item(
+                TableName=self._table,
+                Item={
+                    **_lock_key(workload),
+                    "owner": {"S": owner},
+                    "expires_at": {"N": str(expires_at)},
+                },
+                ConditionExpression="#o = :owner",
+                ExpressionAttributeNames={"#o": "owner"},
+                ExpressionAttributeValues={":owner": {"S": owner}},
+            )
+        except ClientError as error:
+            if error_code(error) != CONDITION_FAILED:
+                raise
+            raise WorkloadLockedError(lost_lease(workload, owner)) from error
 
     def release(self, workload: str, owner: str) -> None:
         """Give the lease back if ``owner`` still holds it."""

@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.own_facts import fact_overrides
-from compilegate.ports import ExecutionEnds, Services, Settings, Topic, TrainingLogs
+from compilegate.ports import Services, Settings, Topic, TrainingLogs
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -43,15 +43,6 @@ def topic() -> Topic:
     return SnsTopic(client("sns"), os.environ["TOPIC_ARN"])
 
 
-@lru_cache(maxsize=1)
-def ends() -> ExecutionEnds:
-    """How executions of the deployment ended, for the function that sweeps."""
-    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
-    from compilegate.adapters.executions import StepFunctionsEnds  # noqa: PLC0415 - as above
-
-    return StepFunctionsEnds(client("stepfunctions"))
-
-
 def training_logs() -> TrainingLogs:
     """The logs of training jobs, with the retention that the deployment names."""
     from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
@@ -67,7 +58,10 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
     from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
     from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks  # noqa: PLC0415
-    from compilegate.adapters.executions import StepFunctionsTokens  # noqa: PLC0415
+    from compilegate.adapters.executions import (  # noqa: PLC0415
+        StepFunctionsEnds,
+        StepFunctionsTokens,
+    )
     from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
     from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
@@ -81,6 +75,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         jobs=SageMakerJobs(client("sagemaker")),
         quotas=ServiceQuotas(client("service-quotas", hasty=True), _quota_codes),
         tokens=StepFunctionsTokens(client("stepfunctions")),
+        ends=StepFunctionsEnds(client("stepfunctions")),
         clock=SystemClock(),
         settings=settings,
     )

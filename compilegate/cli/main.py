@@ -29,6 +29,7 @@ from compilegate.cli.run import run
 from compilegate.cli.schema import schema
 from compilegate.cli.status import status
 from compilegate.cli.train import train
+from compilegate.cli.unlock import unlock
 from compilegate.cli.verify_aws import verify_aws
 
 app = typer.Typer(
@@ -47,6 +48,7 @@ app.command("register")(register)
 app.command("train")(train)
 app.command("run")(run)
 app.command("status")(status)
+app.command("unlock")(unlock)
 app.command("drain")(drain)
 app.command("digest")(digest)
 app.command("judge")(judge)

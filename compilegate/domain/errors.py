@@ -156,6 +156,14 @@ class NoStackError(NotDeployedError):
     """The stage has no stack."""
 
 
+def lost_lease(workload: str, owner: str) -> str:
+    """What a WorkloadLockedError says of an execution whose lease was taken from it."""
+    return (
+        f"{owner} no longer holds {workload}: it was stopped, or its lease was released by hand. "
+        "Fix: start another trial"
+    )
+
+
 def shown(value: object) -> str:
     """A value as a message quotes it: on one short line, whatever it is."""
     try:

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.errors import WorkloadLockedError, lost_lease
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.canary import (
+    ABORTED,
     REJECTED,
     RELEASED,
     REPORTED_ENDS,
@@ -42,14 +44,14 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
 
     ``event`` has the trial, ``execution``, ``round``, ``runs`` ({arm, seed} as the judge asked)
     and ``timeout_seconds``. A repeated step waits with a token of its own. Raises
-    WorkloadLockedError where another trial holds the lease.
+    WorkloadLockedError where the trial has lost the lease: nobody waits for the round then.
     """
     trial, now, token = Trial.from_event(event), services.clock.now(), str(event["token"])
     until = now + int(event["timeout_seconds"])
-    # Months may pass until the next step: the lease has to outlive them.
-    services.locks.acquire(
-        trial.workload, str(event["execution"]), now=now, expires_at=until + LEASE_SECONDS
-    )
+    # Months may pass until the next step: the lease has to outlive them. It is not taken again,
+    # because this step may have outlived its execution, and the clean-up after that one.
+    execution = str(event["execution"])
+    services.locks.extend(trial.workload, execution, expires_at=until + LEASE_SECONDS)
     plan, spec = load_plan(services.store, trial), load_spec(services.store, trial)
     runs = [RequestedRun(str(run["arm"]), int(run["seed"])) for run in event["runs"]]
     requested = requested_round(
@@ -62,6 +64,9 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         until=until,
     )
     services.ledger.put_once(trial.workload, requested.key, requested.to_entry())
+    if services.locks.holder(trial.workload) != execution:
+        close_canary(trial, ABORTED, services=services)
+        raise WorkloadLockedError(lost_lease(trial.workload, execution))
     opened = _with_token(requested, token, trial.workload, services.ledger, now=now)
     reason = opened.closed or _close_if_over(opened, trial.workload, services.ledger, now=now)
     if reason is not None:  # an earlier wait ended before it was reported

@@ -97,6 +97,20 @@ def test_a_lease_can_be_taken_again_by_its_holder_and_by_anyone_once_expired(dyn
         locks.acquire("bert", "first", now=212, expires_at=300)
 
 
+def test_only_the_holder_extends_the_lease_and_never_takes_it_again(dynamodb: Any) -> None:
+    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks.acquire("bert", "first", now=100, expires_at=200)
+    locks.extend("bert", "first", expires_at=400)
+    with pytest.raises(WorkloadLockedError, match="second"):
+        locks.extend("bert", "second", expires_at=500)
+    with pytest.raises(WorkloadLockedError):
+        locks.acquire("bert", "second", now=300, expires_at=500)
+
+    locks.release("bert", "first")
+    with pytest.raises(WorkloadLockedError, match="no longer"):
+        locks.extend("bert", "first", expires_at=500)
+
+
 def test_only_the_holder_releases_the_lease(dynamodb: Any) -> None:
     locks = DynamoDbLocks(dynamodb, "ledger")
     locks.acquire("bert", "first", now=100, expires_at=200)

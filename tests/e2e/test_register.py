@@ -47,7 +47,7 @@ def cloud_of(app: App) -> Cloud:
     nobody: Any = None
     services = Services(
         store=app.store, ledger=app.ledger, locks=nobody, flags=SsmFlags(app.client("ssm")),
-        jobs=SageMakerJobs(app.client("sagemaker")), quotas=nobody, tokens=nobody,
+        jobs=SageMakerJobs(app.client("sagemaker")), quotas=nobody, tokens=nobody, ends=nobody,
         clock=SystemClock(),
         settings=Settings("local", "us-east-1", app.outputs["TrainingRole"], simulated="here"),
     )  # fmt: skip

@@ -95,11 +95,9 @@ def topic() -> Any:
 
 def step(name: str, event: dict[str, Any], cloud: Any, topic: Any) -> Any:
     """The answer of a step's function to an event, both as JSON carries them."""
-    ends = Mock(end_of=Mock(return_value=None))
     with (
         patch.object(wiring, "services", return_value=cloud.services),
         patch.object(wiring, "topic", return_value=topic),
-        patch.object(wiring, "ends", return_value=ends),
         patch.object(wiring, "training_logs", return_value=Mock()),
     ):
         answer = getattr(handlers, name)(json.loads(json.dumps(event, default=str)), None)

@@ -66,7 +66,7 @@ def handle():
 def test_a_lease_is_taken_and_given_back(deployed, handle):
     assert {} == handle("acquire_lock", execution=EXECUTION)
     assert {} == handle("release_lock", execution=EXECUTION)
-    assert {} == handle("acquire_lock", execution=f"{EXECUTION}-2")
+    assert {} == handle("acquire_lock", execution=f"{EXECUTION}-2", trial="t0000002")
 
 
 def test_a_refusal_is_an_answer_that_names_the_holder_and_no_error_of_the_function(
@@ -147,6 +147,6 @@ def test_the_sweep_stops_jobs_even_where_a_retention_cannot_be_set(deployed, mon
     swept = []
     monkeypatch.setattr(sweep, "sweep", lambda *_, **__: swept.append("jobs"))
     with pytest.raises(PermissionError):  # the alarm tells of it
-        sweep.daily({}, services=wiring.services(), ends=None, topic=None, training_logs=Refusing())
+        sweep.daily({}, services=wiring.services(), topic=None, training_logs=Refusing())
 
     assert ["jobs"] == swept

@@ -39,11 +39,12 @@ UNNARROWABLE = {
         ("ssm:DeleteParameter", [], ()),
         ("sagemaker:CreateTrainingJob", [JOBS], MACHINES),
         ("sagemaker:StopTrainingJob", [JOBS], (
-            "abort_trial", "evaluate", "judge_arms", "record_run", "settle_run", "sweep", "train",
+            "abort_trial", "acquire_lock", "evaluate", "judge_arms", "record_run", "settle_run",
+            "sweep", "train",
         )),
         ("events:PutRule", [SYNC_RULE], MACHINES),
         ("states:SendTaskSuccess", [EVALUATE], ("await_approval", "open_canary", "record_run")),
-        ("states:DescribeExecution", EXECUTIONS, ("sweep",)),
+        ("states:DescribeExecution", EXECUTIONS, ("acquire_lock", "sweep")),
         ("logs:PutRetentionPolicy", [], ()),
         ("ec2:CreateNetworkInterface", [], ()),
     ],
@@ -60,7 +61,7 @@ def test_exactly_these_may_on_these_resources(template, action, resources, owner
             "close_approval", "judge_arms", "open_canary", "read_flag", "record_decision",
             "record_run", "sweep", "watch_production",
         }),
-        ("dynamodb:DeleteItem", {"abort_trial", "release_lock", "sweep"}),
+        ("dynamodb:DeleteItem", {"abort_trial", "acquire_lock", "release_lock", "sweep"}),
         ("dynamodb:UpdateItem", set()),
         ("dynamodb:Query", {
             "abort_trial", "acquire_lock", "apply_flag", "await_approval", "build_request",

@@ -138,7 +138,7 @@ def test_what_fits_just_so_is_planned(services: Services) -> None:
 
 def test_the_lock_is_taken_once_and_released_by_its_holder_only(services: Any) -> None:
     acquire_lock(EVENT, services=services)
-    other = {**EVENT, "execution": "other"}
+    other = {**EVENT, "trial": "wxyz5678", "execution": "other"}
 
     with pytest.raises(WorkloadLockedError):
         acquire_lock(other, services=services)
@@ -181,7 +181,7 @@ def test_an_abort_stops_jobs_says_why_and_releases_the_lease(services: Any) -> N
 
     assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
     assert answer["reason"]
-    acquire_lock({**EVENT, "execution": "next"}, services=services)
+    acquire_lock({**EVENT, "trial": "wxyz5678", "execution": "next"}, services=services)
 
 
 def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(

@@ -22,20 +22,13 @@ RUN = f"{STATES}-train:w-0mabc124"
 HOURS = 3600
 
 
-class Ends(dict[str, ExecutionEnd]):
-    """Executions that have ended; all others run."""
-
-    def end_of(self, execution: str) -> ExecutionEnd | None:
-        return self.get(execution)
-
-
 class Cloud:
     """Services with jobs and leases in them, three hours ago."""
 
     def __init__(self) -> None:
         self.services = services()
         self.topic = MemoryTopic()
-        self.ends = Ends()
+        self.ends: Any = self.services.ends
         self.now = self.services.clock.now()
 
     def job(self, execution: str, stage: str = "quality", **changes: str) -> str:
@@ -64,7 +57,7 @@ class Cloud:
         self.ends[execution] = ExecutionEnd(status, self.now - 2 * HOURS, detail)
 
     def sweep(self, **event: Any) -> dict[str, Any]:
-        return sweep(event, services=self.services, ends=self.ends, topic=self.topic)
+        return sweep(event, services=self.services, topic=self.topic)
 
     def status(self, job: str) -> str:
         return str(self.services.jobs.describe(job)["TrainingJobStatus"])
@@ -156,7 +149,7 @@ def test_a_clean_up_that_fails_again_does_not_keep_jobs_alive(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("still broken")
 
-    monkeypatch.setattr("compilegate.usecases.operations.sweep.abort_trial", broken)
+    monkeypatch.setattr("compilegate.usecases.trial.abort_trial.abort_trial", broken)
     job = cloud.job(TRIAL)
     cloud.lease(TRIAL)
     cloud.ended(TRIAL, "FAILED")

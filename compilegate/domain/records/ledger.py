@@ -42,6 +42,28 @@ class Swept(LedgerRecord):
 
 
 @dataclass(frozen=True)
+class Unlocked(LedgerRecord):
+    """A lease that a person released; ``status`` is how its execution had ended, None: forgotten.
+
+    ``by`` and ``reason`` are the person's; ``stopped`` says that the execution ran until then.
+    """
+
+    kind = "unlocked"
+
+    at: int
+    execution: str
+    by: str
+    reason: str
+    status: str | None = None
+    stopped: bool = False
+
+    @property
+    def key(self) -> str:
+        """Sort key of the entry."""
+        return f"unlocked#{self.at:012d}"
+
+
+@dataclass(frozen=True)
 class UnknownRecord:
     """An entry of a kind that a later release writes."""
 
@@ -72,7 +94,7 @@ Record = (
     ApprovalAnswer | ApprovalRequested | ApprovalToken | BegunRun | CanaryClosed | CanaryReported
     | CanaryRound | CanaryToken | CapacityWait | FlagVersion | ProbationEnd | ProductionRun
     | RegistrationChange | Review | Swept | TrialDecided | TrialFailed | TrialStarted
-    | UnknownRecord
+    | UnknownRecord | Unlocked
 )  # fmt: skip
 
 _READERS: Mapping[str, Callable[[Entry], Record]] = {
@@ -81,7 +103,7 @@ _READERS: Mapping[str, Callable[[Entry], Record]] = {
         for record in (
             ApprovalAnswer, ApprovalRequested, ApprovalToken, BegunRun, CanaryClosed,
             CanaryReported, CanaryRound, CanaryToken, CapacityWait, FlagVersion, ProbationEnd,
-            ProductionRun, Review, Swept, TrialDecided, TrialFailed, TrialStarted,
+            ProductionRun, Review, Swept, TrialDecided, TrialFailed, TrialStarted, Unlocked,
         )
     },
     RegistrationChange.REGISTERED: RegistrationChange.from_entry,

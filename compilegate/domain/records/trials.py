@@ -71,7 +71,7 @@ class TrialDecided(LedgerRecord):
 
 @dataclass(frozen=True)
 class TrialFailed(LedgerRecord):
-    """A trial that ended without a decision."""
+    """A trial that ended without a decision; ``jobs`` are all that it paid for."""
 
     kind = "failed"
 
@@ -81,6 +81,7 @@ class TrialFailed(LedgerRecord):
     error: str = ""
     reason: str = ""
     stopped_jobs: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ from compilegate.domain.formats import duration, fixed, money, number, plural, s
 from compilegate.domain.production.next_arm import PROBLEMS
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
-from compilegate.domain.records.ledger import Record
+from compilegate.domain.records.ledger import Record, Unlocked
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
@@ -110,6 +110,9 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             yield _registered(view, record)
         case TrialStarted() | TrialDecided() | TrialFailed():
             yield _trial(view, record)
+        case Unlocked():
+            text = f"by {_person(record.by)}: {record.reason}"
+            yield _event(view, record, "Lease released by hand", text, tone="open")
         case CanaryRound():
             arms = ", ".join(run.arm for run in record.runs)
             runs = plural(len(record.runs), "run")

@@ -12,6 +12,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
+from compilegate.domain.errors import WorkloadLockedError, lost_lease
 from compilegate.domain.flag_override import Override
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.approvals import answerable, check_answer, unanswered
@@ -47,21 +48,23 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     trial, now = Trial.from_event(event), services.clock.now()
     key, until = str(event["decision_key"]), now + WAIT_SECONDS
     decision = load_decision(services.store, key)
-    # A month may pass until the next step: the lease has to outlive it.
-    services.locks.acquire(
-        trial.workload, str(event["execution"]), now=now, expires_at=until + LEASE_SECONDS
-    )
+    # A month may pass until the next step: the lease has to outlive it. As in open_canary.
+    execution = str(event["execution"])
+    services.locks.extend(trial.workload, execution, expires_at=until + LEASE_SECONDS)
     request = ApprovalRequested(
         at=now,
         until=until,
         trial=trial.trial,
-        execution=str(event["execution"]),
+        execution=execution,
         decision_id=decision.decision_id,
         decision_key=key,
         candidate=decision.candidate,
     )
     entry = services.ledger.put_once(trial.workload, request.key, request.to_entry())
     recorded = ApprovalRequested.from_entry(entry)
+    if services.locks.holder(trial.workload) != execution:
+        abandon_approval(trial, services=services)
+        raise WorkloadLockedError(lost_lease(trial.workload, execution))
     return approval_needed(
         decision,
         recorded,

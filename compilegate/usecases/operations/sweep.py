@@ -16,7 +16,6 @@ from compilegate.domain.production.orphans import (
     Lease,
     Orphans,
     TaggedJob,
-    lacks_clean_up,
     of_deployment,
     orphans_by_workload,
 )
@@ -34,7 +33,7 @@ from compilegate.report.notifications.production import swept as swept_message
 from compilegate.usecases.job_output import describe, tags_of
 from compilegate.usecases.operations.measure_day import measure_day
 from compilegate.usecases.registered import for_each_workload
-from compilegate.usecases.trial.abort_trial import abort_trial
+from compilegate.usecases.trial.abort_trial import clean_up_after
 
 logger = logging.getLogger("compilegate")
 
@@ -43,13 +42,12 @@ def daily(
     event: Mapping[str, Any],
     *,
     services: Services,
-    ends: ExecutionEnds,
     topic: Topic,
     training_logs: TrainingLogs,
 ) -> dict[str, Any]:
     """Do all three, the others also where one fails; returns what was swept."""
     try:
-        return sweep(event, services=services, ends=ends, topic=topic)
+        return sweep(event, services=services, topic=topic)
     finally:
         try:
             measure_day(services=services)
@@ -57,16 +55,14 @@ def daily(
             training_logs.limit_retention()
 
 
-def sweep(
-    event: Mapping[str, Any], *, services: Services, ends: ExecutionEnds, topic: Topic
-) -> dict[str, Any]:
+def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict[str, Any]:
     """Stop jobs and release leases that no running execution answers for.
 
     ``grace_seconds`` of the event shortens how long after an execution's end it is left alone.
     One workload that fails does not keep back the others; raises the last failure at the end, so
     that it sets off an alarm.
     """
-    by_workload, ended = _read(services, ends, float(event.get("grace_seconds", GRACE_SECONDS)))
+    by_workload, ended = _read(services, float(event.get("grace_seconds", GRACE_SECONDS)))
     stopped, released, failure = 0, 0, None
     for workload, orphans in by_workload.items():
         try:
@@ -90,12 +86,12 @@ def sweep(
 
 
 def _read(
-    services: Services, ends: ExecutionEnds, grace_seconds: float
+    services: Services, grace_seconds: float
 ) -> tuple[dict[str, Orphans], dict[str, ExecutionEnd]]:
     """Orphans by workload, and how the executions ended that left them."""
     jobs, leases = _own_jobs(services), _leases(services.locks, services.store)
     executions = [*(job.execution for job in jobs), *(lease.execution for lease in leases)]
-    ended = _ended(executions, ends)
+    ended = _ended(executions, services.ends)
     now = services.clock.now()
     left = orphans_by_workload(jobs, leases, ended, now=now, grace_seconds=grace_seconds)
     return left, ended
@@ -142,20 +138,10 @@ def _clean_up(
     workload: str, orphans: Orphans, ends: Mapping[str, ExecutionEnd], *, services: Services
 ) -> None:
     for execution in orphans.executions:
-        _abort(ends[execution], execution, services=services)
+        clean_up_after(execution, ends[execution], services=services)
     for job in orphans.jobs:
         services.jobs.stop(job.name)
     for lease in orphans.leases:
         services.locks.release(workload, lease.execution)
     swept = Swept(services.clock.now(), orphans.stopped_jobs, orphans.released_leases_of)
     services.ledger.put_once(workload, swept.key, swept.to_entry())
-
-
-def _abort(end: ExecutionEnd, execution: str, *, services: Services) -> None:
-    """What the lost event would have done for a trial; a failure must not keep jobs alive."""
-    if not lacks_clean_up(execution, end, services.settings.stage):
-        return
-    try:
-        abort_trial({"detail": end.detail}, services=services)
-    except Exception:
-        logger.exception("the clean-up of %s failed again", execution)

@@ -11,9 +11,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import ledger_keys
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.failures import explain
 from compilegate.domain.production.canary import ABORTED
+from compilegate.domain.production.orphans import ExecutionEnd, lacks_clean_up
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.canary import close_canary, reject_models
@@ -30,11 +31,12 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     trial = Trial.from_event(call)
     error, cause = str(call.get("error", "")), str(call.get("cause", ""))
     if not _owns(trial, call, services):
+        services.locks.release(trial.workload, str(call["execution"]))
         return {"error": error or "TrialFailed", "reason": explain(error, cause)}
-    close_canary(trial, ABORTED, services=services)
-    abandon_approval(trial, services=services)
+    _end_waits(trial, services)
     stopped = stop_jobs(trial, services=services)
     _reject_models(trial, services)
+    prefix = naming.trial_job_prefix(trial.workload, trial.trial)
     record = TrialFailed(
         at=services.clock.now(),
         trial=trial.trial,
@@ -42,11 +44,34 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         error=error,
         reason=explain(error, cause),
         stopped_jobs=tuple(stopped),
+        jobs=tuple(sorted(services.jobs.statuses(prefix))),
     )
     entry = services.ledger.put_once(trial.workload, record.key, record.to_entry())
     written = TrialFailed.from_entry(entry)
     services.locks.release(trial.workload, str(call["execution"]))
+    # Again: a step that outlived its execution may have begun to wait. From here on it would see
+    # that the lease is gone.
+    _end_waits(trial, services)
     return {"error": written.error or "TrialFailed", "reason": written.reason}
+
+
+def clean_up_after(execution: str, end: ExecutionEnd, *, services: Services) -> None:
+    """What the event of a trial's bad end would have done; a failure of it is only logged.
+
+    The caller then stops what is left, or releases it.
+    """
+    if not lacks_clean_up(execution, end, services.settings.stage):
+        return
+    try:
+        abort_trial({"detail": end.detail}, services=services)
+    except Exception:
+        logger.exception("the clean-up of %s failed again", execution)
+
+
+def _end_waits(trial: Trial, services: Services) -> None:
+    """Let nobody go on serving the trial: no production run, no person."""
+    close_canary(trial, ABORTED, services=services)
+    abandon_approval(trial, services=services)
 
 
 def _reject_models(trial: Trial, services: Services) -> None:

@@ -1,0 +1,88 @@
+"""``compilegate unlock``: release a workload's lease that nothing else releases."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from compilegate.cli.common.cloud import Cloud, check_workload_exists
+from compilegate.cli.common.output import confirm, emit_json, say
+from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
+from compilegate.domain.flag_override import Override
+from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.usecases.operations.unlock import unlock as release
+
+STOP_SECONDS = 30.0  # Step Functions ends an execution within about a second
+WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; recorded.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Stop the trial that holds it, if it still runs.")
+]
+
+
+@on_cloud
+def unlock(
+    invocation: Invocation,
+    workload: NameArgument,
+    *,
+    reason: WhyOption,
+    force: ForceOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Release the lease of a trial that has ended without releasing it.
+
+    A workload has one trial at a time. The next trial takes a lease over whose trial has ended;
+    this does it without a trial. Your name and reason are recorded. Flags do not change.
+
+    \b
+    compilegate unlock bert-docs --reason "its trial was stopped"
+    compilegate unlock bert-docs --reason "wrong data" --force --yes
+    """
+    cloud = invocation.open_cloud()
+    check_workload_exists(workload, cloud)
+    override, execution = Override(cloud.who(), reason), cloud.services.locks.holder(workload)
+    if execution is None:
+        _show(workload, None, invocation.as_json)
+        return
+    end = cloud.services.ends.end_of(execution)
+    if end is None and not force:
+        raise InvalidInputError(
+            f"is held by {execution}, which still runs", field="WORKLOAD", value=workload,
+            fix="wait for it to end, or stop it with --force",
+        )  # fmt: skip
+    confirm([_effect(workload, execution, end)], yes=yes, as_json=invocation.as_json)
+    stopped = end is None
+    if end is None:
+        end = _stop(execution, override.reason, cloud)
+    made = release(workload, execution, end, override, stopped=stopped, services=cloud.services)
+    _show(workload, made.to_entry(), invocation.as_json)
+
+
+def _effect(workload: str, execution: str, end: ExecutionEnd | None) -> str:
+    if end is None:
+        return f"{workload}: stops {execution} and its training jobs, and releases its lease."
+    return f"{workload}: releases the lease of {execution}, which has ended."
+
+
+def _stop(execution: str, reason: str, cloud: Cloud) -> ExecutionEnd:
+    """Stop the execution and wait for its end, so that it can take the lease no more."""
+    cloud.executions.stop(execution, f"unlocked: {reason}")
+    deadline = time.monotonic() + STOP_SECONDS
+    while (end := cloud.services.ends.end_of(execution)) is None:
+        if time.monotonic() >= deadline:
+            raise EnvironmentNotReadyError(
+                f"{execution} was stopped but still runs. Fix: run the command again"
+            )
+        time.sleep(cloud.poll_seconds)
+    return end
+
+
+def _show(workload: str, entry: dict[str, object] | None, as_json: bool) -> None:
+    if as_json:
+        emit_json({"workload": workload, "released": entry is not None, "unlocked": entry})
+    elif entry is None:
+        say(f"{workload} is free: no trial holds it.")
+    else:
+        say(f"{workload} is free. It was held by {entry['execution']}.")

@@ -1,0 +1,176 @@
+"""A workload's lease: who takes it, who loses it, and that none stays behind."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.flag_override import Override
+from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.usecases.operations.unlock import unlock
+from compilegate.usecases.trial.abort_trial import abort_trial
+from compilegate.usecases.trial.lock import acquire_lock, release_lock
+from tests import fakes
+from tests.usecases.trial_builder import SPEC
+
+WORKLOAD = "bert-docs"
+STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev-evaluate"
+
+
+def trial(name: str) -> dict[str, str]:
+    """The event of a trial's first step."""
+    execution = f"{STATES}:{WORKLOAD}-{name}"
+    return {"workload": WORKLOAD, "trial": name, "spec_key": SPEC, "execution": execution}
+
+
+FIRST, SECOND = trial("0mabc123"), trial("0mabc124")
+
+
+def ended(event: dict[str, str], status: str | None, at: int = 1) -> ExecutionEnd:
+    given = {name: event[name] for name in ("workload", "trial", "spec_key")}
+    detail = {
+        "executionArn": event["execution"], "status": status, "input": json.dumps(given),
+    }  # fmt: skip
+    return ExecutionEnd(status, at, detail) if status else ExecutionEnd()
+
+
+@pytest.fixture
+def services() -> Any:
+    """The first trial holds the lease and has a job in progress."""
+    made: Any = fakes.services()
+    acquire_lock(FIRST, services=made)
+    made.jobs.add(job(FIRST), "InProgress", 0.0)
+    return made
+
+
+def job(event: dict[str, str]) -> str:
+    return f"{naming.job_base(WORKLOAD, event['trial'], 'q1a17')}-r0"
+
+
+def kinds(services: Any) -> list[str]:
+    return [entry["kind"] for entry in services.ledger.entries(WORKLOAD)]
+
+
+@pytest.mark.parametrize("status", ["ABORTED", "FAILED", "TIMED_OUT"])
+def test_a_lease_is_taken_over_from_a_trial_that_ended_badly_and_cleaned_up_after(
+    services: Any, status: str
+) -> None:
+    services.ends[FIRST["execution"]] = ended(FIRST, status)
+    acquire_lock(SECOND, services=services)
+
+    assert SECOND["execution"] == services.locks.holder(WORKLOAD)
+    assert "Stopped" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
+    assert ["failed", "started", "started"] == sorted(kinds(services))
+
+
+@pytest.mark.parametrize("status", ["SUCCEEDED", None])
+def test_a_lease_is_taken_over_from_a_trial_with_a_verdict_and_from_one_long_forgotten(
+    services: Any, status: str | None
+) -> None:
+    services.ends[FIRST["execution"]] = ended(FIRST, status)
+    services.clock.seconds += 3601
+    acquire_lock(SECOND, services=services)
+
+    assert SECOND["execution"] == services.locks.holder(WORKLOAD)
+    assert "failed" not in kinds(services)
+
+
+def test_one_that_step_functions_does_not_know_yet_keeps_its_lease(services: Any) -> None:
+    services.ends[FIRST["execution"]] = ExecutionEnd()
+
+    with pytest.raises(WorkloadLockedError):
+        acquire_lock(SECOND, services=services)
+    acquire_lock(FIRST, services=services)  # as a repeated step does
+    assert FIRST["execution"] == services.locks.holder(WORKLOAD)
+
+
+class Denied(fakes.MemoryEnds):
+    """Step Functions does not say whether an execution runs."""
+
+    def end_of(self, execution: str) -> ExecutionEnd | None:
+        raise PermissionError(f"AccessDenied: states:DescribeExecution on {execution}")
+
+
+def test_a_lease_stays_with_a_trial_that_runs_or_may_run(services: Any) -> None:
+    with pytest.raises(WorkloadLockedError, match="0mabc123"):
+        acquire_lock(SECOND, services=services)
+    object.__setattr__(services, "ends", Denied())
+    with pytest.raises(WorkloadLockedError, match="0mabc123"):
+        acquire_lock(SECOND, services=services)
+
+    assert FIRST["execution"] == services.locks.holder(WORKLOAD)
+    assert "InProgress" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
+
+
+def test_a_clean_up_that_fails_does_not_keep_the_lease(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("SageMaker does not answer")
+
+    monkeypatch.setattr("compilegate.usecases.trial.abort_trial.stop_jobs", broken)
+    services.ends[FIRST["execution"]] = ended(FIRST, "FAILED")
+    acquire_lock(SECOND, services=services)
+
+    assert SECOND["execution"] == services.locks.holder(WORKLOAD)
+
+
+def test_an_execution_that_was_stopped_before_it_took_the_lease_gives_it_back() -> None:
+    services: Any = fakes.services()
+    abort_trial({"detail": ended(FIRST, "ABORTED").detail}, services=services)
+
+    with pytest.raises(WorkloadLockedError, match="stopped"):
+        acquire_lock(FIRST, services=services)
+    assert services.locks.holder(WORKLOAD) is None
+
+
+def test_it_does_so_too_where_its_clean_up_was_lost() -> None:
+    services: Any = fakes.services()
+    services.ends[FIRST["execution"]] = ended(FIRST, "ABORTED")
+
+    with pytest.raises(WorkloadLockedError, match="stopped"):
+        acquire_lock(FIRST, services=services)
+    assert services.locks.holder(WORKLOAD) is None
+
+
+def test_a_trial_runs_once() -> None:
+    """Started again with the same input: its jobs and documents are those of the first."""
+    services: Any = fakes.services()
+    acquire_lock(FIRST, services=services)
+    release_lock(FIRST, services=services)
+    again = {**FIRST, "execution": f"{STATES}:by-hand"}
+
+    with pytest.raises(WorkloadLockedError, match="0mabc123"):
+        acquire_lock(again, services=services)
+    assert services.locks.holder(WORKLOAD) is None
+
+
+def test_a_copy_of_a_trial_that_fails_keeps_no_lease() -> None:
+    services: Any = fakes.services()
+    acquire_lock(FIRST, services=services)
+    release_lock(FIRST, services=services)
+    copy = f"{STATES}:by-hand"
+    services.locks.acquire(WORKLOAD, copy, now=0, expires_at=10)
+    abort_trial({**FIRST, "execution": copy, "error": "X", "cause": ""}, services=services)
+
+    assert services.locks.holder(WORKLOAD) is None
+
+
+def test_a_lease_released_by_hand_is_recorded_and_cleaned_up_after(services: Any) -> None:
+    end = ended(FIRST, "ABORTED")
+    made = unlock(
+        WORKLOAD, FIRST["execution"], end, Override("ana", "stuck"), stopped=True,
+        services=services,
+    )  # fmt: skip
+
+    assert services.locks.holder(WORKLOAD) is None
+    assert "Stopped" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
+    (entry,) = services.ledger.entries(WORKLOAD, "unlocked#")
+    assert ("unlocked", "human:ana", "stuck", FIRST["execution"], "ABORTED", True) == tuple(
+        entry[name] for name in ("kind", "by", "reason", "execution", "status", "stopped")
+    )
+    assert made.to_entry() == entry
