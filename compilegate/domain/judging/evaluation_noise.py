@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import add, mul
 
 from compilegate.domain.arithmetic import normal_below
@@ -63,13 +64,13 @@ class Split:
         """sigma_D: what is left on an endless set."""
         return self._training_sd(self.sd**2)
 
-    @property
+    @cached_property
     def training_range(self) -> tuple[float, float]:
         """sigma_D at the limits of an 80 % interval of s^2, by its chi-squared distribution."""
         low, high = (df_over_chi_squared(self.df, z) * self.sd**2 for z in (NORMAL_90, -NORMAL_90))
         return self._training_sd(low), self._training_sd(high)
 
-    @property
+    @cached_property
     def expected_training_sd(self) -> float:
         """sigma_D at the median of the true s^2, given what was measured."""
         return self._training_sd(median_variance(self.sd**2, self.df, self.evaluation_sd**2))
@@ -141,9 +142,7 @@ def _tau_squared(runs: Sequence[Outcomes]) -> float:
     bits = [run.bits for run in runs if run.bits is not None]
     if bits:
         right = sum(one.bit_count() for one in bits)
-        both = sum((one & other).bit_count() for k, one in enumerate(bits) for other in bits[:k])
-        # sum_i c_i^2, c_i of R runs being right on i, counts each pair of runs twice.
-        return (right - (right + 2 * both) / count) / (count - 1) / kept
+        return (right - _squared_counts(bits) / count) / (count - 1) / kept
     totals = [0.0] * kept
     squared = 0.0
     for run in runs:
@@ -151,3 +150,19 @@ def _tau_squared(runs: Sequence[Outcomes]) -> float:
         squared += math.fsum(map(mul, run.losses, run.losses))
     spread = squared - math.fsum(map(mul, totals, totals)) / count
     return max(0.0, spread) / (count - 1) / kept
+
+
+def _squared_counts(bits: Sequence[int]) -> int:
+    """sum_i c_i^2, of c_i runs that are right on example i.
+
+    Counts all examples at once: ``digits`` are the binary digits of every c_i, the lowest first.
+    """
+    digits: list[int] = []
+    for one in bits:
+        carry = one
+        for place, digit in enumerate(digits):
+            digits[place], carry = digit ^ carry, digit & carry
+        if carry:
+            digits.append(carry)
+    places = list(enumerate(digits))
+    return sum((a & b).bit_count() << (i + j) for i, a in places for j, b in places)

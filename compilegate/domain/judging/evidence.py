@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
@@ -44,7 +45,7 @@ class Run:
         """The job that made the run, empty where it is not recorded."""
         return str(self.record.get("job") or "")
 
-    @property
+    @cached_property
     def fingerprint(self) -> Mapping[str, Any] | None:
         """What the run was made of, None where it is not recorded."""
         value = self.record.get("fingerprint")
@@ -220,7 +221,7 @@ class Evidence:
 
 def finished(runs: Sequence[FullRun]) -> list[FullRun]:
     """The runs that ended with a metric, in the order of time."""
-    return sorted((run for run in runs if run.finished), key=lambda run: run.order)
+    return sorted((run for run in runs if run.finished), key=attrgetter("order"))
 
 
 def metrics(runs: Sequence[FullRun]) -> list[float]:

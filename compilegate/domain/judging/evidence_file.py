@@ -33,6 +33,7 @@ from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Qua
 STAGES = ("speed", "quality", "probation")
 MODES = ("shadow", "canary", "production")
 ID_LENGTH = 16
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
 
 
 def read_evidence(document: object) -> Evidence:
@@ -234,21 +235,20 @@ def _known_steps(fields: Fields) -> int | None:
 
 def _full_run(fields: Fields) -> FullRun:
     stage = fields.choice("stage", STAGES[1:])
-    run = FullRun(
+    return FullRun(
         stage=stage,
         order=fields.integer("order", "position in time"),
         mode=fields.choice("mode", MODES, "production" if stage == PROBATION else "shadow"),
         seed=fields.integer("seed", "seed", high=2**63, default=None),
-        metric=fields.number("metric", "the metric's own unit", default=None),
+        metric=(metric := fields.number("metric", "the metric's own unit", default=None)),
         wall_seconds=_wall_seconds(fields),
-        finished=fields.flag("finished"),
+        # A run that says it finished but measured nothing is not a success.
+        finished=fields.flag("finished") and metric is not None,
         applied=fields.flag("applied", None),
         confirm=fields.flag("confirm", False),
         launched_by=fields.text("launched_by", None),
         record=fields.record,
     )
-    # A run that says it finished but measured nothing is not a success.
-    return replace(run, finished=run.finished and run.metric is not None)
 
 
 def _wall_seconds(fields: Fields) -> Any:
@@ -299,4 +299,4 @@ def _run_digest(run: Mapping[str, Any]) -> str:
 
 
 def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode(value)
