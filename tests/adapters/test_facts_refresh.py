@@ -46,7 +46,7 @@ def test_a_training_price_is_dated_by_the_list_and_names_its_usage_type() -> Non
     assert ([expected], "") == (rows, note)
 
 
-def test_a_term_dates_what_the_list_does_not() -> None:
+def test_a_price_without_a_publication_date_has_the_date_of_its_term() -> None:
     rows, _ = price_rows([product(published=None)], REGION)
 
     assert ["2026-11-01"] == [row["as_of"] for row in rows]

@@ -76,7 +76,7 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(
     assert "turns the flag on" not in result.stdout
 
 
-def test_who_answers_again_is_not_informed_that_something_happens(
+def test_an_answer_given_twice_does_not_say_that_something_happens(
     invoke: Invoke, pending: Cloud
 ) -> None:
     command = ("flag", "approve", "bert-docs", "--reason", "yes", "--yes")

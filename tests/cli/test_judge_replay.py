@@ -26,7 +26,9 @@ def change(promoted: Cloud, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("narrow", [(), ("--workload", "bert-docs")])
-def test_the_same_decision_is_0(narrow: tuple[str, ...], invoke: Invoke, promoted: Cloud) -> None:
+def test_a_replay_with_the_same_decision_exits_0(
+    narrow: tuple[str, ...], invoke: Invoke, promoted: Cloud
+) -> None:
     decided = entry(promoted)
     result = invoke("judge", "--replay", decided["decision_id"], *narrow)
     document = json.loads(invoke("judge", "--replay", decided["decision_id"], "--json").stdout)

@@ -183,7 +183,7 @@ FULL: dict[str, Any] = {
 }
 
 
-def test_it_says_who_made_them_what_was_extra_and_what_was_exposed() -> None:
+def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed() -> None:
     assert (
         "made by production, as it trains anyway (canary); extra $0.00, 0 GPU-hours; 2 models of a "
         "candidate made in production, held back until the verdict"

@@ -136,7 +136,7 @@ def test_an_execution_that_failed_says_why(invoke: Invoke, registered: Cloud) ->
     assert "no attempt was recorded" in result.stdout
 
 
-def test_a_revert_is_exit_12(invoke: Invoke, registered: Cloud) -> None:
+def test_a_run_that_reverts_exits_12(invoke: Invoke, registered: Cloud) -> None:
     def train(payload: Any) -> None:
         run = begun(registered, payload)
         recorded(registered, run)

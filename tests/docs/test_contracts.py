@@ -85,7 +85,7 @@ def test_the_eligibility_result_has_the_keys_that_check_writes() -> None:
     assert set(written["economics"]) == set(shown["economics"])
 
 
-def test_the_flag_is_one() -> None:
+def test_the_flag_that_the_page_shows_is_on() -> None:
     assert parse_flag(SHOWN["flag"]).enabled
 
 

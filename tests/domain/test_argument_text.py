@@ -45,12 +45,12 @@ def test_what_the_launcher_would_misread_is_encoded_even_without_a_shell(value: 
 
 
 @pytest.mark.parametrize("path", ["train.py", "src/train.py", "compilegate_runtime/speed_gate.py"])
-def test_plain_paths_are_started(path: str) -> None:
+def test_a_path_that_a_shell_leaves_as_it_is_is_started(path: str) -> None:
     assert arguments.entry_point_survives(path)
 
 
 @pytest.mark.parametrize("path", ["./a.py", "-a.py", "/a.py", "a b.py", "a/../b.py", "a$.py", ""])
-def test_other_paths_are_not(path: str) -> None:
+def test_a_path_that_a_shell_would_change_is_not_started(path: str) -> None:
     assert not arguments.entry_point_survives(path)
 
 

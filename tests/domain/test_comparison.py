@@ -211,7 +211,7 @@ def test_history_pulls_the_reference_by_less_than_one_spread(shift: float) -> No
     [([], CALM, WILD), (CALM, [], []), ([0.7], [0.7], []), ([0.7], [], [0.7])],
     ids=["no candidate", "no reference", "no spread", "no spread with history"],
 )
-def test_what_cannot_be_compared_is_not(
+def test_samples_without_a_spread_or_without_a_side_give_no_comparison(
     candidate: list[float], baseline: list[float], history: list[float]
 ) -> None:
     assert compare(Samples(candidate, baseline, history)) is None

@@ -150,7 +150,7 @@ def test_one_small_subnet_among_larger_ones_is_a_warning() -> None:
         (replace(SOUND, groups=(replace(GROUP, outbound=()),)), "vpc_no_outbound"),
     ],
 )
-def test_what_no_job_can_start_with(network: Network, code: str) -> None:
+def test_a_network_in_which_no_job_can_start_is_blocked(network: Network, code: str) -> None:
     (reason,) = [one for one in examine_network(network, ()) if one.code == code]
 
     assert Severity.BLOCK is reason.severity
@@ -176,7 +176,9 @@ def test_the_note_names_services_that_have_no_endpoint() -> None:
 @pytest.mark.parametrize(
     ("version", "expected"), [(None, ["bootstrap_missing"]), (5, ["bootstrap_too_old"]), (6, [])]
 )
-def test_the_bootstrap_stack(version: int | None, expected: list[str]) -> None:
+def test_a_bootstrap_stack_that_is_missing_or_too_old_is_to_be_made_again(
+    version: int | None, expected: list[str]
+) -> None:
     assert expected == [one.code for one in examine_bootstrap(version, "us-east-1")]
     assert all("make bootstrap" in one.fix for one in examine_bootstrap(version, "us-east-1"))
 
@@ -194,7 +196,9 @@ def trust(service: object, effect: str = "Allow") -> dict[str, object]:
         (trust(["lambda.amazonaws.com", "sagemaker.amazonaws.com"]), []),
     ],
 )
-def test_the_training_role(policy: dict[str, object] | None, expected: list[str]) -> None:
+def test_a_training_role_that_sagemaker_cannot_assume_is_named(
+    policy: dict[str, object] | None, expected: list[str]
+) -> None:
     assert expected == [one.code for one in examine_role(policy, "arn:aws:iam::1:role/t")]
 
 

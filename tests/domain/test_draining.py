@@ -62,7 +62,7 @@ def test_what_a_drain_stops_and_cleans_up(work: Work, stop_jobs: bool, steps: Dr
         (("p0", "p1"), ("p0",), RunPhase.RECORDING),
     ],
 )
-def test_a_run_between_jobs(
+def test_a_run_without_a_job_waits_for_capacity_or_for_its_record(
     jobs: tuple[str, ...], without_capacity: tuple[str, ...], phase: RunPhase
 ) -> None:
     assert phase is phase_between_jobs(jobs, without_capacity)

@@ -38,7 +38,9 @@ def test_a_faster_but_dearer_cluster_can_cost_more() -> None:
     ("share", "compute", "expected"),
     [(1.0, 1.5, 1.5), (0.0, 1.5, 1.0), (0.5, 1.5, 1.2), (0.85, 1.5, 1.3953), (0.5, 1.0, 1.0)],
 )
-def test_amdahl(share: float, compute: float, expected: float) -> None:
+def test_a_faster_computation_speeds_up_its_share_of_a_step(
+    share: float, compute: float, expected: float
+) -> None:
     assert pytest.approx(expected, abs=1e-4) == amdahl_speedup(share, compute)
 
 
@@ -46,7 +48,9 @@ def test_amdahl(share: float, compute: float, expected: float) -> None:
     ("overhead", "speedup", "minutes"),
     [(90, 1.2, 9), (300, 1.2, 30), (900, 1.2, 90), (300, 1.5, 15)],
 )
-def test_break_even(overhead: float, speedup: float, minutes: float) -> None:
+def test_a_run_breaks_even_where_its_saving_is_the_overhead(
+    overhead: float, speedup: float, minutes: float
+) -> None:
     assert pytest.approx(minutes * 60) == break_even_seconds(overhead, speedup)
 
 

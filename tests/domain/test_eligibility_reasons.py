@@ -143,7 +143,7 @@ def test_a_reason_names_the_field_to_change(code: str, workload: Workload, field
     ],
     ids=["order", "idle-unexplained", "idle-explained", "ported", "loose", "other-kind", "trees"],
 )  # fmt: skip
-def test_reasons_of_a_candidate(workload: Workload, expected: list[str]) -> None:
+def test_a_candidate_gets_exactly_these_reasons(workload: Workload, expected: list[str]) -> None:
     assert expected == list(severities(check(workload)))
 
 

@@ -185,7 +185,7 @@ CASES: list[Case] = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[2]}-{case[3]}")
-def test_the_decision_table(case: Case) -> None:
+def test_a_workload_gets_this_reason_and_this_verdict(case: Case) -> None:
     workload, changes, code, severity, verdict = case
 
     eligibility = check(change(workload, **changes))

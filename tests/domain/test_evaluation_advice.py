@@ -75,7 +75,7 @@ def test_a_spread_that_comes_from_training_is_said_not_to_be() -> None:
     assert "would not help" in advice(decision)["evaluation_sufficient"]
 
 
-def test_losses_are_split_as_well() -> None:
+def test_the_spread_of_a_mean_loss_is_split_too() -> None:
     rng = np.random.default_rng(8)
     level = rng.normal(2.5, 0.5, 400)
     losses = {a: level + rng.normal(0, 0.3, (6, 400)) for a in ("baseline", "compile")}

@@ -169,7 +169,7 @@ def description(status: str, secondary: str = "", reason: str = "") -> dict[str,
         ({}, "Rate exceeded (Service: …)", Ending.NO_CAPACITY, False),
     ],
 )  # fmt: skip
-def test_the_outcome_of_a_job(
+def test_a_job_ends_in_one_way_that_is_about_its_arm_or_not(
     job: dict[str, str], error: str, ending: Ending, *, about_arm: bool
 ) -> None:
     end = job_end(job, error, "")

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_output(machines, trainer, case):
+def test_a_state_gives_this_output(machines, trainer, case):
     result = machines.run(case.definition, case.data)
 
     assert result["status"] == "SUCCEEDED", (result.get("error"), result.get("cause"))
@@ -73,7 +73,7 @@ MISSING_PATH = one("Pass", Parameters={"x.$": "$.missing"}, End=True)
         ),
     ],
 )
-def test_error(machines, definition, data, error):
+def test_a_state_fails_with_this_error(machines, definition, data, error):
     result = machines.run(definition, data, seconds=5)
 
     assert (result["status"], result["error"]) == ("FAILED", error)

@@ -85,7 +85,7 @@ def test_exactly_these_may_on_these_resources(template, action, resources, owner
         }),
     ],
 )  # fmt: skip
-def test_exactly_these_may(template, action, owners):
+def test_an_action_is_allowed_to_exactly_these_roles(template, action, owners):
     assert owners == set(template.allowed(action))
 
 

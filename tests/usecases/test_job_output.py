@@ -125,7 +125,7 @@ def test_the_numerical_check_of_an_arm_is_in_each_of_its_segments() -> None:
     assert ("numerics" in runs["a"].record, runs["b"].record["numerics"]) == (False, numerics)
 
 
-def test_so_is_one_of_a_speed_job() -> None:
+def test_a_broken_part_of_a_speed_jobs_summary_is_an_error_that_names_it() -> None:
     body = json.dumps({**SUMMARY, "compiler": "x"}).encode()
     names = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
     output = read(tarball(dict.fromkeys(names, body)))

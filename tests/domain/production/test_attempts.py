@@ -93,7 +93,7 @@ def before(attempt, instance_type=None):
         "waited, then failed", "failed, then waited",
     ],
 )  # fmt: skip
-def test_what_an_attempt_is_for(number, waits, expected):
+def test_an_attempt_waits_for_capacity_or_repeats_a_run(number, waits, expected):
     assert expected == attempt_of(number, waits)
 
 

@@ -34,7 +34,7 @@ def figures(cloud):
     return day_of(history(cloud.ledger.entries("w")), since=TODAY, until=NOW)
 
 
-def test_nothing_is_nothing(cloud):
+def test_a_day_without_entries_has_no_figures(cloud):
     assert DayFigures() == figures(cloud)
 
 

@@ -38,7 +38,7 @@ def test_a_job_that_a_running_execution_waits_for_is_none():
     assert [] == orphaned_jobs([job()], {}, now=NOW)
 
 
-def test_a_teams_own_job_is_never_one():
+def test_a_teams_own_job_is_never_an_orphan():
     assert [] == orphaned_jobs([job(naming.TEAM_STAGE)], end("ABORTED"), now=NOW)
 
 

@@ -32,7 +32,7 @@ SPEC = {"workload": {"owner": "ml"}, "source_key": "k1", "code_digest": "c1"}
         (NOW, {}, "set_again"),
     ],
 )
-def test_an_outcome_in_one_word(
+def test_a_registration_is_new_updated_revived_completed_or_set_again(
     current: Registration | None, changes: dict[str, Any], expected: str
 ) -> None:
     assert expected == outcome_of(current, replace(NOW, **changes))
