@@ -184,6 +184,16 @@ def test_an_abort_stops_jobs_says_why_and_releases_the_lease(services: Any) -> N
     acquire_lock({**EVENT, "trial": "wxyz5678", "execution": "next"}, services=services)
 
 
+def test_a_workload_whose_name_ends_like_the_trials_id_keeps_its_jobs(services: Any) -> None:
+    """``bert-docs-ID`` is a name that a workload may have; its jobs begin like the trial's."""
+    acquire_lock(EVENT, services=services)
+    foreign = f"{naming.job_base(f'bert-docs-{TRIAL}', '0mabc123', 'q1a17')}-r0"
+    services.jobs.add(foreign, "InProgress", 0.0)
+    abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)
+
+    assert "InProgress" == services.jobs.describe(foreign)["TrainingJobStatus"]
+
+
 def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(
     services: Any,
 ) -> None:

@@ -87,7 +87,8 @@ class RunWatcher:
 
     def _read_jobs(self) -> None:
         prefix = naming.trial_job_prefix(self.run.workload, self.run.trial)
-        for name in self._cloud.watch.names(prefix):
+        listed = self._cloud.watch.names(prefix)
+        for name in naming.own_jobs(self.run.workload, self.run.trial, listed):
             previous = self._jobs.get(name)
             if previous is None or previous.active:
                 job = read_job(name, previous, self._cloud)

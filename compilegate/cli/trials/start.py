@@ -147,8 +147,12 @@ def stop(started: Sequence[StartedTrial], cloud: Cloud, cause: str = STOP_CAUSE)
 def _any_job_active(started: Sequence[StartedTrial], cloud: Cloud) -> bool:
     try:
         return any(
-            cloud.services.jobs.active(
-                naming.trial_job_prefix(item.trial.workload, item.trial.trial)
+            naming.own_jobs(
+                item.trial.workload,
+                item.trial.trial,
+                cloud.services.jobs.active(
+                    naming.trial_job_prefix(item.trial.workload, item.trial.trial)
+                ),
             )
             for item in started
         )

@@ -166,7 +166,8 @@ class Drainage:
         if begun is None:
             return RunPhase.WAITING
         jobs = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
-        return phase_between_jobs(jobs, {wait.job for wait in runs.waits_of(begun.run)})
+        own = {job: jobs[job] for job in naming.own_jobs(workload, begun.run, jobs)}
+        return phase_between_jobs(own, {wait.job for wait in runs.waits_of(begun.run)})
 
     def _leases(self, running: set[str]) -> list[HeldLease]:
         now, leases = self.monotonic(), []

@@ -95,7 +95,8 @@ def record_ended_execution(detail: Mapping[str, Any], *, services: Services) -> 
         return answer
     recorded = {run.job for run in past.runs if run.run == begun.run}
     waits = past.waits_of(begun.run)
-    jobs = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
+    begun_alike = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
+    jobs = naming.own_jobs(workload, begun.run, begun_alike)
     unrecorded = sorted(set(jobs) - recorded - {wait.job for wait in waits})
     if not unrecorded and not recorded:
         unrecorded = [naming.job_base(workload, begun.run, naming.attempt(0))]
@@ -186,8 +187,9 @@ def _twins(ended: EndedAttempt, jobs: TrainingJobs) -> tuple[str, ...]:
     """
     if ended.job.endswith(naming.FIRST_TRY):
         return ()
-    prefix = naming.trial_job_prefix(ended.workload.name, ended.begun.run)
-    return tuple(job for job in jobs.active(prefix) if job != ended.job)
+    name = (ended.workload.name, ended.begun.run)
+    active = naming.own_jobs(*name, jobs.active(naming.trial_job_prefix(*name)))
+    return tuple(job for job in active if job != ended.job)
 
 
 def _write(run: ProductionRun, spec: Spec, services: Services) -> ProductionRun:

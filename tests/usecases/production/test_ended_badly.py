@@ -61,6 +61,18 @@ def test_a_job_whose_execution_was_stopped_or_ran_out_of_time_is_stopped(product
     assert [("Stopped", False)] == [(run.status, run.counts) for run in production.runs()]
 
 
+def test_jobs_of_a_workload_whose_name_ends_like_the_runs_id_are_left_alone(production):
+    """Their names begin like those of the run's own."""
+    prefix = production.job.removesuffix("p0-r0")
+    foreign = f"{prefix}0mabc123-p0-r0"
+    production.services.jobs.add(foreign, "InProgress", 0.0)
+    answer = ended(production, "ABORTED", error="X", cause="")
+
+    assert "InProgress" == production.services.jobs.describe(foreign)["TrainingJobStatus"]
+    assert foreign not in (*answer["recorded"], *answer["going_on"])
+    assert foreign not in [run.job for run in production.runs()]
+
+
 def test_a_run_that_never_had_a_job_says_why(production):
     ended(production, error="InvalidInputError", cause="the image is gone")
 
