@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import signal
+import sys
 from types import FrameType
 from typing import Annotated, NoReturn
 
@@ -95,10 +97,16 @@ def root(
 
 
 def main() -> None:
-    """Run the command; SIGTERM and SIGHUP are handled like Ctrl-C, so that it cleans up."""
+    """Run the command, whatever the terminal's encoding.
+
+    SIGTERM and SIGHUP are handled like Ctrl-C, so that it cleans up.
+    """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup, on purpose
             signal.signal(number, _stop)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks is shown by its code
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="compilegate")
 
 

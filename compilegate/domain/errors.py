@@ -20,6 +20,8 @@ from collections.abc import Sequence
 MOST_SHOWN = 120
 # Nobody reads more errors at once; a file this wrong is of another kind.
 MOST_LISTED = 40
+# Longer than any path that a person types; Linux takes 4,096 bytes.
+MOST_OF_PATH = 500
 
 
 class CompilegateError(Exception):
@@ -48,7 +50,7 @@ class InvalidInputError(CompilegateError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        place = ": ".join(part for part in (self.file, printable(self.field)) if part)
+        place = ": ".join(part for part in (path_shown(self.file), printable(self.field)) if part)
         fix = f" Fix: {printable(self.fix)}" if self.fix else ""
         return f"{place + ': ' if place else ''}{self.problem}{self._got()}.{fix}"
 
@@ -133,7 +135,14 @@ class DrainedError(CompilegateError):
 
 
 class InvalidEvidenceError(CompilegateError):
-    """Evidence that does not follow the contract; it can never promote."""
+    """Evidence that does not follow the contract; it can never promote.
+
+    ``code`` is that of the reason in the decision.
+    """
+
+    def __init__(self, message: str, *, code: str = "evidence_invalid") -> None:
+        self.code = code
+        super().__init__(message)
 
 
 class UnreadableRecordError(CompilegateError):
@@ -176,6 +185,12 @@ def shortened(text: str) -> str:
     """The beginning of a text, what cannot be printed written out."""
     text = printable(text)
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+
+
+def path_shown(path: str) -> str:
+    """A path as a message names it: printable, of a very long one the end."""
+    path = printable(path)
+    return path if len(path) <= MOST_OF_PATH else f"…{path[-MOST_OF_PATH + 1 :]}"
 
 
 def printable(text: str) -> str:

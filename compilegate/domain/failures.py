@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-REASON_MAX = 1000
+from compilegate.domain.outside import shorten
+
 # What Step Functions calls CreateTrainingJob's answer that the account's quota is in use (Step
 # Functions developer guide, connect-sagemaker, sample state "SageMaker CreateTrainingJob").
 RESOURCE_LIMIT_ERROR = "SageMaker.ResourceLimitExceededException"
@@ -106,12 +107,6 @@ def explain(error: str, cause: str) -> str:
             return shorten(f"{innermost or error}: {explanation}" if innermost else explanation)
     parts = [part for part in (error, innermost) if part]
     return shorten(": ".join(parts) or "no reason was given")
-
-
-def shorten(text: str) -> str:
-    """Text that fits a record, its end kept because that is where errors say what happened."""
-    text = " ".join(text.split())
-    return text if len(text) <= REASON_MAX else "… " + text[-(REASON_MAX - 2) :]
 
 
 def _lacks_capacity(reason: str) -> bool:

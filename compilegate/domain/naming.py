@@ -236,6 +236,11 @@ def spec_key(workload: str, digest: str) -> str:
     return f"{WORKLOADS_PREFIX}{workload}/specs/{digest}.json"
 
 
+def is_spec_key(workload: str, key: str) -> bool:
+    """Whether a spec of that workload can lie there."""
+    return key.startswith(f"{WORKLOADS_PREFIX}{workload}/specs/")
+
+
 def source_key(workload: str, digest: str) -> str:
     """Where the source bundle of one content digest lies."""
     return f"{WORKLOADS_PREFIX}{workload}/source/{digest}/sourcedir.tar.gz"

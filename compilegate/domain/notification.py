@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+from compilegate.domain.outside import plain, visible
 
 SUBJECT_MAX = 99
 # Far below both services' limits, and what a person reads of a message.
@@ -57,9 +59,14 @@ class Notification:
     act: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a kind that no subscriber knows; raises ValueError."""
+        """Refuse a kind that no subscriber knows, with ValueError; show what would act."""
         if self.kind not in KINDS:
             raise ValueError(f"{self.kind!r} is not a kind of notification: use one of {KINDS}")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, str | Mapping):  # of a job or a person, who may write anything
+                seen = visible(value) if isinstance(value, str) else plain(value)
+                object.__setattr__(self, one.name, seen)
 
     @property
     def line(self) -> str:
@@ -115,22 +122,27 @@ class Notification:
             "source": "custom",
             "content": {
                 "textType": "client-markdown",
-                "title": self.line,
-                "description": self.message,
-                **({"nextSteps": [f"`{self.act}`"]} if self.act else {}),
-                "keywords": [word for word in (self.kind, self.workload, self.owner) if word],
+                "title": _of_slack(self.line),
+                "description": _of_slack(self.message),
+                **({"nextSteps": [f"`{_of_slack(self.act)}`"]} if self.act else {}),
+                "keywords": [_of_slack(w) for w in (self.kind, self.workload, self.owner) if w],
             },
             "metadata": {
                 # One thread per workload, or per owner for what is about all of theirs.
                 "threadId": f"compilegate-{self.stage}-{self.workload or self.owner or self.kind}",
-                "summary": self.line,
+                "summary": _of_slack(self.line),
                 "eventType": self.kind,
                 "relatedResources": [self.report] if self.report else [],
                 "additionalContext": {
-                    name: value for name in context if (value := getattr(self, name))
+                    name: _of_slack(value) for name in context if (value := getattr(self, name))
                 },
             },
         }
+
+
+def _of_slack(text: str) -> str:
+    """Text in which Slack sees no mention, channel or link ("Formatting text for app surfaces")."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def subject_line(stage: str, subject: str) -> str:

@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.outside import visible
 from compilegate.report.charts.base import DARK_OF_LIGHT, Chart
 
 ASSETS = Path(__file__).parent / "assets"
@@ -69,6 +70,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(ASSETS),
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -76,6 +78,11 @@ def _environment() -> Environment:
     # A percent sign never stands alone at the start of a line.
     environment.filters["unbroken"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
     return environment
+
+
+def _visible(value: Any) -> Any:
+    """What a template shows; text of a job or a file may be in it."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 @cache
@@ -130,10 +137,12 @@ def stable_json(document: Any, *, indent: int | None = 2) -> str:
 
 
 def _finite(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): _finite(item) for key, item in value.items()}
+        return {visible(str(key)): _finite(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return [_finite(item) for item in value]
     return value
@@ -141,7 +150,7 @@ def _finite(value: Any) -> Any:
 
 def markdown_text(text: str) -> str:
     """Text without markup, HTML, mentions or line breaks."""
-    flat = " ".join(str(text).split())
+    flat = " ".join(visible(str(text)).split())
     flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     flat = re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", flat)
     return flat.replace("@", "@\u200b").replace("://", ":\u200b//")

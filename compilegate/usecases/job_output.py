@@ -1,6 +1,8 @@
 """Reads a job's description, the evidence in its output tarball, and the runs that it is.
 
-A full run writes a line per step, millions of them; each is kept as four numbers.
+What a job left is its own word: it is taken by value (compilegate/domain/outside.py) and within
+bounds, and whatever is wrong with it is an InvalidEvidenceError. A full run writes a line per step,
+millions of them; each is kept as four numbers.
 """
 
 from __future__ import annotations
@@ -17,22 +19,35 @@ from gzip import BadGzipFile
 from typing import IO, Any
 
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError, shown
+from compilegate.domain.fields import LARGEST
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.outcomes import outcomes_document
+from compilegate.domain.outside import BROKEN, read_json, shorten
 from compilegate.ports import TrainingJobs
+from compilegate.usecases.output_archive import bound, files
 
-BLOCK = re.compile(r"evidence/block-(\d+)/([a-z0-9-]+)/summary\.json")
-COLD = re.compile(r"evidence/cold/([a-z0-9-]+)/summary\.json")
+BLOCK = re.compile(r"evidence/block-([0-9]{1,6})/([a-z0-9-]{1,64})/summary\.json")
+COLD = re.compile(r"evidence/cold/([a-z0-9-]{1,64})/summary\.json")
 FULL = "evidence/summary.json"
 CURVE_POINTS = 200
-FOLDER = "evidence/"
 SUMMARY = "summary.json"
 STEPS = "steps.jsonl"
-# Bytes. The reader has five minutes and a gigabyte of memory: a stream of this size goes
-# through in less than two minutes, and steps of this size take a third of the memory.
-LARGEST_OUTPUT, LARGEST_UNPACKED = 4 * 2**30, 16 * 2**30
-LARGEST_SUMMARY, LARGEST_STEPS, LONGEST_LINE = 2**20, 2**29, 2**16
+# Bytes of one summary, of all of an output, of all its steps, and of a line. A recorder's summary
+# has 20 KB, a speed job a hundred of them, and its steps stay below 100 MB
+# (training/compilegate_runtime/evidence.py).
+LARGEST_SUMMARY, LARGEST_SUMMARIES = 2**20, 2**22
+LARGEST_STEPS, LONGEST_LINE = 2**29, 2**16
+# Lines of all steps files: three times a recorder's, 64 MB as they are kept.
+MOST_LINES = 2_000_000
+# Steps that one line stands for; more than a job of 28 days can make.
+MOST_STEPS = 10**9
+# What of a summary is read; the rest is a team's to look at, and not kept.
+READ = frozenset({
+    "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "numerics",
+    "initial_loss", "initial_weights_sha256", "final_weights_sha256", "final_start_sha256",
+    "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds", "full_run_steps",
+})  # fmt: skip
 
 
 @dataclass
@@ -49,16 +64,19 @@ class Steps:
     samples: float = 0.0
     steps_with_samples: int = 0
 
-    def add(self, line: Mapping[str, Any]) -> None:
-        """Add one line; raises KeyError, TypeError or ValueError for one that is not a step."""
-        loss, samples = line.get("loss"), line.get("samples")
-        seconds, number, count = float(line["seconds"]), float(line["step"]), line.get("steps", 1)
+    def add(self, line: object) -> None:
+        """Add one line; raises TypeError or ValueError for one that is not a step."""
+        if not isinstance(line, Mapping):
+            raise TypeError("it is no mapping")
+        loss, samples = line.get("loss"), line.get("samples") or 0
+        seconds, number = _figure(line.get("seconds")), _figure(line.get("step"))
+        count, taught = int(_figure(line.get("steps", 1), MOST_STEPS)), _figure(samples)
+        self.losses.append(_loss(loss))
         self.counts.append(count)
         self.seconds.append(seconds)
         self.numbers.append(number)
-        self.losses.append(math.nan if loss is None else float(loss))
-        if samples:
-            self.samples += float(samples) * count
+        if taught:
+            self.samples += taught * count
             self.steps_with_samples += count
 
     @property
@@ -78,6 +96,22 @@ class Steps:
                 step = self.numbers[index]
                 curve.append([int(step), self.losses[index], round(elapsed, 4)])
         return curve
+
+
+def _figure(value: object, most: float = LARGEST) -> float:
+    """A number of a step, from 0 to ``most``; raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise ValueError("it is no figure of a step")
+    return float(value)
+
+
+def _loss(value: object) -> float:
+    """A loss, NaN where none was recorded or it is not finite; raises TypeError for no number."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("it is no loss")
+    return float(value) if abs(value) <= LARGEST else math.nan
 
 
 @dataclass(frozen=True)
@@ -120,65 +154,56 @@ def read_output(stream: IO[bytes], size: int) -> JobOutput:
     Raises InvalidEvidenceError for a tarball or a summary that is broken, and for an output, or
     a part of it, that is too large to be gone through.
     """
-    _bound("the job's output", size, LARGEST_OUTPUT)
     try:
-        return _read(stream)
-    except (tarfile.TarError, EOFError, BadGzipFile, zlib.error) as error:
-        raise InvalidEvidenceError(f"the job's output is broken: {error}") from error
+        return _read(stream, size)
+    except (tarfile.TarError, EOFError, BadGzipFile, zlib.error, *BROKEN) as error:
+        why = shorten(str(error)) or type(error).__name__
+        raise InvalidEvidenceError(f"the job's output is broken: {why}") from error
 
 
-def _read(stream: IO[bytes]) -> JobOutput:
+def _read(stream: IO[bytes], size: int) -> JobOutput:
     summaries: dict[str, Mapping[str, Any]] = {}
     steps: dict[str, Steps] = {}
-    unpacked = 0
-    with tarfile.open(fileobj=stream, mode="r|*") as tar:
-        for member in tar:
-            name = member.name.removeprefix("./")
-            unpacked += member.size
-            _bound("the job's output, unpacked,", unpacked, LARGEST_UNPACKED)
-            own = member.isfile() and name.startswith(FOLDER)
-            handle = tar.extractfile(member) if own else None
-            if handle is None:
-                continue
-            if name.endswith(SUMMARY):
-                _bound(name, member.size, LARGEST_SUMMARY)
-                summaries[name] = _summary(name, handle.read())
-            elif name.endswith(STEPS):
-                _bound(name, member.size, LARGEST_STEPS)
-                steps[name] = read_steps(_lines(handle))
+    summaries_size = steps_size = lines = 0
+    for file in files(stream, size):
+        folder, slash, name = file.name.rpartition("/")
+        if not _is_evidence(f"{folder}{slash}{SUMMARY}"):
+            continue
+        if name == SUMMARY:
+            summaries_size += file.size
+            bound(file.name, file.size, LARGEST_SUMMARY)
+            bound("all summaries", summaries_size, LARGEST_SUMMARIES)
+            summaries[file.name] = _summary(file.name, file.content())
+        elif name == STEPS:
+            steps_size += file.size
+            bound(file.name, steps_size, LARGEST_STEPS)
+            steps[file.name] = read_steps(file.lines(LONGEST_LINE), MOST_LINES - lines)
+            lines += len(steps[file.name].seconds)
     return JobOutput(summaries, steps)
 
 
-def _bound(what: str, size: int, most: int) -> None:
-    if size > most:
-        raise InvalidEvidenceError(
-            f"{what} has {size} bytes, and {most} can be gone through. Fix: write checkpoints to "
-            "/opt/ml/checkpoints and models to SM_MODEL_DIR, not to the output folder"
-        )
-
-
-def _lines(handle: IO[bytes]) -> Iterator[bytes]:
-    """Its lines; an overlong one is cut, so that it is not read as a step and ends them."""
-    return iter(lambda: handle.readline(LONGEST_LINE), b"")
+def _is_evidence(summary: str) -> bool:
+    return summary == FULL or any(kind.fullmatch(summary) for kind in (BLOCK, COLD))
 
 
 def _summary(name: str, body: bytes) -> Mapping[str, Any]:
-    try:
-        summary = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise InvalidEvidenceError(f"{name} is broken: {error}") from error
+    summary = read_json(body, name)
     if not isinstance(summary, dict) or summary.get("schema") != 1:
         raise InvalidEvidenceError(f"{name} is not evidence of schema 1")
-    return summary
+    return {key: value for key, value in summary.items() if key in READ}
 
 
-def read_steps(lines: Iterable[bytes]) -> Steps:
-    """Step lines; a line cut short by a killed job ends them."""
+def read_steps(lines: Iterable[bytes], most: int = MOST_LINES) -> Steps:
+    """Step lines; one that is cut short, as by a killed job, or overlong ends them.
+
+    Raises InvalidEvidenceError where there are more than ``most``.
+    """
     steps = Steps()
-    for line in lines:
+    for number, line in enumerate(lines, start=1):
+        bound("all steps", number, most, unit="lines")
         try:
             steps.add(json.loads(line))
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, RecursionError):
             break
     return steps
 
@@ -225,8 +250,8 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
     if finished and metrics.get(metric) is None:
         recorded = ", ".join(sorted(metrics)) or "nothing"
         raise InvalidEvidenceError(
-            f"{job} finished without recording quality.metric {metric!r}; it recorded {recorded}. "
-            "Fix: name a metric that the training script records"
+            f"{job} finished without recording quality.metric {metric!r} as a finite number; it "
+            f"recorded {shorten(recorded)}. Fix: name a metric that the training script records"
         )
     record = {
         **_common(summary, job),
@@ -255,7 +280,7 @@ def _outcomes(summary: Mapping[str, Any], metric: str) -> dict[str, Any]:
 
 
 def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
-    compiler = _section(summary, "compiler", job)
+    compiler, reason = _section(summary, "compiler", job), summary.get("reason")
     finished = summary.get("finished") is True
     applied = compiler.get("applied")
     if not isinstance(applied, bool):
@@ -272,7 +297,7 @@ def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
         "initial_loss": summary.get("initial_loss"),
         "initial_weights_sha256": summary.get("initial_weights_sha256"),
         "peak_memory_gib": summary.get("peak_memory_gib"),
-        "reason": summary.get("reason"),
+        "reason": shorten(reason) if isinstance(reason, str) else None,
     }
 
 

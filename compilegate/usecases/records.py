@@ -103,11 +103,20 @@ def open_trial(store: ObjectStore, trial: Trial) -> OpenTrial:
 
 def load_spec(store: ObjectStore, trial: Trial) -> Spec:
     """The workload as it was when the trial started."""
-    return spec_at(store, trial.spec_key)
+    return spec_at(store, trial.spec_key, of=trial.workload)
 
 
-def spec_at(store: ObjectStore, key: str) -> Spec:
-    """The workload that one spec key holds; raises NotFoundError."""
+def spec_at(store: ObjectStore, key: str, *, of: str | None = None) -> Spec:
+    """The workload that one spec key holds; raises NotFoundError.
+
+    Raises InvalidInputError for one that lies outside the specs of the workload ``of``: its code
+    and data are not that one's to train with.
+    """
+    if of is not None and not naming.is_spec_key(of, key):
+        raise InvalidInputError(
+            f"is not a spec of {of}", field="spec_key", value=key,
+            fix="start it with `compilegate run` or `compilegate register`",
+        )  # fmt: skip
     document = json.loads(store.get(key))
     workload = read_document(document["workload"])
     return Spec(workload, document["source_key"], document.get("code_digest"))

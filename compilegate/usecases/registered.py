@@ -31,7 +31,10 @@ class Registered:
 
 
 def load_registered(workload: str, store: ObjectStore) -> Registered:
-    """The registered spec; raises NotFoundError, or InvalidInputError for a retired workload."""
+    """The registered spec.
+
+    Raises NotFoundError, InvalidInputError for a retired workload or the spec of another one.
+    """
     registration = load_registration(store, workload)
     if not registration.active:
         raise InvalidInputError(
@@ -40,7 +43,8 @@ def load_registered(workload: str, store: ObjectStore) -> Registered:
             value=workload,
             fix="register its file again with `compilegate register`",
         )
-    return Registered(registration.spec_key, spec_at(store, registration.spec_key))
+    spec_key = registration.spec_key
+    return Registered(spec_key, spec_at(store, spec_key, of=workload))
 
 
 def load_registration(store: ObjectStore, workload: str) -> Registration:

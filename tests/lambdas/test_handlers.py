@@ -12,7 +12,11 @@ from compilegate.domain.naming import REFUSED
 from compilegate.usecases.operations import sweep
 from lambdas import handlers
 
-TRIAL = {"workload": "bert-docs", "trial": "t0000001", "spec_key": "workloads/x/specs/1.json"}
+TRIAL = {
+    "workload": "bert-docs",
+    "trial": "t0000001",
+    "spec_key": "workloads/bert-docs/specs/1.json",
+}
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:evaluate:bert-docs-t0000001"
 ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
@@ -123,7 +127,7 @@ def test_an_error_meant_for_people_is_logged_without_a_traceback(deployed, handl
         handle("check_eligibility")
 
     record = caplog.records[-1]
-    assert "s3://data/workloads/x/specs/1.json does not exist" in record.getMessage()
+    assert f"s3://data/{SPEC} does not exist" in record.getMessage()
     assert record.exc_info is None
 
 

@@ -107,6 +107,21 @@ def test_a_script_that_ignores_its_seed_is_invalid(services: Any) -> None:
     assert ("invalid", "none") == (answer["verdict"], answer["next_stage"])
 
 
+@pytest.mark.parametrize("run", ["q1b17", "s0"])
+def test_a_clock_that_cannot_be_right_is_invalid_and_says_so(run: str, services: Any) -> None:
+    first_round(services)
+    done = outcome(run)
+    full = run.startswith("q")
+    body = quality_output(17, wall=1e-300) if full else speed_output(range(40), speedup=1.5)
+    put_output(services, done["job"], body)
+    services.jobs.add(done["job"], "Completed", 0.0, 1.0)
+    services.jobs.descriptions[done["job"]]["TrainingTimeInSeconds"] = 1
+    answer = call_judge(services, 2, [done], says("promote"))
+
+    assert "invalid" == answer["verdict"]
+    assert ["clock_implausible"] == [one["code"] for one in load(services, "decision")["reasons"]]
+
+
 def test_figures_that_break_the_contract_are_refused_again_and_never_become_evidence(
     services: Any,
 ) -> None:

@@ -207,5 +207,11 @@ def test_a_workload_that_cannot_be_read_does_not_hide_the_others(
     with caplog.at_level(logging.INFO):
         total = measure_day(services=measured)
 
+    assert {"promote": 2} == total.decisions
+    assert "one: the ledger's entry of kind 'decision'" in caplog.text
+    measured.ledger.put_once("one", "flag#000009", {"kind": "flag", "at": NOW - 60})
+    with caplog.at_level(logging.INFO):
+        total = measure_day(services=measured)
+
     assert {"promote": 1} == total.decisions
     assert "one: its day cannot be read" in caplog.text

@@ -18,6 +18,7 @@ from compilegate.adapters.clients import error_code
 from compilegate.cli.common.output import emit_json, error_text
 from compilegate.cli.common.session import Session
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, InvalidInputError
+from compilegate.domain.outside import shorten
 from compilegate.localcloud.errors import LocalCloudError
 
 FAILURE = 1
@@ -76,7 +77,7 @@ def explain(error: Exception) -> str:
         return str(error)
     if message := _explain_aws(error):
         return message
-    text = " ".join(str(error).split())
+    text = shorten(str(error))
     return f"{type(error).__name__}: {text}\nFor a traceback: compilegate --debug …"
 
 

@@ -31,10 +31,7 @@ def read_json(file: str) -> object:
     if file == STANDARD_INPUT:
         text = _standard_input().read()
     else:
-        path = Path(file)
-        if path.is_dir() or not path.exists():
-            fix = "name an evidence document (JSON)"
-            raise InvalidInputError("is not a file", file=file, fix=fix)
+        path = _existing(file, "name an evidence document (JSON)")
         text = path.read_text(encoding="utf-8", errors="replace")
     try:
         return json.loads(text)
@@ -43,15 +40,25 @@ def read_json(file: str) -> object:
         raise InvalidInputError(f"is not JSON: {error}", file=file, fix=fix) from error
 
 
+def _existing(file: str, fix: str) -> Path:
+    """The path of a file, a pipe or a device; raises InvalidInputError for anything else."""
+    path = Path(file)
+    try:
+        there = path.exists() and not path.is_dir()
+    except OSError:  # a name longer than the file system takes
+        there = False
+    if not there:
+        raise InvalidInputError("is not a file", file=file, fix=fix)
+    return path
+
+
 @contextmanager
 def _lines_of(file: str) -> Iterator[TextIO]:
     """The lines of a file or of standard input; broken UTF-8 affects its own line only."""
     if file == STANDARD_INPUT:
         yield _standard_input()
         return
-    path = Path(file)
-    if path.is_dir() or not path.exists():  # a pipe or a device will do
-        raise InvalidInputError("is not a file", file=file, fix="name a file of JSON lines, or -")
+    path = _existing(file, "name a file of JSON lines, or -")
     with path.open(encoding="utf-8", errors="replace") as opened:
         yield opened
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
+from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.records import ledger
 from compilegate.domain.records.canary import (
@@ -21,7 +22,7 @@ from compilegate.domain.records.canary import (
     CanaryToken,
 )
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.ledger import Record
+from compilegate.domain.records.ledger import DamagedRecord, Record
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
@@ -68,7 +69,7 @@ class WorkloadHistory:
     """
 
     records: tuple[Record, ...] = ()
-    flags: tuple[FlagVersion, ...] = ()
+    readable_flags: tuple[FlagVersion, ...] = ()
     begun: tuple[BegunRun, ...] = ()
     waits: tuple[CapacityWait, ...] = ()
     runs: tuple[ProductionRun, ...] = ()
@@ -81,9 +82,25 @@ class WorkloadHistory:
     approvals: tuple[Approval, ...] = ()
     registrations: tuple[RegistrationChange, ...] = ()
 
+    @cached_property
+    def flags(self) -> tuple[FlagVersion, ...]:
+        """Every change of the flag.
+
+        Raises UnreadableRecordError where one is damaged: the others may say that it is on.
+        """
+        for record in self.damaged:
+            if record.kind == FlagVersion.kind:
+                raise UnreadableRecordError(record.problem)
+        return self.readable_flags
+
+    @property
+    def damaged(self) -> tuple[DamagedRecord, ...]:
+        """The entries that cannot be read."""
+        return tuple(record for record in self.records if isinstance(record, DamagedRecord))
+
     @property
     def flag(self) -> Flag:
-        """What the flag is by the ledger; off before the first change."""
+        """What the flag is by the ledger; off before the first change; raises as ``flags``."""
         return self.flags[-1].flag if self.flags else OFF
 
     @property
@@ -146,7 +163,7 @@ def history(entries: Iterable[Mapping[str, Any]]) -> WorkloadHistory:
 
     return WorkloadHistory(
         records=tuple(records),
-        flags=tuple(sorted(of(FlagVersion), key=lambda one: one.version)),
+        readable_flags=tuple(sorted(of(FlagVersion), key=lambda one: one.version)),
         begun=tuple(sorted(of(BegunRun), key=lambda one: (one.at, one.run))),
         waits=tuple(of(CapacityWait)),
         runs=tuple(sorted(of(ProductionRun), key=lambda one: (one.started_at, one.run, one.job))),

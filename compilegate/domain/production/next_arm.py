@@ -97,7 +97,7 @@ def promotion_to_compare(
     What a person has turned on is followed without a comparison, and so is a stale
     promotion where the team's policy keeps it.
     """
-    if reading.problem is not None or not reading.flag.enabled or keep_stale:
+    if not reading.flag.enabled or keep_stale:
         return None
     promotion = standing_promotion(versions)
     if promotion is None or promotion.by_human or promotion.flag != reading.flag:

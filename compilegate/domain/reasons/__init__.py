@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from compilegate.domain.outside import VALUE_MAX, visible
+
 
 class Severity(StrEnum):
     """``block`` prevents a trial or a promotion, ``warn`` is a risk, ``info`` is a note."""
@@ -37,6 +39,11 @@ class Reason:
     field: str = ""
     fix: str = ""
     source: str = ""
+
+    def __post_init__(self) -> None:
+        """Text of a job, a file or a service may be in it: what cannot be shown is by its code."""
+        object.__setattr__(self, "message", visible(self.message)[:VALUE_MAX])
+        object.__setattr__(self, "fix", visible(self.fix)[:VALUE_MAX])
 
     def to_dict(self) -> dict[str, Any]:
         """The reason as a decision document has it."""

@@ -211,6 +211,13 @@ TRIAL: Mapping[str, ReasonKind] = {
         "Repair what the job records. Until then no run is judged and the flag stays as it is.",
         "the jobs' records cannot be read",
     ),
+    "clock_implausible": ReasonKind(
+        BLOCK,
+        "What a job recorded of its own time cannot be true: SageMaker measured another time, or "
+        "the run's own steps took longer.",
+        "Let the recorder write the evidence.",
+        "a job's clock cannot be right",
+    ),
     "too_many_rounds": ReasonKind(
         BLOCK,
         "The trial used the rounds it is allowed without a verdict.",

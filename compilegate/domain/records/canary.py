@@ -64,10 +64,10 @@ class CanaryRound(LedgerRecord):
         return entry
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read the entry that opens it; models are held unless it says that they are not."""
         runs = tuple(RequestedRun(str(run["arm"]), int(run["seed"])) for run in entry["runs"])
-        return super().from_entry({**entry, "runs": runs, "hold": entry["hold"] is not False})
+        return super()._read({**entry, "runs": runs, "hold": entry["hold"] is not False})
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ class CanaryToken(LedgerRecord):
         return f"{ledger_keys.canary_entry(self.trial, self.round)}#token#{self.number:04d}"
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry; the first releases had one token per round."""
-        return super().from_entry({"number": 0, **entry})
+        return super()._read({"number": 0, **entry})
 
 
 @dataclass(frozen=True)

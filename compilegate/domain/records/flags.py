@@ -91,11 +91,13 @@ class FlagVersion(LedgerRecord):
         return {**entry.pop("details"), **entry}
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
         own = {"kind", *(cls.stored_as.get(one.name, one.name) for one in fields(cls))}
         details = {key: value for key, value in entry.items() if key not in own}
         overrode = entry.get("overrode")
         author = None if overrode is None else Author(**known_fields(Author, overrode))
         early = {"change_id": "", "reason": ""}  # which the first releases did not write
-        return super().from_entry({**early, **entry, "details": details, "overrode": author})
+        version = super()._read({**early, **entry, "details": details, "overrode": author})
+        parse_flag(version.value)  # raises for what no run could follow
+        return version

@@ -1,4 +1,4 @@
-"""Reads the entries of one workload's ledger; an entry of an unknown kind is kept as it is."""
+"""Reads the entries of one workload's ledger; an unknown or damaged entry is kept as it is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain.records import LedgerRecord
+from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.records import LAST_SECOND, LedgerRecord
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
@@ -78,7 +79,9 @@ class UnknownRecord:
     def at(self) -> int:
         """When it was written, epoch seconds; 0 where it does not say."""
         at = self.entry.get("at")
-        return int(at) if isinstance(at, int | float) else 0
+        if not isinstance(at, int | float) or not 0 <= at <= LAST_SECOND:
+            return 0
+        return int(at)
 
     @property
     def key(self) -> str:
@@ -88,6 +91,13 @@ class UnknownRecord:
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry."""
         return dict(self.entry)
+
+
+@dataclass(frozen=True)
+class DamagedRecord(UnknownRecord):
+    """An entry that cannot be read, and why; nothing follows from it."""
+
+    problem: str = ""
 
 
 Record = (
@@ -113,5 +123,8 @@ KINDS = tuple(_READERS)
 
 
 def read(entry: Entry) -> Record:
-    """The record that an entry holds."""
-    return _READERS.get(str(entry.get("kind")), UnknownRecord)(entry)
+    """The record that an entry holds; one that is damaged leaves the others as they are."""
+    try:
+        return _READERS.get(str(entry.get("kind")), UnknownRecord)(entry)
+    except UnreadableRecordError as error:
+        return DamagedRecord(entry, str(error))

@@ -46,6 +46,6 @@ class RegistrationChange(LedgerRecord):
         return entry
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
-        return super().from_entry({**entry, "active": entry["kind"] == cls.REGISTERED})
+        return super()._read({**entry, "active": entry["kind"] == cls.REGISTERED})

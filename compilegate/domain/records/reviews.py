@@ -133,7 +133,7 @@ class Review(LedgerRecord):
         return {**super().to_entry(), **reasons, "change": change}
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry of any release."""
         reasons = {
             name: tuple(Reason(one["code"], one["message"]) for one in entry.get(name) or ())
@@ -141,7 +141,7 @@ class Review(LedgerRecord):
         }
         change = entry.get("change")
         transition = PlannedTransition.from_entry(change) if change else None
-        return super().from_entry({**entry, **reasons, "change": transition})
+        return super()._read({**entry, **reasons, "change": transition})
 
 
 _REASONS = ("reasons", "notes", "changed")

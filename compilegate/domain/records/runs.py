@@ -26,11 +26,11 @@ class _InCanaryRound(LedgerRecord):
     """A record of a run that may have a place in a canary round."""
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
         kept = entry.get("canary")
         slot = CanarySlot(**known_fields(CanarySlot, kept)) if kept else None
-        return super().from_entry({**entry, "canary": slot})
+        return super()._read({**entry, "canary": slot})
 
 
 @dataclass(frozen=True)

@@ -145,9 +145,9 @@ class ApprovalAnswer(LedgerRecord):
         return ledger_keys.approval_answer_entry(self.trial)
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry; nothing but ``true`` approves."""
-        return super().from_entry({**entry, "approved": entry["approved"] is True})
+        return super()._read({**entry, "approved": entry["approved"] is True})
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from compilegate.domain import job_clock
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
-from compilegate.domain.failures import REASON_MAX
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
+from compilegate.domain.outside import shorten
 from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence, to_evidence
@@ -46,7 +48,7 @@ def judge_with(
                 evidence = _with_control(job, evidence)
         return JudgedEvidence(evidence, judge(to_evidence(evidence)))
     except InvalidEvidenceError as error:
-        return JudgedEvidence(evidence, _invalid(str(error), evidence, trial))
+        return JudgedEvidence(evidence, _invalid(error, evidence, trial))
 
 
 def price_record(job: EndedJob, evidence: TrialEvidence, *, now: int) -> JobRecord:
@@ -83,6 +85,8 @@ def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
             raise InvalidEvidenceError(
                 f"{job.job} left evidence of {arm} in block {run.block}, which is not its own"
             )
+    steps = [seconds for _, run in segments for seconds in run.step_seconds]
+    job_clock.check_steps(job.described, math.fsum(steps), shortest=min(steps, default=None))
     return segments
 
 
@@ -95,6 +99,7 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
             f"{job.job} was asked to train with seed {job.run.seed} and recorded "
             f"{run.seed}: runs of a script that ignores its seed do not show chance"
         )
+    job_clock.check_run(job.described, run.wall_seconds, run.record)
     return run.at(evidence.next_order)
 
 
@@ -128,7 +133,7 @@ def _failed_block(job: EndedJob, block: int, reason: str | None = None) -> Speed
     reason = reason or job.reason or "no reason given"
     return read_speed_run({
         "stage": "speed", "block": block, "node": job.job, "job": job.job, "finished": False,
-        "compile_seconds": 0.0, "step_seconds": [], "reason": reason[:REASON_MAX],
+        "compile_seconds": 0.0, "step_seconds": [], "reason": shorten(reason),
     })  # fmt: skip
 
 
@@ -148,7 +153,7 @@ def _with_control(job: EndedJob, evidence: TrialEvidence) -> TrialEvidence:
     return evidence.with_records(JobRecord(job.job, runs=runs))
 
 
-def _invalid(why: str, evidence: TrialEvidence, trial: str) -> Decision:
+def _invalid(error: InvalidEvidenceError, evidence: TrialEvidence, trial: str) -> Decision:
     return Decision(
         workload=evidence.workload.name,
         decision_id=f"{trial}-invalid",
@@ -156,5 +161,5 @@ def _invalid(why: str, evidence: TrialEvidence, trial: str) -> Decision:
         stage="quality" if evidence.next_order else "speed",
         verdict=Verdict.INVALID,
         candidate=None,
-        reasons=(Reason("evidence_invalid", why),),
+        reasons=(Reason(error.code, str(error)),),
     )

@@ -12,7 +12,7 @@ from compilegate.domain.formats import duration, fixed, money, number, plural, s
 from compilegate.domain.production.next_arm import PROBLEMS
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
-from compilegate.domain.records.ledger import Record, Unlocked
+from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
@@ -108,6 +108,8 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             yield from _reviewed(view, record)
         case RegistrationChange():
             yield _registered(view, record)
+        case DamagedRecord():
+            yield _event(view, record, "A record cannot be read", record.problem, tone="bad")
         case TrialStarted() | TrialDecided() | TrialFailed():
             yield _trial(view, record)
         case Unlocked():

@@ -44,8 +44,10 @@ def measure_day(*, services: Services) -> DayFigures:
 def _day(workload: str, services: Services) -> DayFigures:
     now = services.clock.now()
     try:
-        entries = services.ledger.entries(workload)
-        return day_of(history(entries), since=now - DAY_SECONDS, until=now)
+        past = history(services.ledger.entries(workload))
+        for record in past.damaged:
+            logger.error("%s: %s", workload, record.problem)
+        return day_of(past, since=now - DAY_SECONDS, until=now)
     except Exception:
         logger.exception("%s: its day cannot be read", workload)
         return DayFigures()

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError
+from compilegate.domain.errors import CompilegateError, UnreadableRecordError
 from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import BeginInput, RunStart, choose_run, milliseconds
@@ -17,6 +17,7 @@ from compilegate.domain.production.fingerprint import proven_fingerprint, regist
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.next_arm import (
     STALE,
+    UNREADABLE,
     FlagParameter,
     FlagReading,
     promotion_to_compare,
@@ -52,7 +53,7 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     begun = past.begun_run(start.run)
     if begun is None:
         refuse_if_drained(services)
-        reading = read_flag(parameter, past.flags)
+        reading = _reading(parameter, past)
         if reading.repair:
             # First: a team's own pipeline reads the parameter, even where this run cannot begin.
             repair_if_possible(start.workload, services)
@@ -90,6 +91,14 @@ def _parameter(name: str, flags: FlagStore) -> FlagParameter:
         return FlagParameter(name, error=str(error))
 
 
+def _reading(parameter: FlagParameter, past: WorkloadHistory) -> FlagReading:
+    """The flag as both have it; a damaged ledger never prevents training either."""
+    try:
+        return read_flag(parameter, past.flags)
+    except UnreadableRecordError as error:
+        return FlagReading(text=parameter.text, problem=UNREADABLE, explanation=str(error))
+
+
 def _read(
     start: RunStart,
     reading: FlagReading,
@@ -107,6 +116,8 @@ def _read(
         source_key=spec.source_key,
         now=services.clock.now(),
     )
+    if reading.problem is not None:
+        return inputs
     keep = spec.workload.policy.on_stale == KEEP
     promotion = promotion_to_compare(reading, past.flags, keep_stale=keep)
     if promotion is None:

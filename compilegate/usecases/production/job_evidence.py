@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain import job_clock
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
@@ -35,6 +36,7 @@ def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) 
         stored = store.fetch(output_uri(described))
         output = read_output(stored.stream, stored.size)
         run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
+        job_clock.check_run(described, run.wall_seconds, run.record)
         kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
     except NotFoundError as error:
         return JobEvidence(problem=f"it left no evidence that can be read: {error}")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from compilegate.domain import naming
+from compilegate.domain import job_clock, naming
 from compilegate.domain.decision import JUDGE_VERSION, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -21,6 +21,8 @@ from compilegate.ports import Services
 
 DECISION = "decision"
 EVIDENCE_INVALID = "evidence_invalid"
+# Reasons that a job's output was refused, so that it never became evidence.
+REFUSED_OUTPUT = ((EVIDENCE_INVALID,), (job_clock.CODE,))
 WITHOUT_EVIDENCE = {
     "eligibility": "the workload was not eligible, so that nothing was measured; the facts "
     "are kept beside it in eligibility.json",
@@ -112,7 +114,7 @@ def replay(
         again = _again(decision, evidence, archive, judge)
     except InvalidEvidenceError as error:
         return Replay(record, recorded, compare(recorded, _refused(decision, recorded, str(error))))
-    if decision.codes == (EVIDENCE_INVALID,):
+    if decision.codes in REFUSED_OUTPUT:
         why = "what broke the contract lay in a job's output and never became evidence"
         return Replay(record, recorded, None, why)
     return Replay(record, recorded, compare(recorded, again))

@@ -12,7 +12,9 @@ from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.metrics import FLAG_PROBLEMS
+from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.reviews import Review
+from compilegate.usecases.records import to_json
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import FLAG, NAME, ON, Production
 
@@ -250,3 +252,27 @@ def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any
     answers.append(production.begin(3))
 
     assert ["confirm", "flag", "confirm"] == [answer["why"] for answer in answers]
+
+
+def test_a_damaged_ledger_of_the_flag_trains_the_baseline_and_leaves_the_parameter(production):
+    production.promote()
+    production.services.ledger.put_once(NAME, "flag#000002", {"kind": "flag", "at": 2})
+
+    answer = production.begin()
+
+    (entry,) = production.entries("run_begun")
+    assert ("baseline", "unreadable") == (answer["arm"], entry["flag_problem"])
+    assert "kind 'flag'" in entry["flag_told"]
+    assert ON.to_json() == production.services.flags.values[FLAG]
+
+
+def test_the_spec_of_another_workload_is_never_trained(production):
+    other = dataclasses.replace(SOUND, name="other")
+    key = naming.spec_key("other", "s1")
+    spec = {"workload": other.to_dict(), "source_key": naming.source_key("other", "s1")}
+    production.services.store.put(key, to_json(spec))
+    registration = Registration(NAME, key, "s1").to_dict()
+    production.services.store.put(naming.registration_key(NAME), to_json(registration))
+
+    with pytest.raises(InvalidInputError, match=r"spec_key: is not a spec of bert-docs .*other"):
+        production.begin()

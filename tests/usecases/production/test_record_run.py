@@ -212,7 +212,8 @@ BROKEN = {
     "a seed as text": {"seed": "x"},
     "the compiler as text": {"compiler": "torch_compile"},
     "the fingerprint as text": {"fingerprint": "q"},
-    "more than the ledger takes": {"fingerprint": {"gpu": "g" * 500_000}},
+    "an unlikely clock": {"wall_seconds": 1e-300},
+    "more than the ledger takes": {"fingerprint": {f"gpu{n}": "g" * 4000 for n in range(50)}},
 }
 
 

@@ -1,0 +1,36 @@
+"""Every command prints on every terminal: what an encoding lacks is shown by its code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EVIDENCE = str(ROOT / "docs" / "examples" / "evidence.json")
+
+
+def run(*words: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "COLUMNS": "80"}
+    command = [sys.executable, "-m", "compilegate.cli.main", *words]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1:strict"])
+def test_a_decision_is_printed_in_any_encoding(encoding: str) -> None:
+    told = run("judge", EVIDENCE, "--explain", encoding=encoding)
+
+    assert (0, b"") == (told.returncode, told.stderr)
+    assert b"bert-docs: turn it on (promote)" in told.stdout
+    assert b"\\u" in told.stdout
+
+
+def test_so_is_the_name_of_a_file_that_is_not_there() -> None:
+    told = run("judge", os.fsdecode(b"no-\xff-" + b"x" * 5200), encoding="ascii")
+
+    assert (2, b"") == (told.returncode, told.stdout)
+    assert told.stderr.startswith(b"Error: ")
+    assert len(told.stderr) < 1000

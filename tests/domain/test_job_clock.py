@@ -1,0 +1,103 @@
+"""A job's own clock is compared with the service's; only what no job can do contradicts it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.job_clock import CODE, check_run, check_steps
+
+BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
+HOUR = 3600.0
+
+
+def described(seconds: float = 6 * HOUR, *, start_up: float = 300.0, **more: Any) -> dict[str, Any]:
+    """A job of so many seconds, of which ``start_up`` pass before its container runs."""
+    phases = [
+        ("Starting", -600.0, 0.0), ("Downloading", 0.0, start_up),
+        ("Training", start_up, seconds - 60), ("Uploading", seconds - 60, seconds),
+    ]  # fmt: skip
+    return {
+        "TrainingJobName": "j",
+        "CreationTime": BEGAN - timedelta(seconds=600),
+        "TrainingStartTime": BEGAN,
+        "TrainingEndTime": BEGAN + timedelta(seconds=seconds),
+        "TrainingTimeInSeconds": round(seconds),
+        "BillableTimeInSeconds": round(seconds),
+        "SecondaryStatusTransitions": [
+            {
+                "Status": name,
+                "StartTime": BEGAN + timedelta(seconds=began),
+                "EndTime": BEGAN + timedelta(seconds=ended),
+            }
+            for name, began, ended in phases
+        ],
+        **more,
+    }
+
+
+def accepted(job: dict[str, Any], wall: float | None, **record: Any) -> bool:
+    try:
+        check_run(job, wall, record)
+    except InvalidEvidenceError as error:
+        assert CODE == error.code
+        return False
+    return True
+
+
+@pytest.mark.parametrize("wall", [1e-300, 1e-9, 0.009, 1.0, 100.0, 6.2 * HOUR, 1e9])
+def test_a_clock_that_no_job_of_six_hours_can_have_is_refused(wall: float) -> None:
+    assert not accepted(described(), wall)
+
+
+@pytest.mark.parametrize("wall", [None, 600.0, HOUR, 5.8 * HOUR, 6 * HOUR, 6 * HOUR + 30])
+def test_start_up_transfers_and_rounding_are_no_contradiction(wall: float | None) -> None:
+    assert accepted(described(), wall)
+
+
+def test_a_short_job_of_much_start_up_is_none_either() -> None:
+    assert accepted(described(900.0, start_up=100.0), 2.0)
+    assert accepted(described(9 * HOUR, start_up=8.9 * HOUR), 60.0)
+
+
+def test_an_interrupted_spot_job_may_have_lived_since_it_was_created() -> None:
+    times = {"BillableTimeInSeconds": 600, "TrainingTimeInSeconds": 3600}
+    created = {"CreationTime": BEGAN - timedelta(hours=3), "EnableManagedSpotTraining": True}
+
+    assert accepted(described(HOUR, **times, **created), 3.5 * HOUR)
+    assert not accepted(described(HOUR, **times), 3.5 * HOUR)
+
+
+@pytest.mark.parametrize(
+    "lacking", [{}, {"TrainingTimeInSeconds": None}, {"TrainingEndTime": "now"}]
+)
+def test_what_the_service_does_not_say_is_not_compared(lacking: dict[str, Any]) -> None:
+    job = {**described(), "SecondaryStatusTransitions": None, **lacking} if lacking else {}
+
+    assert accepted(job, 5 * HOUR)
+
+
+def test_steps_cannot_take_longer_than_their_run() -> None:
+    curve = [[1, 2.0, 1.0], [9, 1.0, 2 * HOUR]]
+
+    assert not accepted({}, HOUR, seconds=2 * HOUR)
+    assert not accepted({}, HOUR, loss_curve=curve)
+    assert accepted({}, HOUR, seconds=HOUR, loss_curve=curve[:1])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shortest", "plausible"),
+    [(HOUR, 1e-3, True), (6 * HOUR, None, True), (7 * HOUR, 0.4, False), (1.0, 1e-7, False)],
+)
+def test_segments_fit_into_their_job(
+    seconds: float, shortest: float | None, plausible: bool
+) -> None:
+    if plausible:
+        check_steps(described(), seconds, shortest=shortest)
+        return
+    with pytest.raises(InvalidEvidenceError) as caught:
+        check_steps(described(), seconds, shortest=shortest)
+    assert CODE == caught.value.code

@@ -1,0 +1,81 @@
+"""What comes from outside can be shown, computed with and stored, or is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.outside import REASON_MAX, VALUE_MAX, plain, read_json, shorten, visible
+from compilegate.domain.reasons import Reason
+from compilegate.report.markup import markdown_text, stable_json
+
+ACTING = ["\x1b[31m", "\u202e", "\u2066", "\ud800", "\x00", "\x9b", "\u2028", "\ufeff", "\x7f"]
+ANY_TEXT = st.text(st.characters(exclude_categories=()))
+
+
+@pytest.mark.parametrize("mark", ACTING, ids=ascii)
+def test_what_would_act_is_shown_by_its_code(mark: str) -> None:
+    text = f"a{mark}b\nç — 10\N{NO-BREAK SPACE}% 😀"
+
+    for shown in (visible(text), Reason("c", text).message, Reason("c", "m", fix=text).fix):
+        assert mark[0] not in shown
+        assert shown.startswith("a\\")
+        assert shown.endswith("b\nç — 10\N{NO-BREAK SPACE}% 😀")
+    assert mark[0] not in markdown_text(text) + stable_json({text: [text]}) + shorten(text)
+
+
+@given(ANY_TEXT)
+def test_any_text_can_be_stored_and_printed(text: str) -> None:
+    shorten(text).encode()
+    visible(text).encode()
+    assert shorten(text).isprintable()
+    assert visible(text) == visible(visible(text))
+
+
+def test_texts_are_bounded_and_a_sentence_keeps_its_end() -> None:
+    sentence = shorten("x" * 5000 + "end")
+
+    assert (REASON_MAX, "end") == (len(sentence), sentence[-3:])
+    assert VALUE_MAX == len(plain("\x00" * 5000)) == len(Reason("c", "x" * 5000).message)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT
+    | st.sampled_from([10**400, -(10**400), 2**64, 2**64 + 1]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY_TEXT, inner, max_size=3),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(JSON)
+def test_any_document_becomes_one_that_every_reader_of_json_takes(document: object) -> None:
+    try:
+        kept = plain(document)
+    except ValueError:
+        return
+    text = json.dumps(kept, allow_nan=False, ensure_ascii=False)
+
+    text.encode()
+    assert kept == json.loads(text) == plain(kept)
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 60_000, b"[" * 20 + b"]" * 20, b'"' * 3, b"\xff", b"9" * 5000]
+)
+def test_a_document_that_cannot_be_read_is_evidence_that_cannot(body: bytes) -> None:
+    with pytest.raises(InvalidEvidenceError, match="it is broken") as caught:
+        read_json(body, "it")
+
+    assert len(str(caught.value)) < 300
+
+
+def test_a_path_in_an_error_is_printable_and_of_a_readable_length() -> None:
+    message = str(InvalidInputError("is not a file", file="\x1b[31m" + "x" * 5168))
+
+    assert message.isprintable()
+    assert len(message) < 600
+    assert message.endswith("xxx: is not a file.")

@@ -1,0 +1,232 @@
+"""Whatever a job leaves, it is read within bounds or refused with one kind of error."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+import tracemalloc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.evidence import FullRun
+from compilegate.usecases import job_output
+from compilegate.usecases.job_output import quality_run, read_output, read_steps
+from tests.archives import tarball
+
+SUMMARY = {
+    "schema": 1, "seed": 17, "finished": True, "metrics": {"eval_loss": 0.5}, "wall_seconds": 60.0,
+}  # fmt: skip
+STEP = {"step": 1, "seconds": 0.5, "samples": 8, "loss": 2.0}
+DIGITS = int("9" * 400)
+# record_run has 1,024 MB; the rest is the interpreter's, boto3's and what is made of the output.
+MOST_MEMORY = 2**30 // 3
+
+
+def output_of(body: bytes) -> FullRun:
+    """The full run of an output, as RecordRun reads it."""
+    output = read_output(io.BytesIO(body), len(body))
+    return quality_run(output, job="j", metric="eval_loss")
+
+
+def with_summary(**changes: Any) -> bytes:
+    return tarball({"evidence/summary.json": {**SUMMARY, **changes}})
+
+
+def with_steps(*lines: object) -> bytes:
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    return tarball({"evidence/summary.json": SUMMARY, "evidence/steps.jsonl": text})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {key: value}
+        for key in ("steps", "seconds", "wall_seconds", "initial_loss", "peak_memory_gib", "seed")
+        for value in (DIGITS, -DIGITS, "text", [[]], float("nan"), float("-inf"), True)
+    ]
+    + [{"metrics": {"eval_loss": value}} for value in (DIGITS, "0.5", None, float("nan"), [1])]
+    + [{"compiler": {"compile_seconds": value}} for value in (DIGITS, float("inf"), -1, "x")]
+    + [{"reason": value} for value in (5, ["x"], "x" * 2**19)],
+    ids=lambda changes: str(changes)[:40],
+)
+def test_one_malformed_figure_is_read_as_none_or_refused(changes: Mapping[str, Any]) -> None:
+    try:
+        run = output_of(with_summary(**changes))
+    except InvalidEvidenceError as error:
+        assert len(str(error)) < 700
+        return
+    text = json.dumps(run.record, allow_nan=False)
+
+    assert len(text) < 10_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {**STEP, key: value}
+        for key in STEP | {"steps": 1}
+        for value in (10**30, DIGITS, -1, "text", float("nan"), float("inf"), [], {}, True)
+    ]
+    + [[], "text", None, 5],
+    ids=lambda line: str(line)[:50],
+)
+def test_one_malformed_step_is_a_gap_or_ends_the_steps(line: object) -> None:
+    curve = output_of(with_steps(STEP, line, STEP)).record["loss_curve"]
+
+    assert [1, 2.0, 0.5] == curve[0]
+    json.dumps(curve, allow_nan=False)
+
+
+def test_brackets_without_end_are_no_step() -> None:
+    lines = [json.dumps(STEP).encode(), b"[" * 60_000 + b"\n"]
+
+    assert 1 == len(read_steps(lines).seconds)
+
+
+def test_brackets_without_end_are_no_summary() -> None:
+    with pytest.raises(InvalidEvidenceError, match=r"summary\.json is broken"):
+        output_of(tarball({"evidence/summary.json": b"[" * 60_000}))
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x1b[31mred", "\u202eflipped", "a\x00b"])
+def test_text_of_a_job_is_kept_as_it_can_be_shown(text: str) -> None:
+    run = output_of(with_summary(reason=text, fingerprint={text: [text]}, metrics={"eval_loss": 1}))
+    kept = [run.record["reason"], *run.record["fingerprint"]]
+
+    assert all(one.isprintable() for one in kept)
+    json.dumps(run.record, ensure_ascii=False).encode()
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """A header block that says so, whatever follows it."""
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.type = size, kind
+    return entry.tobuf(tarfile.GNU_FORMAT)
+
+
+def sparse(numbers: bytes) -> bytes:
+    """A file whose attributes announce a sparse map of so many rows."""
+    records = b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n25 GNU.sparse.realsize=9\n"
+    own = header("evidence/summary.json", 2**30) + numbers
+    return attributes(records) + own
+
+
+def attributes(records: bytes) -> bytes:
+    """A header with these records about the file that follows."""
+    return header("pax", len(records), tarfile.XHDTYPE) + records.ljust(512, b"\0")
+
+
+BLANK = b"\0" * 2**20
+BROKEN_ARCHIVES: dict[str, Callable[[], bytes]] = {
+    "a name of 600 MB": lambda: header("x", 600 * 2**20, tarfile.GNUTYPE_LONGNAME) + BLANK * 16,
+    "attributes of 600 MB": lambda: header("x", 600 * 2**20, tarfile.XHDTYPE) + BLANK * 16,
+    "names without end": lambda: (header("x", 1, tarfile.GNUTYPE_LONGNAME) + BLANK[:512]) * 9000,
+    "a negative size": lambda: header("x", -512) + BLANK[:512],
+    "an old sparse file": lambda: header("x", 512, tarfile.GNUTYPE_SPARSE) + BLANK[:512],
+    "a sparse map without rows": lambda: sparse(b"x" * 512),
+    "a sparse map of many rows": lambda: sparse(b"99999999\n" + b"1\n" * 2**22),
+    "a size in words": lambda: attributes(b"12 size=big\n"),
+    "a record of length 0": lambda: attributes(b"0 path=x\n"),
+    "a negative record": lambda: attributes(b"-9 path=x"),
+    "no end": lambda: header("x", 0),
+    "no header": lambda: b"x" * 512,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN_ARCHIVES)
+def test_a_broken_archive_is_refused_and_costs_little(name: str) -> None:
+    body = gzip.compress(BROKEN_ARCHIVES[name](), 1)
+    tracemalloc.start()
+    with pytest.raises(InvalidEvidenceError):
+        read_output(io.BytesIO(body), len(body))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 8 * 2**20
+
+
+def test_an_archive_cut_anywhere_is_refused_or_misses_nothing() -> None:
+    body = with_steps(*[STEP] * 50)
+    whole = output_of(body).record
+
+    for length in range(len(body)):
+        try:
+            assert whole == output_of(body[:length]).record
+        except InvalidEvidenceError:
+            continue
+
+
+def test_long_names_and_attributes_are_read_as_every_writer_has_them() -> None:
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT):
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w:gz", format=form) as tar:
+            for name in (f"./{'d' * 90}/{'n' * 90}", "evidence/summary.json"):
+                text = json.dumps(SUMMARY).encode()
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mtime = len(text), 1.5
+                tar.addfile(entry, io.BytesIO(text))
+
+        assert 0.5 == output_of(archive.getvalue()).metric
+
+
+def nested_values(size: int) -> str:
+    """A summary of so many characters that becomes as much memory as JSON can."""
+    values = "[],{}," * ((size - 200) // 6)
+    return json.dumps({**SUMMARY, "fingerprint": {"x": 0}}).replace('"x": 0', f'"x": [{values}0]')
+
+
+def many_summaries() -> bytes:
+    names = ["evidence/summary.json"]
+    names += [f"evidence/block-{number}/a/summary.json" for number in range(20)]
+    size = job_output.LARGEST_SUMMARIES // len(names)
+    return tarball(dict.fromkeys(names, nested_values(size)))
+
+
+def many_steps() -> bytes:
+    line = b'{"seconds":1,"step":1}\n'
+    steps = line * (job_output.MOST_LINES // 2)
+    names = ["evidence/steps.jsonl", "evidence/block-0/a/steps.jsonl"]
+    return tarball({"evidence/summary.json": SUMMARY, **dict.fromkeys(names, steps)})
+
+
+@pytest.mark.parametrize(
+    "share", [pytest.param(1, marks=pytest.mark.slow), 64], ids=["whole", "in small"]
+)
+@pytest.mark.parametrize("archive", [many_summaries, many_steps])
+def test_the_largest_output_takes_less_than_a_third_of_the_memory(
+    archive: Callable[[], bytes], share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory grows with what is allowed, so that a share of that shows it in little time."""
+    for limit in ("LARGEST_SUMMARIES", "MOST_LINES"):
+        monkeypatch.setattr(job_output, limit, getattr(job_output, limit) // share)
+    body = archive()
+    tracemalloc.start()
+    output_of(body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < MOST_MEMORY / share
+
+
+@pytest.mark.parametrize(
+    ("limit", "files"),
+    [
+        ("LARGEST_SUMMARIES", {f"evidence/block-{n}/a/summary.json": SUMMARY for n in range(9)}),
+        ("MOST_LINES", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
+        ("LARGEST_STEPS", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
+    ],
+)
+def test_evidence_is_bounded_in_total(
+    limit: str, files: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = {"LARGEST_SUMMARIES": 200, "MOST_LINES": 2, "LARGEST_STEPS": 200}[limit]
+    monkeypatch.setattr(job_output, limit, each)
+    body = tarball(files)
+
+    with pytest.raises(InvalidEvidenceError, match=r"all|steps"):
+        read_output(io.BytesIO(body), len(body))
