@@ -12,10 +12,11 @@ from compilegate.domain.naming import REFUSED
 from compilegate.usecases.operations import sweep
 from lambdas import handlers
 
+SPEC = "workloads/bert-docs/specs/1.json"
 TRIAL = {
     "workload": "bert-docs",
     "trial": "t0000001",
-    "spec_key": "workloads/bert-docs/specs/1.json",
+    "spec_key": SPEC,
 }
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:evaluate:bert-docs-t0000001"
 ENVIRONMENT = {

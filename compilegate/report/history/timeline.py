@@ -12,7 +12,7 @@ from compilegate.domain.formats import duration, fixed, money, number, plural, s
 from compilegate.domain.production.next_arm import PROBLEMS
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
-from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked
+from compilegate.domain.records.ledger import Record, Unlocked
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
@@ -61,6 +61,10 @@ def timeline(view: HistoryView) -> list[Event]:
     """
     ranks = {"run": 0, "alarm": 1, "cleared": 1, "unproven": 1}
     events = [event for record in view.history.records for event in _events(view, record)]
+    events += [
+        _event(view, record, "A record cannot be read", record.problem, tone="bad")
+        for record in view.history.damaged
+    ]
     return sorted(events, key=lambda event: (event.at, ranks.get(event.kind, 2)))
 
 
@@ -108,8 +112,6 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             yield from _reviewed(view, record)
         case RegistrationChange():
             yield _registered(view, record)
-        case DamagedRecord():
-            yield _event(view, record, "A record cannot be read", record.problem, tone="bad")
         case TrialStarted() | TrialDecided() | TrialFailed():
             yield _trial(view, record)
         case Unlocked():
