@@ -23,6 +23,7 @@ from compilegate.cli.doctor.command import doctor
 from compilegate.cli.drain import drain
 from compilegate.cli.facts import command as facts
 from compilegate.cli.flag import command as flag
+from compilegate.cli.init.command import init
 from compilegate.cli.judge.command import judge
 from compilegate.cli.plan.command import plan
 from compilegate.cli.register.command import register
@@ -41,6 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # help reads the same on a terminal and in a file
     pretty_exceptions_enable=False,
 )
+app.command("init")(init)
 app.command("check")(check)
 app.command("doctor")(doctor)
 app.command("schema")(schema)
@@ -82,6 +84,7 @@ def root(
 
     \b
     Try it on this machine:         compilegate demo
+    Describe a job by its script:   compilegate init train.py
     Could a compiler help a job?    compilegate check workloads/my-job.yaml
     Measure it:                     compilegate run workloads/my-job.yaml
 

@@ -1,12 +1,15 @@
-"""Reads training scripts without running them: what breaks or slows a compiled run."""
+"""Reads training scripts without running them: what they take, what slows a compiled run."""
 
+from compilegate.doctor.command_line import CommandLine, Option
+from compilegate.doctor.description import Description, describe, passes_equals
 from compilegate.doctor.examination import Examination, examine
 from compilegate.doctor.finding import COMPILERS, Finding, Severity
+from compilegate.doctor.reported import Metric
 from compilegate.doctor.rules import BY_ID, RULES
 from compilegate.doctor.sarif import to_sarif
 from compilegate.doctor.script import ScriptError
 
 __all__ = [
-    "BY_ID", "COMPILERS", "RULES", "Examination", "Finding", "ScriptError", "Severity", "examine",
-    "to_sarif",
+    "BY_ID", "COMPILERS", "RULES", "CommandLine", "Description", "Examination", "Finding", "Metric",
+    "Option", "ScriptError", "Severity", "describe", "examine", "passes_equals", "to_sarif",
 ]  # fmt: skip

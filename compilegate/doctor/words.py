@@ -33,6 +33,7 @@ class Imports:
     def __init__(self, nodes: Iterable[ast.AST]) -> None:
         self._meaning: dict[str, str] = {}
         self.packages: set[str] = set()
+        self.named: set[str] = set()  # what is imported from modules, with its module
         for node in nodes:
             if isinstance(node, ast.Import):
                 self._plain(node)
@@ -51,6 +52,7 @@ class Imports:
             self.packages.add(module.split(".")[0])
         for item in node.names:
             self._meaning[item.asname or item.name] = f"{module}.{item.name}"
+            self.named.add(f"{module}.{item.name}")
 
     def meaning(self, node: ast.AST | None) -> str:
         """``torch.nn.Module`` for ``nn.Module`` after ``from torch import nn``; as written else."""

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import os
+import shlex
 import signal
 
 import pytest
@@ -41,6 +42,7 @@ def words(text, *, kind="auto", **more):
          "--seed 5 --batch_size 8 --learning_rate 0.1"),
         ("plain", "--seed 5 --argument_style equals --n 3", "--seed=5 --n=3"),
         ("plain", "--seed 5 --flags cpu,quiet --cpu true --quiet False", "--seed 5 --cpu"),
+        ("plain", "--seed 5 --positional base64:Zml0ICdhIGIn --ab 3", "fit 'a b' --seed 5 --ab 3"),
         ("trainer", "--seed 5 --batch_size 8 --output_dir o --precision bf16 --do_train True",
          "--disable_tqdm True --bf16 True --seed 5 --per_device_train_batch_size 8 --output_dir o "
          "--do_train True"),
@@ -52,7 +54,7 @@ def words(text, *, kind="auto", **more):
     ],
 )  # fmt: skip
 def test_a_trials_settings_reach_the_script_under_its_own_names(kind, text, expected):
-    assert expected.split() == words(text, kind=kind)
+    assert shlex.split(expected) == words(text, kind=kind)
 
 
 @pytest.mark.parametrize(

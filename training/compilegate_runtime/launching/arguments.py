@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import tempfile
 from pathlib import Path
 
@@ -24,6 +25,7 @@ KNOBS = {
     "argument_names": "{}",  # JSON: what the script calls seed, batch_size, …; null: not passed
     "precision_names": "{}",  # JSON: what the script calls each precision: {"bf16": "bfloat16"}
     "argument_style": STYLES,
+    "positional": "",  # words before the arguments: a subcommand such as fit, values without a name
     "flags": "",  # names of switches without a value, passed when they are true: cpu,do_eval
     "metric_patterns": "{}",  # JSON: {"eval_loss": "val loss ([0-9.]+)"}; the last match counts
     # Length of a whole run where no Trainer counts it; samples do not depend on the batch.
@@ -155,7 +157,7 @@ def script_words(settings, others):
         if settings.max_steps:  # a segment must neither find nor leave another one's checkpoints
             values["output_dir"] = tempfile.mkdtemp(prefix="compilegate-segment-")
     flags = {name for name in settings.flags.split(",") if name}
-    words = []
+    words = shlex.split(settings.positional)
     for name, value in values.items():
         option = ("--" if len(name) > 1 else "-") + name
         if name in flags:

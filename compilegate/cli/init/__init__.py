@@ -1,0 +1,1 @@
+"""``compilegate init``: a workload file from a script."""

@@ -1,0 +1,236 @@
+"""``compilegate init``: writes a workload file from a training script."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compilegate.adapters.workload_files import SCRIPTS
+from compilegate.cli.common import project
+from compilegate.cli.common.output import emit_json, say, say_line
+from compilegate.cli.common.session import JsonOption
+from compilegate.cli.init import names
+from compilegate.cli.init.price import with_cap
+from compilegate.cli.init.proposal import (
+    ASSUMED,
+    CHANNEL,
+    INSTANCE_TYPE,
+    OPEN,
+    RUN_HOURS,
+    RUNS_PER_WEEK,
+    Answers,
+    Data,
+    propose,
+    workload_name,
+)
+from compilegate.cli.init.render import Proposal, document_of, places, render
+from compilegate.doctor import Description, ScriptError, describe
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.facts.versions import parts
+from compilegate.domain.fields import Fields
+from compilegate.domain.formats import plural
+from compilegate.domain.workload.candidates import parse_name
+from compilegate.facts import load_facts
+
+SCHEMA = project.REPOSITORY / "docs" / "workload.schema.json"
+
+
+def init(
+    script: Annotated[Path, typer.Argument(metavar="SCRIPT", help="The Python file that trains.")],
+    *,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Default: NAME.yaml in this folder.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="The workload's. Default: after the script.")
+    ] = None,
+    instance_type: Annotated[
+        str | None, typer.Option("--instance-type", help="Where production trains.")
+    ] = None,
+    run_hours: Annotated[
+        float | None, typer.Option("--run-hours", help="Hours of a whole run today.")
+    ] = None,
+    runs_per_week: Annotated[
+        float | None, typer.Option("--runs-per-week", help="Of production.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option("--training-samples", min=1, help="Samples to train on.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, assume defaults.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a workload file from a training script.
+
+    The script is read, not run: its arguments, metric, precision and length. What no script says
+    is asked on a terminal, else assumed and marked; what could not be read becomes TODO.
+
+    \b
+    compilegate init train.py
+    compilegate init src/train.py --output jobs/bert.yaml --run-hours 6
+    compilegate init train.py --yes --json
+
+    Then: compilegate check NAME.yaml lists what is left to write, and compilegate try NAME.yaml
+    runs two steps of every arm on this machine.
+    """
+    found = _described(script)
+    called = workload_name(script.stem) if name is None else parse_name(Fields({"name": name}))
+    file = output or Path(f"{called}.yaml")
+    _check_output(file, force=force)
+    folder, source_dir = _project_of(script, file)
+    answers = Answers(
+        name=called,
+        source_dir=source_dir,
+        script=script.name,
+        framework=_framework(found),
+        instance_type=instance_type,
+        run_hours=run_hours,
+        runs_per_week=runs_per_week,
+        samples=samples,
+        data=_data(found, script, folder),
+    )
+    if not yes and not as_json and sys.stdin.isatty():
+        answers = _asked(answers, found)
+    proposal = with_cap(propose(found, answers), project.settings())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(render(proposal, _head(script, file)), encoding="utf-8")
+    _show(file, found, proposal, as_json=as_json)
+
+
+def _described(path: Path) -> Description:
+    """Read the script; every kind of file that is none has its own error."""
+    if path.is_dir():
+        scripts = sorted(item.name for item in path.glob("*.py"))
+        listing = f": {', '.join(scripts)}" if scripts else ""
+        raise InvalidInputError(
+            "is a folder", file=str(path), fix=f"name the script that trains{listing}"
+        )
+    if path.suffix == SCRIPTS[1]:
+        raise InvalidInputError(
+            "is a notebook", file=str(path),
+            fix=f"export it first: jupyter nbconvert --to script {path.name}",
+        )  # fmt: skip
+    if path.suffix != SCRIPTS[0]:
+        raise InvalidInputError(
+            "is not a Python file" if path.exists() else "does not exist",
+            file=str(path), fix="name the .py file that trains",
+        )  # fmt: skip
+    try:
+        return describe(path.read_bytes(), str(path))
+    except ScriptError as error:
+        raise InvalidInputError(
+            error.problem, field=error.place, file=error.file, fix=error.fix
+        ) from error
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot be read: {error.strerror}", file=str(path), fix="name the file that trains"
+        ) from error
+
+
+def _check_output(file: Path, *, force: bool) -> None:
+    if file.suffix not in (".yaml", ".yml"):
+        raise InvalidInputError(
+            "is not a YAML file", field="--output", value=str(file), fix="name it like job.yaml"
+        )
+    if file.exists() and not force:
+        raise InvalidInputError(
+            "exists already", file=str(file), fix="add --force to overwrite it, or name --output"
+        )
+
+
+def _project_of(script: Path, file: Path) -> tuple[Path, str]:
+    """The folder that the file's paths start from, and the script's folder from there."""
+    own = script.resolve().parent
+    for folder in file.resolve().parents[:2]:
+        if own.is_relative_to(folder):
+            return folder, own.relative_to(folder).as_posix()
+    raise InvalidInputError(
+        "lies neither below the workload file's folder nor below the one above it",
+        file=str(script), fix=f"write the file beside it: --output {script.parent / file.name}",
+    )  # fmt: skip
+
+
+def _framework(script: Description) -> dict[str, str]:
+    """The newest image that has what the script imports."""
+    kind = "huggingface-pytorch" if "transformers" in script.packages else "pytorch"
+    rows = [row for row in load_facts().images if row.framework == kind and row.gpu_tag]
+    newest = max(rows, key=lambda row: (parts(row.version), parts(row.transformers or "0")))
+    transformers = {"transformers": newest.transformers} if newest.transformers else {}
+    return {"name": kind, "version": newest.version, **transformers}
+
+
+def _data(script: Description, path: Path, folder: Path) -> Data | None:
+    """A path of the project that the script reads its data from by default."""
+    option = script.command_line.find(names.DATA)
+    if option is None or not isinstance(option.default, str) or not option.default.strip("./"):
+        return None
+    for start in (Path.cwd(), path.parent):
+        data = Path(os.path.normpath(start.resolve() / option.default))
+        if data.exists() and data.is_relative_to(folder) and data != folder:
+            place = f"/opt/ml/input/data/{CHANNEL}"
+            place += "" if data.is_dir() else f"/{data.name}"
+            return Data(option.name, data.relative_to(folder).as_posix(), place)
+    return None
+
+
+def _asked(answers: Answers, script: Description) -> Answers:
+    """The answers with what a person says; an empty line takes the default."""
+    hours, runs, instance = answers.run_hours, answers.runs_per_week, answers.instance_type
+    if instance is None:
+        instance = typer.prompt("Instance type of production", default=INSTANCE_TYPE)
+    if hours is None:
+        hours = typer.prompt("Hours of a whole run", default=RUN_HOURS, type=float)
+    if runs is None:
+        runs = typer.prompt("Runs per week", default=float(RUNS_PER_WEEK), type=float)
+    answers = replace(answers, instance_type=instance, run_hours=hours, runs_per_week=runs)
+    left = places(propose(script, answers), OPEN)
+    if "training.hyperparameters.full_run_samples" in left:
+        samples = typer.prompt("Training samples (0: I will write it later)", default=0, type=int)
+        answers = replace(answers, samples=samples or None)
+    return answers
+
+
+def _head(script: Path, file: Path) -> list[str]:
+    lines = [f"# {script.name}, as compilegate init read it without running it."]
+    if SCHEMA.is_file():
+        place = SCHEMA
+        if file.resolve().is_relative_to(project.REPOSITORY):
+            place = Path(os.path.relpath(SCHEMA, file.resolve().parent))
+        lines.insert(0, f"# yaml-language-server: $schema={place}")
+    return lines
+
+
+def _show(file: Path, script: Description, proposal: Proposal, *, as_json: bool) -> None:
+    todo, assumed = list(places(proposal, OPEN)), list(places(proposal, ASSUMED))
+    if as_json:
+        emit_json({
+            "file": str(file), "workload": document_of(proposal), "todo": todo, "assumed": assumed,
+            "script": {"kind": script.kind, "arguments": script.command_line.reader},
+        })  # fmt: skip
+        return
+    kind = {"plain": "a plain training loop"}.get(script.kind, f"{script.kind} script")
+    say(f"{file}: written from {kind}, {_read_with(script)}.")
+    if not script.trains:
+        say("No training loop was seen in it: name the file that trains if this is not it.")
+    _list("assumed, correct what is wrong", assumed)
+    _list(f"{plural(len(todo), 'value')} to write (TODO)", todo)
+    say("Next:")
+    say_line(f"  compilegate check {file}")
+    say_line(f"  compilegate try {file}")
+
+
+def _read_with(script: Description) -> str:
+    takes = script.command_line
+    if takes.reader == "none":
+        return "which takes no arguments"
+    return f"with {plural(len(takes.options), 'argument')} ({takes.reader})"
+
+
+def _list(title: str, paths: list[str]) -> None:
+    if paths:
+        say(f"{title}: {', '.join(paths)}.", indent=2, hang=2)

@@ -1,0 +1,304 @@
+"""What a workload file should say of a script: read from it, assumed, or left open."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.adapters.workload_files import TO_DO
+from compilegate.cli.init import names
+from compilegate.doctor import Description, Metric, Option, passes_equals
+from compilegate.domain.naming import LAUNCHER
+
+READ, ASSUMED, OPEN = "read", "assumed", "open"
+# Of the shipped examples: half a point of a share, two hundredths of a loss.
+MARGINS = {"maximize": 0.005, "minimize": 0.02}
+PERCENT = 100
+RUNS_PER_WEEK, RUN_HOURS = 3, 1.0
+# Room above a typical run, after which a job is stopped.
+RUNTIME_MARGIN = 2
+INSTANCE_TYPE = "ml.g5.xlarge"
+# The defaults of transformers' TrainingArguments.
+TRAINER_BATCH, TRAINER_RATE = 8, 5e-5
+CHANNEL = "train"
+_NAME = re.compile(r"[^a-z0-9]+")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value with what the file says of it; ``origin`` is READ, ASSUMED or OPEN."""
+
+    value: Any
+    note: str = ""
+    origin: str = READ
+
+
+@dataclass(frozen=True)
+class Data:
+    """A path of the project that ``option`` names by default, and its ``place`` in a job."""
+
+    option: str
+    path: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What no script says; None where nobody has said it either.
+
+    ``framework`` names an image. ``samples`` are those of the training data.
+    """
+
+    name: str
+    source_dir: str
+    script: str
+    framework: Mapping[str, str]
+    instance_type: str | None = None
+    run_hours: float | None = None
+    runs_per_week: float | None = None
+    samples: int | None = None
+    data: Data | None = None
+
+
+Section = dict[str, Value]
+
+
+def workload_name(stem: str) -> str:
+    """A workload's name made of a file's."""
+    return _NAME.sub("-", stem.lower()).strip("-")[:32].strip("-") or "job"
+
+
+def propose(script: Description, answers: Answers) -> dict[str, Value | Section]:
+    """The whole file but the cap on its cost, in order."""
+    metric = script.metrics[0] if script.metrics else None
+    hours = _assumed(answers.run_hours, RUN_HOURS, "hours of a whole run today")
+    return {
+        "schema": Value(1),
+        "name": Value(answers.name),
+        "framework": {
+            key: Value(value, *(("assumed; the newest image", ASSUMED) if key == "version" else ()))
+            for key, value in answers.framework.items()
+        },
+        "model": {
+            "family": Value(_family(script)),
+            "name": Value(_model(script, answers)),
+        },
+        "training": _training(script, answers, hours),
+        "shapes": _shapes(script),
+        "schedule": {
+            "runs_per_week": _assumed(answers.runs_per_week, RUNS_PER_WEEK, "of production"),
+            "run_hours": hours,
+        },
+        "quality": _quality(metric),
+    }
+
+
+def _assumed(answer: Any, default: Any, note: str) -> Value:
+    return Value(default, f"assumed; {note}", ASSUMED) if answer is None else Value(answer, note)
+
+
+def _family(script: Description) -> str:
+    found = (family for package, family in names.FAMILIES if package in script.packages)
+    return next(found, "custom")
+
+
+def _model(script: Description, answers: Answers) -> str:
+    option = script.command_line.find(names.MODEL)
+    default = option.default if option else None
+    return (
+        default if isinstance(default, str) and default.isprintable() and default else answers.name
+    )
+
+
+def _training(script: Description, answers: Answers, hours: Value) -> Section:
+    instance = _assumed(answers.instance_type, INSTANCE_TYPE, "where production trains")
+    return {
+        "source_dir": Value(answers.source_dir),
+        "entry_point": Value(LAUNCHER, "starts the script below, unchanged"),
+        "instance_type": instance,
+        "instance_count": Value(1),
+        "distribution": Value("none", "several GPUs: torch_distributed"),
+        "precision": Value(*_precision(script)),
+        "batch_size": _setting(script, "batch_size", names.BATCH_SIZE, TRAINER_BATCH,
+                               "samples per GPU and step"),
+        "learning_rate": _setting(script, "learning_rate", names.LEARNING_RATE, TRAINER_RATE,
+                                  "the optimizer's first"),
+        "hyperparameters": Value(dict(_hyperparameters(script, answers))),
+        "inputs": Value(_inputs(answers), "a path is uploaded; or s3://bucket/folder/"),
+        "max_runtime_hours": Value(
+            hours.value * RUNTIME_MARGIN, "a job is stopped after them", ASSUMED
+        ),
+    }  # fmt: skip
+
+
+def _inputs(answers: Answers) -> dict[str, str]:
+    return {} if answers.data is None else {CHANNEL: answers.data.path}
+
+
+def _setting(
+    script: Description, key: str, spelled: tuple[str, ...], of_trainer: float, note: str
+) -> Value:
+    """A trial's setting: the option's default, else the constant in the code."""
+    option = script.command_line.find(spelled)
+    if option is not None and _is_number(option.default):
+        return Value(option.default, f"--{option.name}")
+    if option is None and script.kind == "trainer":
+        return Value(of_trainer, "the Trainer's default")
+    if option is None and key in script.constants:
+        text = "in the code, which no candidate can change"
+        return Value(script.constants[key], text)
+    return Value(TO_DO, note, OPEN)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _precision(script: Description) -> tuple[str, str]:
+    option = _precision_option(script)
+    if option is not None:
+        default = str(option.default).lower()
+        for precision, spelled in names.SPELLED.items():
+            if default in spelled:
+                return precision, f"--{option.name}"
+    for switch in ("bf16", "fp16"):
+        found = script.command_line.find((switch,))
+        if found is not None and found.default is True:
+            return switch, f"--{found.name}"
+    return (script.precision, "in the code") if script.precision else ("fp32", "")
+
+
+def _precision_option(script: Description) -> Option | None:
+    """The option that takes a precision by its name."""
+    option = script.command_line.find(names.PRECISION)
+    if option is None or option.switch:
+        return None
+    every = {word for words in names.SPELLED.values() for word in words}
+    known = {str(word).lower() for word in (option.default, *option.choices)} & every
+    return option if known else None
+
+
+def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[str, Value]]:
+    takes = script.command_line
+    yield "script", Value(answers.script)
+    if script.kind != script.guessed_kind:
+        yield "script_kind", Value(script.kind, "its Trainer takes nothing from the command line")
+    if takes.reader == "lightning":
+        yield "positional", Value("fit", "comes before the arguments")
+    elif takes.positional:
+        text = f"comes before the arguments: {', '.join(takes.positional)}"
+        yield "positional", Value(TO_DO, text, OPEN)
+    if passes_equals(takes):
+        yield "argument_style", Value("equals", "--name=value")
+    steps = None if script.kind == "trainer" else takes.find(names.STEPS)
+    spelled = dict(_argument_names(script, steps))
+    if spelled:
+        yield "argument_names", Value(json.dumps(spelled), "null: the script takes none")
+    precisions = _precision_names(script)
+    if precisions:
+        yield "precision_names", Value(json.dumps(precisions))
+    metric = script.metrics[0] if script.metrics else None
+    if metric is not None and metric.pattern:
+        pattern = json.dumps({metric.name: metric.pattern})
+        yield "metric_patterns", Value(pattern, "the last match in what it prints counts")
+    yield from _length(script, answers, steps)
+    for name in script.asks:
+        yield name, Value(True)
+    for option in takes.options:
+        if answers.data is not None and option.name == answers.data.option:
+            yield option.name, Value(answers.data.place, "where a job finds the channel")
+        elif option.required and option.name not in spelled.values():
+            yield option.name, Value(TO_DO, "the script requires it", OPEN)
+
+
+def _argument_names(script: Description, steps: Option | None) -> Iterator[tuple[str, str | None]]:
+    """What differs from how the launcher calls a trial's settings for this kind of script."""
+    takes, kind = script.command_line, script.kind
+    if kind == "trainer":
+        return
+    usual = {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"}
+    if kind == "accelerate":
+        usual["batch_size"] = "per_device_train_batch_size"
+    looked = {
+        "batch_size": names.BATCH_SIZE, "learning_rate": names.LEARNING_RATE, "seed": names.SEED,
+    }  # fmt: skip
+    for key, spelled in looked.items():
+        option = takes.find(spelled)
+        name = None if option is None else option.name
+        if name != usual[key]:
+            yield key, name
+    usual_steps = "max_train_steps" if kind == "accelerate" else None
+    if steps is not None and steps.name != usual_steps:
+        yield "full_run_steps", steps.name
+    precision = _precision_option(script)
+    if precision is not None:
+        yield "precision", precision.name
+
+
+def _precision_names(script: Description) -> dict[str, str]:
+    """How the script spells each precision, where it differs."""
+    option = _precision_option(script)
+    if option is None:
+        return {}
+    words = [str(word) for word in option.choices] or [str(option.default)]
+    found = {
+        precision: word
+        for precision, spelled in names.SPELLED.items()
+        for word in words
+        if word.lower() in spelled
+    }
+    if not option.choices and any("float" in word for word in words):
+        found = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+    return {precision: word for precision, word in found.items() if word != precision}
+
+
+def _length(
+    script: Description, answers: Answers, steps: Option | None
+) -> Iterator[tuple[str, Value]]:
+    """The length of a whole run, which a Trainer counts itself."""
+    if script.kind in ("trainer", "lightning"):
+        return
+    if steps is not None and _is_number(steps.default):
+        yield "full_run_steps", Value(int(steps.default), f"--{steps.name}")
+        return
+    epochs = script.command_line.find(names.EPOCHS)
+    times = epochs.default if epochs is not None and _is_number(epochs.default) else None
+    shown = f"epochs ({times:g})" if times else "epochs"
+    if answers.samples is not None:
+        total = int(answers.samples * (times or 1))
+        yield "full_run_samples", Value(total, f"training samples times {shown}")
+    else:
+        yield "full_run_samples", Value(TO_DO, f"training samples times {shown}", OPEN)
+
+
+def _shapes(script: Description) -> Section:
+    changing = "dynamic-padding" in script.findings
+    longest = {"padding": Value("longest", "each batch to its longest")} if changing else {}
+    return {
+        "static": Value(not changing, "whether every step has the same tensor shapes"),
+        **longest,
+        "drop_last": Value(
+            "ragged-last-batch" not in script.findings, "whether a smaller last batch is left out"
+        ),
+    }
+
+
+def _quality(metric: Metric | None) -> Section:
+    if metric is None:
+        return {
+            "metric": Value(TO_DO, "what it reports of held-out data, such as eval_loss; a printed "
+                            "one needs metric_patterns", OPEN),
+            "goal": Value(TO_DO, "maximize or minimize", OPEN),
+            "margin": Value(TO_DO, "the largest loss that you accept, in its unit", OPEN),
+        }  # fmt: skip
+    margin = MARGINS[metric.goal] * (PERCENT if metric.percent else 1)
+    return {
+        "metric": Value(metric.name),
+        "goal": Value(metric.goal),
+        "margin": Value(
+            margin, "assumed; the largest loss that you accept, in the metric's unit", ASSUMED
+        ),
+    }

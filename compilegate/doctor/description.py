@@ -1,0 +1,130 @@
+"""What a training script is: how it trains, which arguments it takes, what it reports."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.doctor.command_line import CONSTANTS, DATACLASSES, CommandLine, command_line
+from compilegate.doctor.examination import examine
+from compilegate.doctor.finding import TORCH_COMPILE
+from compilegate.doctor.options import UNKNOWN
+from compilegate.doctor.reported import (
+    Metric,
+    logged_metrics,
+    precision_of,
+    printed_metrics,
+    trainer_metrics,
+)
+from compilegate.doctor.script import Script, ScriptError, parse
+from compilegate.doctor.syntax import called, keyword
+from compilegate.doctor.words import OPTIMIZER
+
+# As the launcher names them (training/compilegate_runtime/launching/arguments.py).
+TRAINER, ACCELERATE, LIGHTNING, PLAIN = "trainer", "accelerate", "lightning", "plain"
+# What a Trainer prints of an evaluation; newer releases put the number in quotes.
+_TRAINER_PRINTS = r"'eval_loss': '?([-+]?[0-9][0-9.eE+-]*)"
+# No script that people wrote is longer.
+MOST_BYTES = 2 * 1024 * 1024
+LOADERS = ("DataLoader", "StatefulDataLoader")
+
+
+@dataclass(frozen=True)
+class Description:
+    """A training script, read and not run.
+
+    ``kind`` is how it trains, in the launcher's words; ``guessed_kind`` what the launcher would
+    take it for. ``constants`` are the batch size and learning rate that it has in its code.
+    ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
+    that it looks at.
+    """
+
+    kind: str
+    guessed_kind: str
+    trains: bool
+    command_line: CommandLine
+    metrics: tuple[Metric, ...]
+    precision: str | None
+    constants: dict[str, Any]
+    packages: frozenset[str]
+    findings: frozenset[str]
+    asks: tuple[str, ...] = ()
+
+
+def describe(content: bytes, file: str) -> Description:
+    """Read a script. Raises ScriptError for what is not Python, or too long for a script."""
+    if len(content) > MOST_BYTES:
+        problem = f"has {len(content):,} bytes, which is no script"
+        raise ScriptError(problem, fix="name the file that trains", file=file)
+    try:
+        script = parse(content)
+    except ScriptError as error:
+        raise ScriptError(error.problem, fix=error.fix, place=error.place, file=file) from error
+    takes = command_line(script)
+    guessed = _guessed_kind(script)
+    # A Trainer that is not set up from the command line takes none of its arguments.
+    kind = PLAIN if guessed == TRAINER and takes.reader != DATACLASSES else guessed
+    attributes = {node.attr for node in script.nodes if isinstance(node, ast.Attribute)}
+    return Description(
+        kind=kind,
+        guessed_kind=guessed,
+        trains=script.is_training,
+        command_line=takes,
+        metrics=tuple(_metrics(script, kind, guessed)),
+        precision=precision_of(script),
+        constants=_constants(script),
+        packages=frozenset(script.imports.packages),
+        findings=frozenset(
+            finding.rule for finding in examine(content, file, compilers=(TORCH_COMPILE,)).findings
+        ),
+        asks=tuple(name for name in ("do_train", "do_eval") if name in attributes),
+    )
+
+
+def _guessed_kind(script: Script) -> str:
+    """As the launcher guesses it (``kind_of``)."""
+    names = {name.rpartition(".")[2] for name in script.imports.named}
+    if names & {"Trainer", "Seq2SeqTrainer", "SFTTrainer"} and script.uses("transformers", "trl"):
+        return TRAINER
+    if script.uses("lightning", "pytorch_lightning"):
+        return LIGHTNING
+    return ACCELERATE if script.uses("accelerate") else PLAIN
+
+
+def _metrics(script: Script, kind: str, guessed: str) -> list[Metric]:
+    if kind == TRAINER:
+        return trainer_metrics(script)
+    if kind == LIGHTNING:
+        return logged_metrics(script)
+    printed = printed_metrics(script)
+    if not printed and guessed == TRAINER:
+        return [Metric("eval_loss", "minimize", _TRAINER_PRINTS)]
+    return printed
+
+
+def _constants(script: Script) -> dict[str, Any]:
+    """The batch size of the training loader and the optimizer's rate, where they are constants."""
+    found: dict[str, Any] = {}
+    for call in script.calls:
+        if called(call) in LOADERS:
+            _keep(found, "batch_size", script.options.value(keyword(call, "batch_size")))
+        elif OPTIMIZER.search(script.called(call)):
+            _keep(found, "learning_rate", script.options.value(keyword(call, "lr")))
+        elif called(call).endswith("TrainingArguments"):
+            batch = script.options.value(keyword(call, "per_device_train_batch_size"))
+            _keep(found, "batch_size", batch)
+            rate = script.options.value(keyword(call, "learning_rate"))
+            _keep(found, "learning_rate", rate)
+    return found
+
+
+def _keep(found: dict[str, Any], name: str, value: Any) -> None:
+    """Keep the first number; the training loader comes before the held-out one."""
+    if value is not UNKNOWN and isinstance(value, int | float) and not isinstance(value, bool):
+        found.setdefault(name, value)
+
+
+def passes_equals(takes: CommandLine) -> bool:
+    """Whether the script reads ``--name=value`` only."""
+    return takes.reader == CONSTANTS

@@ -1,0 +1,196 @@
+"""Which metrics of its held-out data a script reports, and how a printed one is found again."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.doctor.source import Source
+from compilegate.doctor.syntax import called, constant, last_name, receiver
+from compilegate.doctor.words import HELD_OUT
+
+# Words by which scripts name a measure, with the name of the metric; larger is better for RISING.
+RISING = {
+    "accuracy": "accuracy", "acc": "accuracy", "acc1": "accuracy", "top1": "accuracy",
+    "top-1": "accuracy", "acc@1": "accuracy", "f1": "f1", "auc": "auc", "auroc": "auc",
+    "bleu": "bleu", "rouge": "rouge", "miou": "iou", "iou": "iou", "map": "map", "dice": "dice",
+    "score": "score", "psnr": "psnr", "ssim": "ssim", "r2": "r2",
+}  # fmt: skip
+FALLING = {
+    "loss": "loss", "perplexity": "perplexity", "ppl": "perplexity", "error": "error",
+    "err": "error", "rmse": "rmse", "mse": "mse", "mae": "mae", "fid": "fid", "wer": "wer",
+    "bpb": "bpb", "nll": "nll",
+}  # fmt: skip
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9@]*(?:-1)?")
+_TRAINING = re.compile(r"(^|[^a-z])(train|training|step|lr|running)([^a-z]|$)", re.IGNORECASE)
+_PERCENT = re.compile(r"%[-+0-9.]*[a-z]")
+_PLACE = re.compile(rf"{_PERCENT.pattern}|\{{[^{{}}]*\}}")
+PRINTERS = ("print", "info", "write", "log", "warning", "debug")
+# A number as Python writes it.
+NUMBER = r"([-+]?[0-9][0-9.eE+-]*)"
+MOST_LABEL = 40
+# So many words before a number say which it is.
+MOST_WORDS = 6
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric by the name it is known by; ``pattern`` finds it in what the script prints.
+
+    ``percent``: it is printed as a percentage.
+    """
+
+    name: str
+    goal: str
+    pattern: str | None = None
+    percent: bool = False
+
+
+def logged_metrics(source: Source) -> list[Metric]:
+    """What a LightningModule logs under a name of held-out data."""
+    names = []
+    for call in source.calls:
+        if called(call) == "log" and call.args and receiver(call) is not None:
+            names.append(constant(call.args[0]))
+        elif called(call) == "log_dict" and call.args and isinstance(call.args[0], ast.Dict):
+            names += [constant(key) for key in call.args[0].keys]
+    metrics = [
+        Metric(name, goal)
+        for name in names
+        if isinstance(name, str) and HELD_OUT.search(name) and (goal := _goal(name))
+    ]
+    return _best_first(metrics)
+
+
+def trainer_metrics(source: Source) -> list[Metric]:
+    """What the ``compute_metrics`` of a Hugging Face Trainer returns, and its evaluation's loss."""
+    metrics = []
+    for function in source.functions:
+        if "metric" in function.name or "accuracy" in function.name:
+            for node in ast.walk(function):
+                for key in node.keys if isinstance(node, ast.Dict) else ():
+                    name = constant(key)
+                    if isinstance(name, str) and (goal := _goal(name)):
+                        metrics.append(Metric(f"eval_{name}", goal))
+    return [*_best_first(metrics), Metric("eval_loss", "minimize")]
+
+
+def printed_metrics(source: Source) -> list[Metric]:
+    """What the script prints of held-out data, the likeliest metric first.
+
+    Where no text says that, it is taken of an accuracy and the like, never of a loss.
+    """
+    certain = _best_first(list(_printed(source, anywhere=False)))
+    return certain or [one for one in _printed(source, anywhere=True) if one.goal == "maximize"]
+
+
+def _printed(source: Source, *, anywhere: bool) -> Iterator[Metric]:
+    for call in source.calls:
+        if called(call) not in PRINTERS or (called(call) == "log" and receiver(call) is None):
+            continue
+        function = source.function_of(call)
+        held_out = function is not None and bool(HELD_OUT.search(function.name))
+        yield from _in_template("".join(_template(call)), held_out=held_out or anywhere)
+
+
+_HOLE = "\0"
+
+
+def _template(call: ast.Call) -> Iterator[str]:
+    """What a call prints, with a mark for each value that is put in."""
+    for index, item in enumerate(call.args):
+        yield " " if index else ""
+        yield _filled(item)
+        if index == 0 and called(call) != "print" and "%" in str(constant(item) or ""):
+            return  # what follows fills it in
+
+
+def _filled(node: ast.expr) -> str:
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_filled(part) for part in node.values)
+    if isinstance(node, ast.Constant):
+        text = str(node.value)
+        return _emptied(text) if _PERCENT.search(text) else text
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _filled(node.left) + _filled(node.right)
+    filled: ast.expr | None = None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        filled = node.left
+    elif isinstance(node, ast.Call) and called(node) == "format":
+        filled = receiver(node)
+    template = constant(filled)
+    return _emptied(template) if isinstance(template, str) else _HOLE
+
+
+def _emptied(text: str) -> str:
+    return _PLACE.sub(_HOLE, text).replace("%%", "%")
+
+
+def _in_template(template: str, *, held_out: bool) -> Iterator[Metric]:
+    """Every value of a template that a label before it names."""
+    parts = template.split(_HOLE)
+    said, counted = held_out, ""
+    for before, after in itertools.pairwise(parts):
+        label = before.rpartition("\n")[2][-MOST_LABEL:]
+        said = said or bool(HELD_OUT.search(label))
+        if counted and not _WORD.search(label):  # 98/100 (98 %): the share is the metric
+            words, place = _words_of(counted), f"{_place(counted)} *[0-9.]+ *{_place(label)}"
+        else:
+            words, place, counted = _words_of(label), _place(label), ""
+        name = next((word for word in reversed(words) if word in RISING or word in FALLING), None)
+        if name is None or not said or _TRAINING.search(label.rpartition(",")[2]):
+            continue
+        if after.startswith("/"):
+            counted = counted or label
+            continue
+        if counted and not label.strip("/ "):  # of how many
+            counted += f"{_HOLE}/"
+            continue
+        kind = RISING.get(name) or FALLING[name]
+        goal = "maximize" if name in RISING else "minimize"
+        percent = after.lstrip(")] ").startswith("%")
+        yield Metric(f"eval_{kind}", goal, f"{place} *{NUMBER}", percent)
+
+
+def _words_of(label: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(label)]
+
+
+def _place(label: str) -> str:
+    """A regular expression for the last few words of a label, whatever blanks there are."""
+    words = label.replace(_HOLE, " [0-9.]+ ").split()[-MOST_WORDS:]
+    while len(words) > 1 and not _WORD.search(words[0]):
+        words.pop(0)
+    return " *".join(word if word == "[0-9.]+" else re.escape(word) for word in words)
+
+
+def _goal(name: str) -> str | None:
+    words = re.split(r"[^A-Za-z0-9@]+", name.lower())
+    for word in reversed(words):
+        if word in RISING:
+            return "maximize"
+        if word in FALLING:
+            return "minimize"
+    return None
+
+
+def _best_first(metrics: list[Metric]) -> list[Metric]:
+    """Each name once, the last way in which it is reported; quality before losses."""
+    by_name: dict[str, Any] = {metric.name: metric for metric in metrics}
+    return sorted(by_name.values(), key=lambda metric: metric.goal != "maximize")
+
+
+def precision_of(source: Source) -> str | None:
+    """The precision that the script always computes in, None where it does not say one."""
+    for call in source.calls:
+        if called(call) == "autocast" and not any(word.arg == "enabled" for word in call.keywords):
+            kinds = [last_name(word.value) for word in call.keywords if word.arg == "dtype"]
+            kinds += [last_name(item) for item in call.args]
+            found = next((kind for kind in kinds if kind in ("bfloat16", "float16")), None)
+            if found:
+                return {"bfloat16": "bf16", "float16": "fp16"}[found]
+    return None
