@@ -34,6 +34,7 @@ def pending(providers: FakeProviders) -> Cloud:
     services: Any = providers.aws_cloud.services
     key = naming.record_key("bert-docs", TRIAL, "decision")
     services.store.put(key, to_json(decision_document()))
+    services.locks.acquire("bert-docs", EVENT["execution"], now=0, expires_at=1)
     ask_approval({**EVENT, "decision_key": key}, services=services)
     services.tokens.waiting.add("token")
     await_approval({**EVENT, "token": "token"}, services=services)
