@@ -119,8 +119,10 @@ def _bare(value: Any, unit: str | None, as_text: Format) -> str:
         return value
     if isinstance(value, list | tuple):
         return " to ".join(_bare(item, unit, as_text) for item in value)
-    text = number(value)
-    return UNKNOWN if text is None else _amount(text, unit, as_text, whole=isinstance(value, int))
+    figure = number(value)
+    if figure is None:
+        return UNKNOWN
+    return _amount(figure, unit, as_text, whole=isinstance(value, int))
 
 
 def _amount(value: float, unit: str | None, as_text: Format, *, whole: bool) -> str:

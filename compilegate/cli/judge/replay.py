@@ -79,7 +79,7 @@ def _show(replayed: Replay, bucket: str) -> None:
 
 def _versions(replayed: Replay) -> tuple[str, str] | None:
     """The judge's version then and now, where an earlier one decided again."""
-    then = str(replayed.decision.judge_version)
+    then = replayed.decision.judge_version
     return None if replayed.comparison is None or then == JUDGE_VERSION else (then, JUDGE_VERSION)
 
 

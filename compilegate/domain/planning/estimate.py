@@ -35,7 +35,7 @@ from compilegate.domain.planning.quotas import (
 from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
 from compilegate.domain.workload.model import BASELINE
 
-# Assumed minutes in which a job is billed before its first step: image, data, processes.
+# Assumed: so long a job is billed before its first step, for image, data and processes.
 STARTUP_HOURS = 0.05
 # Assumed: a segment takes so long, or the run if that is shorter.
 SEGMENT_HOURS = 0.1
@@ -77,7 +77,8 @@ class ArmEstimate:
 class Estimate:
     """What a trial probably costs: ``usd`` of all jobs, ``hours`` of its rounds in turn.
 
-    ``hours`` are those of rounds that are laid out within the account's quotas.
+    ``hours`` are those of rounds that are laid out within the account's quotas,
+    ``hours_side_by_side`` where every round ran all of its jobs at once.
     """
 
     usd: float
@@ -89,7 +90,6 @@ class Estimate:
     low_hours: float
     high_hours: float
     arms: tuple[ArmEstimate, ...]
-    # Where every round ran all of its jobs at once.
     hours_side_by_side: float = 0.0
 
 
