@@ -42,7 +42,7 @@ class SageMakerJobs:
         try:
             self._sagemaker.stop_training_job(TrainingJobName=job)
         except ClientError:
-            if self.describe(job)["TrainingJobStatus"] in ("InProgress",):
+            if self.describe(job)["TrainingJobStatus"] == "InProgress":
                 raise
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
