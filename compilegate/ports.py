@@ -15,10 +15,15 @@ if TYPE_CHECKING:  # a function that sends nothing and sweeps nothing loads neit
 
 @dataclass(frozen=True)
 class Fetched:
-    """An object that may be larger than memory: ``size`` in bytes, ``stream`` to be read once."""
+    """An object that may be larger than memory: ``size`` in bytes, ``stream`` to be read once.
+
+    ``identity`` says which object was read, as a run's record keeps it: S3's ``output_etag``, and
+    ``output_version`` where its bucket keeps versions.
+    """
 
     size: int
     stream: IO[bytes]
+    identity: Mapping[str, str] = field(default_factory=dict)
 
 
 class ObjectStore(Protocol):
@@ -41,7 +46,8 @@ class ObjectStore(Protocol):
     def fetch(self, uri: str) -> Fetched:
         """The object at an s3:// URI in any bucket; raises NotFoundError.
 
-        An object that may not be read counts as missing.
+        An object that may not be read counts as missing. Raises OverwrittenEvidenceError for one
+        of the data bucket that was written more than once.
         """
         ...
 
@@ -145,6 +151,14 @@ class TrainingJobs(Protocol):
         ...
 
 
+class JobRoles(Protocol):
+    """The roles that training jobs run as, one for each workload."""
+
+    def ensure(self, workload: str) -> None:
+        """Make the workload's role if there is none; raises CompilegateError for a foreign one."""
+        ...
+
+
 class Quotas(Protocol):
     """The account's SageMaker quotas."""
 
@@ -213,16 +227,25 @@ class Clock(Protocol):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the deployment fixed: where jobs run and as whom."""
+    """What the deployment fixed: where jobs run and as whom.
+
+    ``job_roles`` is what the ARNs of its jobs' roles begin with; a workload's name completes it.
+    ``job_policy`` is the ARN of the policy of those roles, empty where none is made.
+    """
 
     stage: str
     region: str
-    training_role_arn: str
+    job_roles: str
+    job_policy: str = field(default="", kw_only=True)
     kms_key_arn: str | None = None
     subnet_ids: tuple[str, ...] = ()
     security_group_ids: tuple[str, ...] = ()
     facts: FactOverrides = field(default_factory=FactOverrides)
     simulated: str | None = None  # says so when training does not run on the named instances
+
+    def role_of(self, workload: str) -> str:
+        """ARN of the role that a workload's training jobs run as."""
+        return f"{self.job_roles}{workload}"
 
 
 @dataclass(frozen=True)
@@ -234,6 +257,7 @@ class Services:
     locks: Locks
     flags: FlagStore
     jobs: TrainingJobs
+    roles: JobRoles
     quotas: Quotas
     tokens: Tokens
     ends: ExecutionEnds

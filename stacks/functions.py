@@ -13,6 +13,7 @@ from constructs import Construct
 
 from compilegate.domain import naming
 from compilegate.domain.naming import EVALUATE, LIVE, TRAIN
+from stacks.job_roles import JobRoles
 from stacks.permissions import (
     JOB_OUTPUTS,
     PRODUCTION_OUTPUTS,
@@ -26,6 +27,7 @@ from stacks.permissions import (
     Grant,
     Permissions,
     read,
+    read_results,
     write,
 )
 from stacks.permissions import Permissions as can  # noqa: N813  # reads as a sentence below
@@ -41,13 +43,17 @@ KEEP_VERSION = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 
 @dataclass(frozen=True)
 class Step:
-    """One function: its step in lambdas/handlers.py, what it may do, its size, and its caller."""
+    """One function: its step in lambdas/handlers.py, what it may do, its size, and its caller.
+
+    ``makes_roles``: it makes the role of a workload's jobs before they are asked for.
+    """
 
     name: str
     may: tuple[Grant, ...]
     seconds: int = 60
     megabytes: int = 512  # processor time comes with memory: below this, imports dominate
     machine: str = EVALUATE
+    makes_roles: bool = False
 
 
 STEPS = (
@@ -62,14 +68,15 @@ STEPS = (
     Step("plan_trial", (
         read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
         write(RECORDS), can.read_quotas,
-    )),
+    ), makes_roles=True),
     Step("judge_arms", (
         # Requests too: which arms a speed job on nodes of its own was asked to measure.
-        read(SPECS, RECORDS, JOB_OUTPUTS, STOPS, REQUESTS), can.tell_absent_from_denied,
+        read(SPECS, RECORDS, STOPS, REQUESTS), read_results(JOB_OUTPUTS),
+        can.tell_absent_from_denied,
         write(RECORDS, REQUESTS), can.read_ledger, can.append_to_ledger, can.stop_jobs,
     ), seconds=300, megabytes=1024),
     Step("settle_run", (  # on_job_ended in code
-        read(SPECS, RECORDS, JOB_OUTPUTS, STOPS), can.tell_absent_from_denied,
+        read(SPECS, RECORDS, STOPS), read_results(JOB_OUTPUTS), can.tell_absent_from_denied,
         write(STOPS, REQUESTS), can.stop_jobs,
     ), seconds=300, megabytes=1024),
     Step("open_canary", (
@@ -103,9 +110,9 @@ STEPS = (
     ), megabytes=1024, machine=TRAIN),
     Step("build_request", (
         read(SPECS), can.read_ledger, write(PRODUCTION_REQUESTS),
-    ), megabytes=1024, machine=TRAIN),
+    ), megabytes=1024, machine=TRAIN, makes_roles=True),
     Step("record_run", (
-        read(SPECS, REGISTRATIONS, PRODUCTION_OUTPUTS), can.read_inputs,
+        read(SPECS, REGISTRATIONS), read_results(PRODUCTION_OUTPUTS), can.read_inputs,
         can.tell_absent_from_denied, can.read_ledger, can.append_to_ledger, can.stop_jobs,
         can.read_team_jobs, can.answer_tokens, can.tag_models,
         # After a team's own run: nothing else compares its parameter with the ledger.
@@ -140,12 +147,13 @@ class Functions(Construct):
         construct_id: str,
         *,
         storage: Storage,
-        training_role: iam.IRole,
+        jobs: JobRoles,
         settings: Settings,
         bundle: Path,
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings = settings
+        self._jobs = jobs
         self._storage = storage
         self._code = lambda_.Code.from_asset(str(bundle))
         self._environment = {
@@ -153,7 +161,8 @@ class Functions(Construct):
             "DATA_KEY_ARN": storage.data_key.key_arn,
             "LEDGER_TABLE": storage.table.table_name,
             "STAGE": settings.stage,
-            "TRAINING_ROLE_ARN": training_role.role_arn,
+            "JOB_POLICY_ARN": jobs.policy.managed_policy_arn,
+            "JOB_ROLES": jobs.prefix,
             "SETTINGS": settings.for_functions(),
         }
         permissions = Permissions(storage, settings)
@@ -183,6 +192,8 @@ class Functions(Construct):
         )
         group.grant_write(role)
         for statement in (item for grant in step.may for item in grant(permissions)):
+            role.add_to_policy(statement)
+        for statement in self._jobs.make() if step.makes_roles else ():
             role.add_to_policy(statement)
         return lambda_.Function(
             self,

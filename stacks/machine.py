@@ -9,7 +9,6 @@ from typing import Protocol
 from aws_cdk import Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
-from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
@@ -18,6 +17,7 @@ from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from compilegate.domain import naming
+from stacks.job_roles import JobRoles
 from stacks.permissions import Permissions, Statements, allow
 from stacks.settings import Settings
 from stacks.states import State
@@ -38,7 +38,7 @@ class MachineContext:
     functions: Mapping[str, lambda_.Function]
     live: Mapping[str, lambda_.Alias]
     storage: Storage
-    training_role: iam.IRole
+    jobs: JobRoles
     topic: sns.ITopic
     dead_letters: sqs.IQueue
     settings: Settings
@@ -89,7 +89,7 @@ class TrainingMachine(Construct):
         for statement in (
             *_invoke(around.functions),
             *permissions.read(requests),
-            *_train(permissions, around.training_role, self),
+            *_train(permissions, around.jobs, self),
             *permissions.publish(around.topic),
         ):
             self.machine.add_to_role_policy(statement)
@@ -141,12 +141,12 @@ def _invoke(functions: Mapping[str, lambda_.Function]) -> Statements:
     return [allow(["lambda:InvokeFunction"], arns)]
 
 
-def _train(permissions: Permissions, training_role: iam.IRole, scope: Construct) -> Statements:
+def _train(permissions: Permissions, roles: JobRoles, scope: Construct) -> Statements:
     rule = Stack.of(scope).format_arn(service="events", resource="rule", resource_name=SYNC_RULE)
     jobs = ("AddTags", "CreateTrainingJob", "DescribeTrainingJob", "StopTrainingJob")
     to_sagemaker = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
     return [
         allow([f"sagemaker:{action}" for action in jobs], [permissions.training_jobs()]),
-        allow(["iam:PassRole"], [training_role.role_arn], to_sagemaker),
+        allow(["iam:PassRole"], [roles.all], to_sagemaker),
         allow(["events:DescribeRule", "events:PutRule", "events:PutTargets"], [rule]),
     ]

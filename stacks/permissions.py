@@ -14,7 +14,7 @@ from stacks.storage import TRAINING_LOGS, Storage
 
 REGISTRATIONS = f"{naming.WORKLOADS_PREFIX}*/registration.json"
 PRODUCTION_REQUESTS = f"{naming.PRODUCTION_PREFIX}*/*/requests/*"
-PRODUCTION_OUTPUTS = f"{naming.PRODUCTION_PREFIX}*/*/jobs/*/output.tar.gz"
+PRODUCTION_OUTPUTS = f"{naming.PRODUCTION_PREFIX}*/*/jobs/*/output/output.tar.gz"
 # Where SageMaker leaves the output of a team's own job, in buckets of the team's.
 TEAM_OUTPUTS = "*/output/output.tar.gz"
 SPECS = f"{naming.WORKLOADS_PREFIX}*/specs/*"
@@ -22,7 +22,7 @@ RECORDS = f"{naming.DECISIONS_PREFIX}*"
 REQUESTS = f"{naming.EXPERIMENTS_PREFIX}*/requests/*"
 # Which jobs a trial stopped itself.
 STOPS = f"{naming.EXPERIMENTS_PREFIX}*/stopped/*"
-JOB_OUTPUTS = f"{naming.EXPERIMENTS_PREFIX}*/jobs/*"
+JOB_OUTPUTS = f"{naming.EXPERIMENTS_PREFIX}*/*/jobs/*/output/output.tar.gz"
 REPORTS = f"{naming.REPORTS_PREFIX}*"
 
 
@@ -54,6 +54,18 @@ class Permissions:
         return [
             allow(["s3:GetObject"], self._objects(patterns)),
             allow(["kms:Decrypt"], self._storage.key_arns),
+        ]
+
+    def read_results(self, pattern: str) -> Statements:
+        """Read what jobs left, and whether it was written once."""
+        return [
+            allow(["s3:GetObjectVersion"], self._objects((pattern,))),
+            allow(["kms:Decrypt"], self._storage.key_arns),
+            allow(
+                ["s3:ListBucketVersions"],
+                [self._storage.bucket.bucket_arn],
+                {"StringLike": {"s3:prefix": [pattern]}},
+            ),
         ]
 
     def read_inputs(self) -> Statements:
@@ -211,12 +223,10 @@ class Permissions:
 
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html
         """
-        if self._storage.customer_key is None:
-            return []
         via = {"StringEquals": {"kms:ViaService": f"dynamodb.{Aws.REGION}.amazonaws.com"}}
         actions = ["kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey",
                    "kms:ReEncryptFrom", "kms:ReEncryptTo"]  # fmt: skip
-        return [allow(actions, [self._storage.customer_key.key_arn], via)]
+        return [allow(actions, self._storage.key_arns, via)]
 
 
 # What a function may do: the statements, once the deployment is known.
@@ -226,6 +236,11 @@ Grant = Callable[[Permissions], Statements]
 def read(*patterns: str) -> Grant:
     """Read objects of the data bucket."""
     return lambda permissions: permissions.read(*patterns)
+
+
+def read_results(pattern: str) -> Grant:
+    """Read what jobs left, and whether it was written once."""
+    return lambda permissions: permissions.read_results(pattern)
 
 
 def write(*patterns: str) -> Grant:

@@ -52,13 +52,6 @@ class Vpc:
 
 
 @dataclass(frozen=True)
-class CustomerKey:
-    """Encrypts data, ledger and logs; ``arn`` None is the key that the stack makes itself."""
-
-    arn: str | None = None
-
-
-@dataclass(frozen=True)
 class Slack:
     """A channel of a workspace that Amazon Q Developer has access to."""
 
@@ -80,8 +73,8 @@ class Settings:
     """One deployment; days are calendar days, prices US dollars per instance and hour.
 
     ``training_log_retention_days`` is about the log group of all training jobs of the account,
-    which None leaves as it is. Without ``customer_key`` the stack's key encrypts the data bucket,
-    and keys of AWS encrypt ledger and logs.
+    which None leaves as it is. ``customer_key`` is the ARN of a key for data, ledger and logs, None
+    the key that the stack makes itself.
     """
 
     stage: str
@@ -96,7 +89,7 @@ class Settings:
     compile_cache_retention_days: int = 30
     training_log_retention_days: int | None = None
     monthly_budget_usd: float | None = None
-    customer_key: CustomerKey | None = None
+    customer_key: str | None = None
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
@@ -150,17 +143,18 @@ class Settings:
         return json.dumps(document, sort_keys=True)
 
 
-def _customer_key(fields: Fields) -> CustomerKey | None:
+def _customer_key(fields: Fields) -> str | None:
+    """A flag is of releases whose stack's own key did not encrypt ledger and logs by default."""
     value = fields.text_or_flag("customer_key", default=False)
     if isinstance(value, bool):
-        return CustomerKey() if value else None
+        return None
     if not KEY_ARN.fullmatch(value):
-        fix = "give true, false, or the ARN of a key (arn:aws:kms:REGION:ACCOUNT:key/ID)"
+        fix = "give false, or the ARN of a key (arn:aws:kms:REGION:ACCOUNT:key/ID)"
         raise fields.wrong("customer_key", "is not usable", fix)
     region = fields.text("region")
     if value.split(":")[3] != region:
         raise fields.wrong("customer_key", "is a key of another region", f"give one of {region}")
-    return CustomerKey(value)
+    return str(value)
 
 
 def _decoded(key: str, value: Any) -> Any:

@@ -13,6 +13,7 @@ from stacks.budget import Budget
 from stacks.dashboard import Dashboard
 from stacks.evaluate import Evaluate
 from stacks.functions import SCHEDULE, Functions
+from stacks.job_roles import JobRoles
 from stacks.machine import MachineContext
 from stacks.notifications import DeadLetters, Notifications, Watched
 from stacks.permissions import Permissions
@@ -20,7 +21,6 @@ from stacks.schedules import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction, Sche
 from stacks.settings import Settings
 from stacks.storage import Storage
 from stacks.train import Train
-from stacks.training_role import TrainingRole
 
 
 class CompilegateStack(Stack):
@@ -36,12 +36,12 @@ class CompilegateStack(Stack):
         )
         self._settings = settings
         self._storage = storage = Storage(self, "Storage", settings=settings)
-        self._role = TrainingRole(self, "Training", storage=storage, settings=settings)
+        self._jobs = JobRoles(self, "Jobs", storage=storage, settings=settings)
         functions = Functions(
             self,
             "Functions",
             storage=storage,
-            training_role=self._role,
+            jobs=self._jobs,
             settings=settings,
             bundle=bundle,
         )
@@ -99,7 +99,7 @@ class CompilegateStack(Stack):
             functions=functions.of(machine),
             live=functions.live,
             storage=self._storage,
-            training_role=self._role,
+            jobs=self._jobs,
             topic=self._notifications.topic,
             dead_letters=self._dead_letters.queue,
             settings=self._settings,
@@ -117,6 +117,6 @@ class CompilegateStack(Stack):
             ("SchedulerRole", schedules.role.role_arn),
             ("DeadLetterQueue", self._dead_letters.queue.queue_url),
             ("DecisionTopic", self._notifications.topic.topic_arn),
-            ("TrainingRole", self._role.role_arn),
+            ("JobRoles", self._jobs.prefix),
         ):
             CfnOutput(self, output, value=value)

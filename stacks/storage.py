@@ -29,8 +29,7 @@ TRAINING_LOGS = "/aws/sagemaker/TrainingJobs"
 class Storage(Construct):
     """Evidence in S3 and history in DynamoDB; all of it survives ``cdk destroy``.
 
-    ``key`` encrypts the topic, ``data_key`` the bucket. ``customer_key`` encrypts ledger and logs
-    as well; it is None where the deployment asks for no customer-managed key.
+    ``key`` encrypts the topic, ``data_key`` bucket, ledger and logs: the same, or the team's own.
     """
 
     def __init__(self, scope: Construct, construct_id: str, *, settings: Settings) -> None:
@@ -39,14 +38,13 @@ class Storage(Construct):
         self.key = kms.Key(
             self,
             "Key",
-            description=f"Compilegate {settings.stage}: data bucket and notifications",
+            description=f"Compilegate {settings.stage}: data, ledger, logs and notifications",
             enable_key_rotation=True,
             removal_policy=RemovalPolicy.RETAIN,
         )
         # An alarm reaches an encrypted topic only if CloudWatch may use the topic's key.
         self.let_publish("cloudwatch.amazonaws.com")
-        self.customer_key = self._customer_key(settings)
-        self.data_key: kms.IKey = self.customer_key or self.key
+        self.data_key = self._data_key(settings)
         self.bucket = s3.Bucket(
             self,
             "Data",
@@ -73,8 +71,8 @@ class Storage(Construct):
             ),
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
-            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self.customer_key else None,
-            encryption_key=self.customer_key,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED,
+            encryption_key=self.data_key,
         )
 
     @property
@@ -85,11 +83,9 @@ class Storage(Construct):
         """
         return list(dict.fromkeys((self.data_key.key_arn, self.key.key_arn)))
 
-    def _customer_key(self, settings: Settings) -> kms.IKey | None:
-        if settings.customer_key is None:
-            return None
-        if settings.customer_key.arn is not None:
-            return kms.Key.from_key_arn(self, "CustomerKey", settings.customer_key.arn)
+    def _data_key(self, settings: Settings) -> kms.IKey:
+        if settings.customer_key is not None:
+            return kms.Key.from_key_arn(self, "CustomerKey", settings.customer_key)
         self.key.add_to_resource_policy(_logs_may_encrypt(self, settings.stage))
         return self.key
 
@@ -112,7 +108,7 @@ class Storage(Construct):
             log_group_name=name,
             retention=RETENTION[self._settings.log_retention_days],
             removal_policy=RemovalPolicy.DESTROY,
-            encryption_key=self.customer_key,
+            encryption_key=self.data_key,
         )
 
 

@@ -16,6 +16,7 @@ from compilegate.domain import ledger_keys
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     NotFoundError,
+    OverwrittenEvidenceError,
     WorkloadLockedError,
     lost_lease,
 )
@@ -23,7 +24,7 @@ from compilegate.domain.notification import Notification
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.ports import Fetched, Services, Settings
 
-ROLE = "arn:aws:iam::111122223333:role/training"
+ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
 MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
 TRAIN = "arn:aws:states:us-east-1:111122223333:execution:train:"
 
@@ -36,6 +37,7 @@ class MemoryStore:
         self.objects: dict[str, bytes] = {}
         self.others = tuple(others)
         self.sizes: dict[str, int] = {}  # by URI, of objects said to be larger than they are
+        self.overwritten: set[str] = set()  # URIs of objects that were written more than once
 
     def get(self, key: str) -> bytes:
         if key not in self.objects:
@@ -53,6 +55,8 @@ class MemoryStore:
 
     def fetch(self, uri: str) -> Fetched:
         own = f"s3://{self.bucket}/"
+        if uri in self.overwritten:
+            raise OverwrittenEvidenceError(f"{uri} was written 2 times")
         body = self.get(uri.removeprefix(own) if uri.startswith(own) else uri)
         return Fetched(self.sizes.get(uri, len(body)), io.BytesIO(body))
 
@@ -189,6 +193,16 @@ class MemoryJobs:
 
 
 @dataclass
+class MemoryRoles:
+    """JobRoles that remembers for which workloads there is one."""
+
+    made: list[str] = field(default_factory=list)
+
+    def ensure(self, workload: str) -> None:
+        self.made.append(workload)
+
+
+@dataclass
 class FixedQuotas:
     """Quotas by instance type, ``otherwise`` where none is given; None is unknown."""
 
@@ -262,15 +276,14 @@ class FixedClock:
 
 def services(stage: str = "dev", simulated: str | None = None) -> Services:
     """Services in memory."""
-    settings = Settings(
-        stage=stage, region="us-east-1", training_role_arn=ROLE, simulated=simulated
-    )
+    settings = Settings(stage=stage, region="us-east-1", job_roles=ROLES, simulated=simulated)
     return Services(
         store=MemoryStore(),
         ledger=MemoryLedger(),
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),
+        roles=MemoryRoles(),
         quotas=FixedQuotas(otherwise=1000),
         tokens=MemoryTokens(),
         ends=MemoryEnds(),

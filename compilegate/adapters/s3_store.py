@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
-from compilegate.domain.errors import NotFoundError
+from compilegate.domain.errors import NotFoundError, OverwrittenEvidenceError
 from compilegate.ports import Fetched
 
 ABSENT = ("NoSuchKey", "NoSuchBucket", "404", "NotFound", "AccessDenied", "403")
@@ -39,16 +39,46 @@ class S3Store:
     def fetch(self, uri: str) -> Fetched:
         """The object at an s3:// URI in any bucket; raises NotFoundError.
 
-        An object that may not be read counts as missing.
+        An object that may not be read counts as missing. Raises OverwrittenEvidenceError for one
+        of the data bucket that was written more than once; versions of other buckets are not read.
         """
         parts = urlparse(uri)
+        place = {"Bucket": parts.netloc, "Key": parts.path.lstrip("/")}
+        if parts.netloc == self.bucket:
+            # This version and no other, should somebody write the next one meanwhile.
+            place["VersionId"] = self._only_version(place["Key"])
         try:
-            response = self._s3.get_object(Bucket=parts.netloc, Key=parts.path.lstrip("/"))
+            response = self._s3.get_object(**place)
         except ClientError as error:
             if error_code(error) in ABSENT:
                 raise NotFoundError(f"{uri} does not exist or may not be read") from error
             raise
-        return Fetched(int(response["ContentLength"]), response["Body"])
+        identity = {
+            "output_etag": response.get("ETag"),
+            "output_version": response.get("VersionId"),
+        }
+        known = {name: value for name, value in identity.items() if value}
+        return Fetched(int(response["ContentLength"]), response["Body"], known)
+
+    def _only_version(self, key: str) -> str:
+        """The version of an object that was written once.
+
+        The first page has it: S3 lists keys in order, and those that go on after this one later.
+        """
+        page = self._s3.list_object_versions(Bucket=self.bucket, Prefix=key)
+        written = [
+            one["VersionId"]
+            for one in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
+            if one["Key"] == key
+        ]
+        if not written:
+            raise NotFoundError(f"s3://{self.bucket}/{key} does not exist")
+        if len(written) > 1:
+            raise OverwrittenEvidenceError(
+                f"s3://{self.bucket}/{key} was written {len(written)} times, and a job leaves its "
+                f"output once: versions {', '.join(written)}"
+            )
+        return str(written[0])
 
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
         """Write an object from a file: a large one in parts, so that it need not fit into memory.

@@ -62,6 +62,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         StepFunctionsEnds,
         StepFunctionsTokens,
     )
+    from compilegate.adapters.job_roles import IamJobRoles  # noqa: PLC0415
     from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
     from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
@@ -73,6 +74,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
+        roles=IamJobRoles(client("iam"), settings),
         quotas=ServiceQuotas(client("service-quotas", hasty=True), _quota_codes),
         tokens=StepFunctionsTokens(client("stepfunctions")),
         ends=StepFunctionsEnds(client("stepfunctions")),
@@ -94,7 +96,8 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
     return Settings(
         stage=variables["STAGE"],
         region=document.get("region") or variables["AWS_REGION"],
-        training_role_arn=variables["TRAINING_ROLE_ARN"],
+        job_roles=variables["JOB_ROLES"],
+        job_policy=variables.get("JOB_POLICY_ARN", ""),
         kms_key_arn=variables.get("DATA_KEY_ARN"),
         subnet_ids=tuple(vpc.get("subnet_ids", ())),
         security_group_ids=tuple(vpc.get("security_group_ids", ())),

@@ -6,6 +6,7 @@ CompilegateError
 ├── WorkloadLockedError    another trial of the same workload is running
 ├── DrainedError           the deployment starts nothing until its drain is undone
 ├── InvalidEvidenceError   evidence that breaks its contract; exit code 13
+│   └── OverwrittenEvidenceError   evidence that was written more than once
 ├── UnreadableRecordError  a document of a release with another schema
 ├── NotFoundError          a requested record does not exist
 └── EnvironmentNotReadyError   a tool or stack that a command needs is missing
@@ -143,6 +144,13 @@ class InvalidEvidenceError(CompilegateError):
     def __init__(self, message: str, *, code: str = "evidence_invalid") -> None:
         self.code = code
         super().__init__(message)
+
+
+class OverwrittenEvidenceError(InvalidEvidenceError):
+    """A job's output was written more than once: which of it the job left is not known."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="evidence_overwritten")
 
 
 class UnreadableRecordError(CompilegateError):

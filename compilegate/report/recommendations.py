@@ -43,6 +43,7 @@ OUT_OF_TIME = {"trial_over_time", "too_many_rounds"}
 OBJECTIONS = (
     "treatment_not_applied", "arms_differ", "runs_repeated", "unequal_initial_loss",
     "unequal_initial_weights", "evaluation_sets_differ", "evidence_invalid", "clock_implausible",
+    "evidence_overwritten",
 )  # fmt: skip
 
 

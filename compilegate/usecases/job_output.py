@@ -14,7 +14,7 @@ import tarfile
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from gzip import BadGzipFile
 from typing import IO, Any
 
@@ -24,7 +24,7 @@ from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.outcomes import outcomes_document
 from compilegate.domain.outside import BROKEN, read_json, shorten
-from compilegate.ports import TrainingJobs
+from compilegate.ports import Fetched, TrainingJobs
 from compilegate.usecases.output_archive import bound, files
 
 BLOCK = re.compile(r"evidence/block-([0-9]{1,6})/([a-z0-9-]{1,64})/summary\.json")
@@ -116,10 +116,11 @@ def _loss(value: object) -> float:
 
 @dataclass(frozen=True)
 class JobOutput:
-    """What one job left: summaries and steps by file name."""
+    """What one job left: summaries and steps by file name; ``identity`` of the object it lay in."""
 
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     steps: Mapping[str, Steps] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
 
     def summary(self, name: str) -> Mapping[str, Any]:
         """The summary of that name; raises InvalidEvidenceError when it is not there."""
@@ -146,6 +147,11 @@ def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any]:
         return jobs.describe(job)
     except NotFoundError:
         return {}
+
+
+def read_stored(stored: Fetched) -> JobOutput:
+    """Read an output tarball as ``read_output`` does, with the identity of its object."""
+    return replace(read_output(stored.stream, stored.size), identity=stored.identity)
 
 
 def read_output(stream: IO[bytes], size: int) -> JobOutput:
@@ -223,6 +229,7 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
         summary, steps = output.summary(name), output.steps_beside(name)
         record = {
             **_common(summary, job),
+            **output.identity,
             "stage": "speed",
             "block": block,
             "node": job,
@@ -255,6 +262,7 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         )
     record = {
         **_common(summary, job),
+        **output.identity,
         "stage": "quality",
         "mode": "shadow",
         "order": 0,

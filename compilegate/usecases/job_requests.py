@@ -39,12 +39,12 @@ class JobSite:
         """That of a deployment's services."""
         return cls(services.store.bucket, services.settings)
 
-    def context(self, *, trial: str, execution: str, source_key: str) -> JobContext:
+    def context(self, workload: str, *, trial: str, execution: str, source_key: str) -> JobContext:
         """The context of a trial's jobs, or of a production run's: then ``trial`` is its id."""
         return JobContext(
             bucket=self.bucket,
             region=self.settings.region,
-            role_arn=self.settings.training_role_arn,
+            role_arn=self.settings.role_of(workload),
             trial=trial,
             execution=execution,
             source_key=source_key,
@@ -99,6 +99,7 @@ def _rehearsed(
     workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
 ) -> Iterator[dict[str, Any]]:
     context = JobSite(_BUCKET, settings).context(
+        workload.name,
         trial="t" * naming.TRIAL_ID_LENGTH,
         execution=_EXECUTION,
         source_key=naming.source_key(workload.name, _DIGEST),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.adapters.executions import ExecutionState, StepFunctionsExecutions
+from compilegate.adapters.job_roles import IamJobRoles
 from compilegate.adapters.wiring import settings_from
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
@@ -52,14 +53,15 @@ class Pace:
 class Verification:
     """One verification; ``clean_up`` after ``run``, also after an error.
 
-    ``role_arn`` is the deployed trial machine's own role, ``definitions`` are the deployed
-    machines' definitions by name. ``quota`` is the account's for the jobs' instance type,
-    ``over_quota_type`` a type whose quota is 0; None where there is none.
+    ``role_arn`` is the deployed trial machine's own role, ``roles`` makes that of its jobs,
+    ``definitions`` are the deployed machines' definitions by name. ``quota`` is the account's for
+    the jobs' instance type, ``over_quota_type`` a type whose quota is 0; None where there is none.
     """
 
     account: Account
     store: ObjectStore
     role_arn: str
+    roles: IamJobRoles
     trial: str
     shipment: Shipment
     jobs: Sequence[PlannedJob]
@@ -76,6 +78,7 @@ class Verification:
         """Start everything, wait for it, and return what was seen."""
         self.say("Uploading scripts, creating the temporary stack …")
         upload(self.shipment, self.store)
+        self.roles.ensure(WORKLOAD)  # before the stack: until that is made, the role has settled
         outputs = self.account.create_stack(
             stack_name(self.trial),
             template(trial=self.trial, bucket=self.store.bucket, role_arn=self.role_arn),
@@ -95,8 +98,9 @@ class Verification:
     def clean_up(self) -> Sequence[str]:
         """Stop and remove everything; returns what could not be removed."""
         return clean_up(
-            self.account, self.store, self.trial, self._machines, stop_seconds=self.pace.stop
-        )
+            self.account, self.store, self.trial, self._machines, stop_seconds=self.pace.stop,
+            roles=self.roles,
+        )  # fmt: skip
 
     def _submit(self, name: str, request: Mapping[str, Any], run: str) -> str:
         """Start an execution that sends the request; returns its ARN."""
@@ -270,6 +274,7 @@ def prepare_verification(
         account=account,
         store=services.store,
         role_arn=machines[naming.EVALUATE]["roleArn"],
+        roles=IamJobRoles(client("iam"), services.settings),
         trial=trial,
         shipment=shipment,
         jobs=planned,
@@ -293,7 +298,7 @@ def _plan(
     shipment = jobs.pack(workload, services.store.bucket)
     source_key = str(shipment.spec["source_key"])
     context = JobSite.of(services).context(
-        trial=trial, execution=stack_name(trial), source_key=source_key
+        workload.name, trial=trial, execution=stack_name(trial), source_key=source_key
     )
     uploaded = parse_workload(shipment.spec["workload"])
     return arms, shipment, jobs.plan_jobs(uploaded, arms, context, limited_seconds=pace.limited)

@@ -12,6 +12,7 @@ import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
 from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.job_roles import IamJobRoles
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
 from compilegate.ports import ObjectStore
@@ -65,8 +66,9 @@ def clean_up(
     machines: Mapping[str, StepFunctionsExecutions],
     *,
     stop_seconds: float,
+    roles: IamJobRoles,
 ) -> list[str]:
-    """Stop executions and jobs, then remove stack and objects; one failure stops nothing else.
+    """Stop executions and jobs, then remove stack, role and objects; one failure stops no other.
 
     ``machines`` are the temporary ones, by name; ``stop_seconds`` is how long jobs may take to
     stop. Ctrl-C ends the step that it meets, and none of the others. Returns what could not be
@@ -78,6 +80,7 @@ def clean_up(
         *((f"executions of {one}", partial(_stop_executions, of)) for one, of in machines.items()),
         jobs,
         (f"stack {name}", partial(account.delete_stack, name)),
+        (f"the role of {WORKLOAD}", partial(roles.remove, WORKLOAD)),
         jobs,  # once more: one may have been created while its execution was being stopped
         *(
             (f"s3://{store.bucket}/{prefix}", partial(account.delete, store.bucket, prefix))

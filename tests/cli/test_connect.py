@@ -33,7 +33,7 @@ from compilegate.localcloud.errors import CloudEndedError
 
 REGION = "eu-west-1"
 OUTPUTS = {
-    "DataBucket": "data", "LedgerTable": "ledger", "TrainingRole": "arn:aws:iam::1:role/t",
+    "DataBucket": "data", "LedgerTable": "ledger", "JobRoles": "arn:aws:iam::1:role/t-",
     "EvaluateStateMachine": "arn:aws:states:eu-west-1:123456789012:stateMachine:evaluate",
 }  # fmt: skip
 

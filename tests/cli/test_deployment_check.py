@@ -21,7 +21,7 @@ from compilegate.domain.errors import NotDeployedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation
-from tests.fakes import FakeProviders
+from tests.fakes import ROLES, FakeProviders
 
 REGION = "us-east-1"
 
@@ -138,14 +138,7 @@ def test_what_is_deployed_is_examined_and_not_what_cdk_json_says_now(
 ) -> None:
     vpc = Vpc(aws("ec2"))
     configure(tmp_path, None)
-    role = aws("iam").create_role(
-        RoleName="training",
-        AssumeRolePolicyDocument=json.dumps(
-            {"Statement": [{"Effect": "Allow", "Principal": {"Service": "sagemaker.amazonaws.com"},
-                            "Action": "sts:AssumeRole"}]}
-        ),
-    )["Role"]["Arn"]  # fmt: skip
-    deploy(aws, role, vpc)
+    deploy(aws, vpc)
 
     result = invoke("doctor", "--deployment", "--json")
 
@@ -154,14 +147,14 @@ def test_what_is_deployed_is_examined_and_not_what_cdk_json_says_now(
             "vpc_no_internet"} == set(severities(result))  # fmt: skip
 
 
-def deploy(aws: Any, role: str, vpc: Vpc) -> None:
+def deploy(aws: Any, vpc: Vpc) -> None:
     """A stack with the output and the function that the check reads, as botocore knows them."""
 
     class Stacks:
         meta = boto3.client("cloudformation", region_name=REGION).meta
 
         def describe_stacks(self, **request: str) -> Any:
-            return cloudformation(outputs={"TrainingRole": role}).describe_stacks(**request)
+            return cloudformation(outputs={"JobRoles": ROLES}).describe_stacks(**request)
 
     aws.replaced["cloudformation"] = Stacks()
     settings = {"vpc": {"subnet_ids": [vpc.subnet], "security_group_ids": [vpc.group]}}

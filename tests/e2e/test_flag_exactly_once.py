@@ -77,7 +77,7 @@ def write_and_die(app: Any, workload: str, kind: str, number: int, when: str) ->
             **app.cloud.running_state().environment(),
             "DATA_BUCKET": app.outputs["DataBucket"],
             "LEDGER_TABLE": app.outputs["LedgerTable"],
-            "TRAINING_ROLE_ARN": app.outputs["TrainingRole"],
+            "JOB_ROLES": app.outputs["JobRoles"],
             "STAGE": "local",
         },
     ).returncode

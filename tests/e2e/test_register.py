@@ -47,9 +47,10 @@ def cloud_of(app: App) -> Cloud:
     nobody: Any = None
     services = Services(
         store=app.store, ledger=app.ledger, locks=nobody, flags=SsmFlags(app.client("ssm")),
-        jobs=SageMakerJobs(app.client("sagemaker")), quotas=nobody, tokens=nobody, ends=nobody,
+        jobs=SageMakerJobs(app.client("sagemaker")), roles=nobody, quotas=nobody, tokens=nobody,
+        ends=nobody,
         clock=SystemClock(),
-        settings=Settings("local", "us-east-1", app.outputs["TrainingRole"], simulated="here"),
+        settings=Settings("local", "us-east-1", app.outputs["JobRoles"], simulated="here"),
     )  # fmt: skip
     machine = app.outputs["TrainStateMachine"]
     starts = Starts(

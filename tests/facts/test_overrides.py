@@ -29,9 +29,7 @@ def own(uri: str, compiler: str | None = None, version: str = "2.8") -> OwnImage
 
 
 def settings(**better: object) -> Settings:
-    return Settings(
-        stage="dev", region=REGION, training_role_arn="arn", facts=FactOverrides(**better)
-    )
+    return Settings(stage="dev", region=REGION, job_roles="arn", facts=FactOverrides(**better))
 
 
 def facts(*images: OwnImage) -> Facts:

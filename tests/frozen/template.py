@@ -30,7 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "owner_emails": {"ml-platform": "ml@example.com"},
         "slack": {"workspace_id": "T01ABC", "channel_id": "C02DEF"},
         "log_retention_days": 14, "experiment_retention_days": 7,
-        "training_log_retention_days": 30, "monthly_budget_usd": 5000, "customer_key": True,
+        "training_log_retention_days": 30, "monthly_budget_usd": 5000,
         "price_overrides": {"ml.g5.xlarge": 1.1},
     },
     "own key": {"customer_key": f"arn:aws:kms:us-east-1:123456789012:key/{UUID}"},

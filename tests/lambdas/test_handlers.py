@@ -27,7 +27,7 @@ ENVIRONMENT = {
     "DATA_BUCKET": "data",
     "LEDGER_TABLE": "ledger",
     "STAGE": "dev",
-    "TRAINING_ROLE_ARN": "arn:aws:iam::123456789012:role/training",
+    "JOB_ROLES": "arn:aws:iam::123456789012:role/compilegate/prod-us-east-1-",
     "SETTINGS": '{"region": "us-east-1", "facts": {}, "vpc": null}',
 }
 

@@ -54,6 +54,5 @@ def changed(synthesise):
             experiment_retention_days=7,
             training_log_retention_days=30,
             monthly_budget_usd=5000.5,
-            customer_key=True,
         )
     )

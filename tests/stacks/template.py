@@ -23,7 +23,6 @@ PSEUDO = {
 # Whose roles are neither a function's nor a machine's.
 SERVICES = {
     "chatbot.amazonaws.com": "chatbot",
-    "sagemaker.amazonaws.com": "training",
     "events.amazonaws.com": "events",
     "scheduler.amazonaws.com": "scheduler",
 }
@@ -115,7 +114,7 @@ class Template:
         )
 
     def role_owners(self):
-        """Role's logical id → who runs as it: step, machine, ``training``, events."""
+        """Role's logical id → who runs as it: step, machine, events."""
         owners = {}
         for resource in self.of_type("AWS::Lambda::Function").values():
             properties = resource["Properties"]
@@ -129,8 +128,14 @@ class Template:
                 owners[key] = SERVICES[service]
         return owners
 
+    def owners(self):
+        """Who has permissions: owners of roles, and ``training``, whose roles functions make."""
+        return [*self.role_owners().values(), "training"]
+
     def statements(self, owner):
         """Every statement of the policies of one owner's role, resolved."""
+        if owner == "training":
+            return self.one("AWS::IAM::ManagedPolicy")["Properties"]["PolicyDocument"]["Statement"]
         role = next(key for key, name in self.role_owners().items() if name == owner)
         return [
             self.resolve(statement)
@@ -146,7 +151,7 @@ class Template:
     def allowed(self, action):
         """Owner → resources on which it may do ``action``."""
         grants = {}
-        for owner in self.role_owners().values():
+        for owner in self.owners():
             for statement in self.statements(owner):
                 patterns = as_list(statement["Action"])
                 if any(fnmatch.fnmatchcase(action, pattern) for pattern in patterns):

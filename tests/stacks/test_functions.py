@@ -14,7 +14,8 @@ from tests.stacks.template import REGION, load
 
 MACHINES = ("evaluate", "train")
 VARIABLES = {
-    "DATA_BUCKET", "DATA_KEY_ARN", "LEDGER_TABLE", "SETTINGS", "STAGE", "TRAINING_ROLE_ARN",
+    "DATA_BUCKET", "DATA_KEY_ARN", "JOB_POLICY_ARN", "JOB_ROLES", "LEDGER_TABLE", "SETTINGS",
+    "STAGE",
 }  # fmt: skip
 
 

@@ -1,12 +1,14 @@
 """Who may do what: the exact set of roles for everything that matters, nothing wider elsewhere."""
 
+import json
+import re
 from fnmatch import fnmatch
 
 import pytest
 
 from compilegate.facts import read
 from stacks.functions import STEPS
-from stacks.training_role import TRAINING_IMAGES
+from stacks.job_roles import TRAINING_IMAGES
 from tests.stacks.template import ACCOUNT, REGION, as_list
 
 MACHINES = ("evaluate", "train")
@@ -17,7 +19,13 @@ SYNC_RULE = f"arn:aws:events:{ARN}:rule/StepFunctionsGetEventsForSageMakerTraini
 EVALUATE = f"arn:aws:states:{ARN}:stateMachine:compilegate-prod-evaluate"
 EXECUTIONS = [f"arn:aws:states:{ARN}:execution:compilegate-prod-{name}:*" for name in MACHINES]
 TRAINING_LOGS = f"arn:aws:logs:{ARN}:log-group:/aws/sagemaker/TrainingJobs"
-CHECKPOINTS = ["/experiments/*/*/jobs/checkpoints/*/*", "/production/*/*/jobs/checkpoints/*"]
+OWN = "${aws:PrincipalTag/compilegate-workload}"
+CHECKPOINTS = [
+    f"/experiments/{OWN}/*/jobs/checkpoints/*/*",
+    f"/production/{OWN}/*/jobs/checkpoints/*",
+]
+ROLES = f"arn:aws:iam::{ACCOUNT}:role/compilegate/prod-us-east-1-*"
+MAKERS = ("build_request", "plan_trial")
 # Actions that know no resources; each is narrowed by its own nature or by a condition.
 UNNARROWABLE = {
     "cloudwatch:PutMetricData", "ecr:GetAuthorizationToken", "sagemaker:ListTrainingJobs",
@@ -47,6 +55,16 @@ UNNARROWABLE = {
         ("states:DescribeExecution", EXECUTIONS, ("acquire_lock", "sweep")),
         ("logs:PutRetentionPolicy", [], ()),
         ("ec2:CreateNetworkInterface", [], ()),
+        ("iam:PassRole", [ROLES], MACHINES),
+        ("iam:CreateRole", [ROLES], MAKERS),
+        ("iam:GetRole", [ROLES, ROLES.replace("compilegate/", "")], MAKERS),
+        ("iam:TagRole", [ROLES], MAKERS),
+        ("iam:AttachRolePolicy", [ROLES], MAKERS),
+        ("iam:PutRolePermissionsBoundary", [ROLES], MAKERS),
+        ("iam:PutRolePolicy", [], ()),
+        ("iam:UpdateAssumeRolePolicy", [], ()),
+        ("iam:DeleteRolePermissionsBoundary", [], ()),
+        ("iam:DeleteRole", [], ()),
     ],
 )  # fmt: skip
 def test_exactly_these_may_on_these_resources(template, action, resources, owners):
@@ -95,10 +113,12 @@ def test_an_action_is_allowed_to_exactly_these_roles(template, action, owners):
         ("evaluate", "s3:GetObject", ["/experiments/*/requests/*"]),
         ("train", "s3:GetObject", ["/production/*/*/requests/*"]),
         ("settle_run", "s3:PutObject", ["/experiments/*/requests/*", "/experiments/*/stopped/*"]),
-        ("training", "s3:GetObject", ["/compile-cache/*", *CHECKPOINTS, "/workloads/*"]),
+        ("training", "s3:GetObject",
+         [f"/compile-cache/{OWN}/*", *CHECKPOINTS, f"/workloads/{OWN}/*"]),
         # Not the requests, which the state machine executes as they are.
         ("training", "s3:PutObject",
-         ["/compile-cache/*", "/experiments/*/*/jobs/*", "/production/*/*/jobs/*"]),
+         [f"/compile-cache/{OWN}/*", f"/experiments/{OWN}/*/jobs/*",
+          f"/production/{OWN}/*/jobs/*"]),
         ("training", "s3:DeleteObject", CHECKPOINTS),
         ("weekly_digest", "s3:GetObject",
          ["/decisions/*", "/workloads/*/registration.json", "/workloads/*/specs/*"]),
@@ -115,15 +135,30 @@ def statement_of(template, owner, action):
     return statement
 
 
-def test_only_machines_may_pass_a_role_and_only_the_training_role_to_sagemaker(template):
-    training = next(key for key, owner in template.role_owners().items() if owner == "training")
-
-    assert {machine: [f"<{training}.Arn>"] for machine in MACHINES} == template.allowed(
-        "iam:PassRole"
-    )
+def test_machines_pass_roles_of_jobs_to_sagemaker_alone(template):
     for machine in MACHINES:
         expected = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
         assert expected == statement_of(template, machine, "iam:PassRole")["Condition"]
+
+
+@pytest.mark.parametrize("owner", MAKERS)
+def test_a_role_is_made_under_the_policy_of_jobs_and_no_other(template, owner):
+    (policy,) = template.of_type("AWS::IAM::ManagedPolicy")
+    bounded = {"StringEquals": {"iam:PermissionsBoundary": f"<{policy}>"}}
+
+    assert bounded == statement_of(template, owner, "iam:CreateRole")["Condition"]
+    assert {
+        "ArnEquals": {"iam:PolicyARN": f"<{policy}>"}, **bounded,
+    } == statement_of(template, owner, "iam:AttachRolePolicy")["Condition"]  # fmt: skip
+
+
+def test_the_policy_of_jobs_fits_what_iam_takes(template, changed):
+    """IAM counts at most 6,144 characters of a managed policy, without white space."""
+    names = "x" * 64  # of a generated bucket or key
+    for each in (template, changed):
+        document = each.one("AWS::IAM::ManagedPolicy")["Properties"]["PolicyDocument"]
+        text = re.sub(r"<\w+>", names, json.dumps(document, separators=(",", ":")))
+        assert len(text) < 6144 * 0.8
 
 
 def test_only_machines_and_scheduled_functions_may_publish(template):
@@ -181,8 +216,11 @@ def test_history_can_be_added_to_but_not_removed(template):
 
 def test_the_digest_reads_and_publishes_and_changes_nothing(template):
     assert {
-        "dynamodb:Query", "kms:Decrypt", "kms:GenerateDataKey", "logs:CreateLogStream",
-        "logs:PutLogEvents", "s3:GetObject", "s3:ListBucket", "sns:Publish",
+        "dynamodb:Query", "logs:CreateLogStream", "logs:PutLogEvents",
+        # Through DynamoDB alone, beside the first two: the ledger's own use of its key.
+        "kms:Decrypt", "kms:GenerateDataKey", "kms:DescribeKey", "kms:Encrypt",
+        "kms:ReEncryptFrom", "kms:ReEncryptTo",
+        "s3:GetObject", "s3:ListBucket", "sns:Publish",
         "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage",
         "xray:PutTelemetryRecords", "xray:PutTraceSegments",
     } == template.actions("weekly_digest")  # fmt: skip
@@ -202,7 +240,8 @@ def test_training_lists_its_prefixes_only(template):
     condition = statement_of(template, "training", "s3:ListBucket")["Condition"]
 
     assert [
-        "compile-cache/*", "experiments/*/*/jobs/*", "production/*/*/jobs/*", "workloads/*",
+        f"compile-cache/{OWN}/*", f"experiments/{OWN}/*/jobs/*", f"production/{OWN}/*/jobs/*",
+        f"workloads/{OWN}/*",
     ] == condition["StringLike"]["s3:prefix"]  # fmt: skip
 
 
@@ -272,7 +311,7 @@ def publishers(statements, action):
 
 
 def test_no_statement_allows_everything(template):
-    for owner in template.role_owners().values():
+    for owner in template.owners():
         for statement in template.statements(owner):
             actions = as_list(statement["Action"])
             assert not [action for action in actions if action.endswith(":*") or action == "*"]
@@ -291,5 +330,5 @@ def test_a_role_belongs_to_one_function_or_service(template):
     owners = template.role_owners()
 
     assert len(template.of_type("AWS::IAM::Role")) == len(owners)
-    others = {*MACHINES, "training", "events", "scheduler"}
+    others = {*MACHINES, "events", "scheduler"}
     assert sorted({step.name for step in STEPS} | others) == sorted(owners.values())

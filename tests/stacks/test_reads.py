@@ -45,7 +45,11 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def refused(template: Any, function: str, services: Any) -> list[str]:
     """Objects that the function read and its role does not allow."""
-    arns = template.allowed("s3:GetObject")[function]
+    arns = [
+        arn
+        for action in ("s3:GetObject", "s3:GetObjectVersion")
+        for arn in template.allowed(action)[function]
+    ]
     patterns = [arn.partition(">/")[2] for arn in arns]
     read = sorted(services.store.read)
     assert read

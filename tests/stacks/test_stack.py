@@ -74,9 +74,8 @@ def test_the_outputs_are_those_that_commands_read(template):
     outputs = template.resolve(template.document["Outputs"])
 
     assert {
-        "DataBucket", "DeadLetterQueue", "DecisionTopic", "EvaluateStateMachine",
+        "DataBucket", "DeadLetterQueue", "DecisionTopic", "EvaluateStateMachine", "JobRoles",
         "LedgerTable", "ScheduleGroup", "SchedulerRole", "Stage", "TrainStateMachine",
-        "TrainingRole",
     } == set(outputs)  # fmt: skip
     assert "compilegate-prod" == outputs["ScheduleGroup"]["Value"]
 

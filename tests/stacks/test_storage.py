@@ -9,16 +9,11 @@ NO_TLS = {"Bool": {"aws:SecureTransport": "false"}}
 # What a destroyed stack leaves behind, and why.
 RETAINED = {
     "AWS::DynamoDB::Table": "the ledger is the history of every decision",
+    "AWS::IAM::ManagedPolicy": "functions have made roles of training jobs under it",
     "AWS::KMS::Key": "without it nothing in the bucket can be read",
     "AWS::Lambda::Version": "running executions call it; it goes with its function",
     "AWS::S3::Bucket": "models, evidence and reports",
 }
-
-
-@pytest.fixture(scope="module")
-def own(synthesise):
-    """The stack's own key."""
-    return load(synthesise(customer_key=True))
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +40,13 @@ def test_only_what_has_a_reason_to_stay_is_retained(template, changed):
         }
 
 
-def test_only_the_account_and_its_alarms_may_use_the_key_by_its_policy(template):
+def test_only_the_account_its_alarms_and_its_logs_may_use_the_key_by_its_policy(template):
     statements = key_policy(template)
 
     assert [
         {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
         {"Service": "cloudwatch.amazonaws.com"},
+        {"Service": f"logs.{REGION}.amazonaws.com"},
     ] == [statement["Principal"] for statement in statements]
     assert {"StringEquals": {"aws:SourceAccount": ACCOUNT}} == statements[1]["Condition"]
 
@@ -112,9 +108,8 @@ def encryption(template):
     )
 
 
-def test_a_customer_managed_key_encrypts_data_ledger_and_logs(template, own, imported):
-    assert (key_of(template), None, "None") == encryption(template)
-    assert (key_of(own),) * 3 == encryption(own)
+def test_one_key_encrypts_data_ledger_and_logs(template, imported):
+    assert (key_of(template),) * 3 == encryption(template)
     assert (ARN,) * 3 == encryption(imported)
     (variables,) = {
         item["Environment"]["Variables"]["DATA_KEY_ARN"]
@@ -123,7 +118,7 @@ def test_a_customer_managed_key_encrypts_data_ledger_and_logs(template, own, imp
     assert ARN == variables
 
 
-def test_every_resource_of_the_default_template_stays_in_place(template, own, imported):
+def test_every_resource_of_the_default_template_stays_in_place(template, imported):
     """Key and encryption of a bucket, a table and a log group change without replacement."""
 
     def kept(each):
@@ -133,27 +128,27 @@ def test_every_resource_of_the_default_template_stays_in_place(template, own, im
             if resource["Type"] != "AWS::Lambda::Version"
         }
 
-    assert kept(template) == kept(own) == kept(imported)
+    assert kept(template) == kept(imported)
 
 
-def test_roles_that_use_the_ledger_may_use_its_key_through_dynamodb(own, imported):
+def test_roles_that_use_the_ledger_may_use_its_key_through_dynamodb(template, imported):
     via = {"StringEquals": {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}}
 
-    for template, key in ((own, key_of(own)), (imported, ARN)):
-        for owner in template.allowed("dynamodb:Query") | template.allowed("dynamodb:PutItem"):
+    for each, key in ((template, key_of(template)), (imported, ARN)):
+        for owner in each.allowed("dynamodb:Query") | each.allowed("dynamodb:PutItem"):
             actions = {
                 action
-                for statement in template.statements(owner)
+                for statement in each.statements(owner)
                 if via == statement.get("Condition") and key in as_list(statement["Resource"])
                 for action in as_list(statement["Action"])
             }
             assert {"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"} <= actions, owner
 
 
-def test_logs_may_use_the_stacks_key_for_its_own_groups_only(own):
+def test_logs_may_use_the_stacks_key_for_its_own_groups_only(template):
     (logs,) = [
         statement
-        for statement in key_policy(own)
+        for statement in key_policy(template)
         if statement["Principal"] == {"Service": f"logs.{REGION}.amazonaws.com"}
     ]
 
@@ -161,7 +156,7 @@ def test_logs_may_use_the_stacks_key_for_its_own_groups_only(own):
     prefixes = ("/aws/lambda/compilegate-prod-", "/aws/vendedlogs/states/compilegate-prod-")
     patterns = [f"{group}{prefix}*" for prefix in prefixes]
     assert {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": patterns}} == logs["Condition"]
-    names = [item["LogGroupName"] for item in own.properties("AWS::Logs::LogGroup")]
+    names = [item["LogGroupName"] for item in template.properties("AWS::Logs::LogGroup")]
     assert all(name.startswith(prefixes) for name in names)
 
 

@@ -58,7 +58,7 @@ def read_or_refused(document: Any) -> Workload | None:
 
 def check_and_plan(workload: Workload, region: str) -> Plan | None:
     """Every request of the plan is one that SageMaker would take."""
-    deployment = Settings(stage="prod", region=region, training_role_arn=ROLE)
+    deployment = Settings(stage="prod", region=region, job_roles=ROLE)
     facts = facts_for_workload(workload, deployment)
     json.dumps(check_eligibility(workload, facts, region=region).to_dict(), allow_nan=False)
     plan = plan_for(workload, deployment)
@@ -97,7 +97,7 @@ def test_whatever_is_read_can_be_shown(document: Any) -> None:
     workload = read_or_refused(document)
     if workload is None:
         return
-    deployment = Settings(stage="prod", region=REGIONS[0], training_role_arn=ROLE)
+    deployment = Settings(stage="prod", region=REGIONS[0], job_roles=ROLE)
     facts = facts_for_workload(workload, deployment)
     items = check_eligibility(workload, facts, region=REGIONS[0]).to_dict()
     plan = plan_for(workload, deployment)

@@ -29,7 +29,7 @@ from compilegate.ports import Settings
 
 LOCAL_POLL_SECONDS = 2.0
 AWS_POLL_SECONDS = 5.0
-NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "TrainingRole")
+NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "JobRoles")
 PRODUCTION_OUTPUTS = ("TrainStateMachine", "ScheduleGroup", "SchedulerRole")
 # Statuses in which a stack has no working resources, and what to do about each:
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
@@ -112,7 +112,7 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
     settings = Settings(
         stage=stage,
         region=client("s3").meta.region_name,
-        training_role_arn=outputs["TrainingRole"],
+        job_roles=outputs["JobRoles"],
         simulated=wiring.simulated_note(),
     )
     table = outputs["LedgerTable"]

@@ -77,6 +77,6 @@ def settings(region_option: str | None = None) -> Settings:
     return Settings(
         stage=deployed.stage,
         region=region_option or region(),
-        training_role_arn=UNKNOWN_ROLE,
+        job_roles=UNKNOWN_ROLE,
         facts=deployed.facts,
     )

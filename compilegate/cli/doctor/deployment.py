@@ -89,7 +89,7 @@ def find_reasons(
     """What is wrong, part by part; a part that may not be read says so."""
     parts: Mapping[Part, Callable[[], Iterable[Reason]]] = {
         Part.BOOTSTRAP: lambda: _bootstrap(account),
-        Part.STACK: lambda: _stack(account),
+        Part.STACK: lambda: _stack(account, demands),
         Part.VPC: lambda: _vpc(account, demands),
         Part.QUOTAS: lambda: _quotas(account, demands),
     }
@@ -111,13 +111,16 @@ def _bootstrap(account: Account) -> Iterable[Reason]:
     return examine_bootstrap(version, account.region)
 
 
-def _stack(account: Account) -> Iterable[Reason]:
+def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     try:
         outputs = stack_outputs(account.client("cloudformation"), account.stage)
     except NotDeployedError as error:
         return [reason("not_deployed", str(error).partition(" Fix: ")[0].rstrip("."))]
-    arn = outputs["TrainingRole"]
-    return examine_role(deployment_facts.trust_policy(account.client("iam"), arn), arn)
+    iam = account.client("iam")
+    arns = [f"{outputs['JobRoles']}{demand.workload}" for demand in demands]
+    return [
+        one for arn in arns for one in examine_role(deployment_facts.trust_policy(iam, arn), arn)
+    ]
 
 
 def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:

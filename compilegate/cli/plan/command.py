@@ -80,7 +80,7 @@ def _refuse(workload: Workload, refusal: Refusal, *, as_json: bool) -> None:
 TRIAL, EXECUTION, DIGEST = "trial-id", "execution", "digest"
 PLACEHOLDERS = {
     project.UNKNOWN_BUCKET: "the deployment's data bucket",
-    project.UNKNOWN_ROLE: "the deployment's training role",
+    project.UNKNOWN_ROLE: "the workload's role",
     TRIAL: "eight characters that each trial gets",
     EXECUTION: "ARN of the trial's execution",
     DIGEST: "digest of the uploaded code, or of an uploaded input",

@@ -33,10 +33,8 @@ def examine_bootstrap(version: int | None, place: str) -> Iterator[Reason]:
 
 
 def examine_role(trust: Mapping[str, Any] | None, arn: str) -> Iterator[Reason]:
-    """``trust`` is the role's trust policy, None where there is no such role."""
-    if trust is None:
-        yield reason("role_missing", f"{arn} does not exist")
-    elif SAGEMAKER not in set(_trusted(trust)):
+    """``trust`` is the role's trust policy, None where no job of its workload has needed it yet."""
+    if trust is not None and SAGEMAKER not in set(_trusted(trust)):
         yield reason("role_not_assumable", f"{arn} cannot be assumed by {SAGEMAKER}")
 
 

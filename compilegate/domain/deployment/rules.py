@@ -47,12 +47,10 @@ RULES: Mapping[str, Rule] = {
         Severity.WARN, "vpc", "restore the setting in cdk.json, or deploy it:\nmake deploy",
         "docs/operating.md",
     ),
-    "role_missing": Rule(
-        Severity.BLOCK, "TrainingRole", "restore it:\nmake deploy", ROLES,
-    ),
     "role_not_assumable": Rule(
-        Severity.BLOCK, "TrainingRole",
-        "restore its trust policy for sagemaker.amazonaws.com, or deploy the stack again", ROLES,
+        Severity.BLOCK, "JobRoles",
+        "restore its trust policy for sagemaker.amazonaws.com, or delete the role: the next run "
+        "makes it again", ROLES,
     ),
     "quota_too_small": Rule(
         Severity.BLOCK, "training.instance_type",

@@ -218,6 +218,13 @@ TRIAL: Mapping[str, ReasonKind] = {
         "Let the recorder write the evidence.",
         "a job's clock cannot be right",
     ),
+    "evidence_overwritten": ReasonKind(
+        BLOCK,
+        "A job's output was written more than once, so what the job itself left is not known.",
+        "Find out who may write to the data bucket (CloudTrail data events name them), take that "
+        "permission away, and start a new trial.",
+        "a job's output was overwritten",
+    ),
     "too_many_rounds": ReasonKind(
         BLOCK,
         "The trial used the rounds it is allowed without a verdict.",

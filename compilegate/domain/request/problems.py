@@ -16,7 +16,7 @@ Request = Mapping[str, Any]
 # Where a request's field comes from, and the fix; the first prefix that fits holds.
 _FIELDS: Mapping[str, tuple[str, str]] = {
     "TrainingJobName": ("name", "choose a shorter name"),
-    "RoleArn": ("the deployment's training role", "deploy the stack again"),
+    "RoleArn": ("the workload's role", "deploy the stack again"),
     "AlgorithmSpecification.MetricDefinitions": ("quality.metric", "choose a shorter name"),
     "AlgorithmSpecification.TrainingImage": ("facts.images", "give the image's full URI"),
     "HyperParameters.arm_": (

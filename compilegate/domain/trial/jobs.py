@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.failures import STOPPED, TIME_LIMIT_NAME
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.planning.arm_plan import ArmPlan
@@ -23,11 +24,11 @@ STOP_SECONDS = 120
 
 @dataclass(frozen=True)
 class OutputRuns:
-    """What a completed job left: segments by arm or a full run, or why they cannot be read."""
+    """What a completed job left: segments by arm or a full run, or why they do not count."""
 
     segments: tuple[tuple[str, SpeedRun], ...] = ()
     full_run: FullRun | None = None
-    unreadable: str | None = None
+    unreadable: InvalidEvidenceError | None = None
 
 
 @dataclass(frozen=True)

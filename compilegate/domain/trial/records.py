@@ -105,7 +105,7 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
 
 def _output(job: EndedJob) -> OutputRuns:
     if job.output.unreadable is not None:
-        raise InvalidEvidenceError(job.output.unreadable)
+        raise job.output.unreadable
     return job.output
 
 

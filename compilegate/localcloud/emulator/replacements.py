@@ -124,7 +124,24 @@ REPLACEMENTS = (
     Replacement(
         "ministack.core.iam_actions.extract_resource_arn",
         "(service, method, path, headers, body, query_params, region, account_id)",
-        "permissions on training jobs name the job, so the check needs its ARN", _ADD_SERVICE,
+        "permissions on training jobs name the job, and those on roles its path, so the check "
+        "needs their ARNs",
+        f"{_ADD_SERVICE}, and roles named with their path",
+    ),
+    Replacement(
+        "ministack.core.iam_evaluator._first_match", "(ctx, stmts, effect)",
+        "policies of training jobs name the workload by a policy variable",
+        "policy variables in resources and conditions",
+    ),
+    Replacement(
+        "ministack.core.iam_actions.request_tag_context", "(service, iam_action, body, params)",
+        "a role may be made under one permissions boundary only, which is a condition key",
+        "iam:PermissionsBoundary and iam:PolicyARN among the keys of a request",
+    ),
+    Replacement(
+        "ministack.app.pin_request_origin", "(source_ip, secure_transport)",
+        "policies deny requests without TLS; these never leave the machine",
+        "a setting that treats the loopback interface as secure transport",
     ),
     Replacement(
         f"{_ASL}.utils.boto_client.boto_client_for",

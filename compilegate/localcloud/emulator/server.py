@@ -26,7 +26,7 @@ from hypercorn.config import Config
 from ministack import app as ministack_app
 from ministack.core import lambda_runtime
 
-from compilegate.localcloud.emulator import routes, schedules, services
+from compilegate.localcloud.emulator import permissions, routes, schedules, services
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.gate import (
     Application,
@@ -114,6 +114,7 @@ def install(settings: Settings) -> tuple[TrainingService, Loader]:
     routes.install(service)
     schedules.install()
     services.install(settings.logs / "cloudwatch")
+    permissions.install()
     return service, Loader(service, settings)
 
 

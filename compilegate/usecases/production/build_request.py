@@ -32,6 +32,7 @@ def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, 
     spec = spec_at(services.store, begun.spec_key)
     request = request_of(begun, attempt, spec, JobSite.of(services))
     key = naming.production_request_key(workload, run, attempt.number)
+    services.roles.ensure(workload)
     services.store.put(key, to_json(request))
     return {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
 
@@ -81,7 +82,12 @@ def request_of(begun: BegunRun, attempt: Attempt, spec: Spec, site: JobSite) -> 
         variables=_variables(begun, attempt, arm, decision_id, settings.stage),
         tags={} if attempt.trains_baseline else _tags(begun, decision_id),
     )
-    context = site.context(trial=begun.run, execution=begun.execution, source_key=begun.source_key)
+    context = site.context(
+        spec.workload.name,
+        trial=begun.run,
+        execution=begun.execution,
+        source_key=begun.source_key,
+    )
     request = production_request(spec.workload, arm, job, context)
     check_request(request)
     return request

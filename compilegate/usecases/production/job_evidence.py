@@ -12,7 +12,7 @@ from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import ObjectStore
-from compilegate.usecases.job_output import quality_run, read_output
+from compilegate.usecases.job_output import quality_run, read_stored
 
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
@@ -33,8 +33,7 @@ def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) 
     A run that the judge could not read is not kept: it would make every later review fail.
     """
     try:
-        stored = store.fetch(output_uri(described))
-        output = read_output(stored.stream, stored.size)
+        output = read_stored(store.fetch(output_uri(described)))
         run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
         job_clock.check_run(described, run.wall_seconds, run.record)
         kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}

@@ -25,7 +25,7 @@ from compilegate.usecases.job_output import (
     JobOutput,
     describe,
     quality_run,
-    read_output,
+    read_stored,
     speed_runs,
 )
 from compilegate.usecases.records import OpenTrial
@@ -101,20 +101,20 @@ def _output(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
     try:
         return _runs(job, opened, store)
     except InvalidEvidenceError as error:
-        return OutputRuns(unreadable=str(error))
+        return OutputRuns(unreadable=error)
     except Exception as error:
         if not job.controls(opened.plan.arms):
             raise
         logger.exception("no evidence of %s", job.job)
         own = isinstance(error, CompilegateError)
-        return OutputRuns(unreadable=str(error) if own else f"its evidence is broken: {error}")
+        why = str(error) if own else f"its evidence is broken: {error}"
+        return OutputRuns(unreadable=InvalidEvidenceError(why))
 
 
 def _runs(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
     key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
     try:
-        stored = store.fetch(f"s3://{store.bucket}/{key}")
-        output = read_output(stored.stream, stored.size)
+        output = read_stored(store.fetch(f"s3://{store.bucket}/{key}"))
     except NotFoundError:
         output = JobOutput()
     if job.run.arm_index is None:

@@ -80,6 +80,7 @@ def _read(
         ),
         production=_production(opened, canary_ended, services.ledger, services.store),
         context=JobSite.of(services).context(
+            opened.spec.workload.name,
             trial=opened.trial.trial,
             execution=opened.plan.execution,
             source_key=opened.spec.source_key,

@@ -74,6 +74,7 @@ def _write(plan: Plan | Refusal, facts: _Facts, services: Services) -> dict[str,
         return {
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
         }  # fmt: skip
+    services.roles.ensure(trial.workload)
     document = plan_document(plan, facts.context, facts.spec.workload.training)
     return {
         "verdict": "continue",

@@ -1,8 +1,13 @@
-"""The role that training jobs run as."""
+"""The roles that training jobs run as: what each may reach, and who may make one.
+
+Functions make the roles themselves, one for each workload (compilegate/adapters/job_roles.py); the
+stack owns their policy. It names the workload by a tag of the role, so that a deployment changes
+what all of them may do at once.
+"""
 
 from __future__ import annotations
 
-from aws_cdk import ArnFormat, Aws, Stack
+from aws_cdk import ArnFormat, Aws, RemovalPolicy, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
@@ -21,43 +26,75 @@ TRAINING_IMAGES = (
     "sagemaker-scikit-learn",
     "sagemaker-xgboost",
 )
+# The workload that a role was made for. A role without the tag matches nothing.
+OWN = f"${{aws:PrincipalTag/{naming.ROLE_TAG_WORKLOAD}}}"
 # A spot job continues from its own run's checkpoints; no job reads another's results.
 CHECKPOINTS = (
-    naming.checkpoint_prefix("*", "*", "*"),
-    f"{naming.production_jobs_prefix('*', '*')}/checkpoints/",
+    naming.checkpoint_prefix(OWN, "*", "*"),
+    f"{naming.production_jobs_prefix(OWN, '*')}/checkpoints/",
 )
-READS = (naming.WORKLOADS_PREFIX, naming.COMPILE_CACHE_PREFIX)
+READS = (f"{naming.WORKLOADS_PREFIX}{OWN}/", naming.compile_cache_prefix(OWN))
 # Not the requests beside the jobs' output: the state machine executes those as they are.
 WRITES = (
-    f"{naming.EXPERIMENTS_PREFIX}*/*/jobs/",
-    f"{naming.production_jobs_prefix('*', '*')}/",
-    naming.COMPILE_CACHE_PREFIX,
+    f"{naming.jobs_prefix(OWN, '*')}/",
+    f"{naming.production_jobs_prefix(OWN, '*')}/",
+    naming.compile_cache_prefix(OWN),
 )
 
 
-class TrainingRole(iam.Role):
-    """The SageMaker execution role: the bucket's prefixes, the images, logs and metrics."""
+class JobRoles(Construct):
+    """``policy`` is what every job's role may do, and its permissions boundary.
+
+    It stays when the stack goes: roles that functions have made are still under it.
+    """
 
     def __init__(
         self, scope: Construct, construct_id: str, *, storage: Storage, settings: Settings
     ) -> None:
-        super().__init__(
-            scope,
-            construct_id,
+        super().__init__(scope, construct_id)
+        self.policy = iam.ManagedPolicy(
+            self,
+            "Policy",
             description=f"Compilegate {settings.stage}: what a training job may touch",
-            assumed_by=iam.ServicePrincipal(
-                "sagemaker.amazonaws.com",
-                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
-            ),
+            statements=[
+                *_data(storage),
+                *_foreign_inputs(settings),
+                *_images(self, settings),
+                *_logs_and_metrics(self),
+                *_network(settings),
+            ],
         )
-        for statement in (
-            *_data(storage),
-            *_foreign_inputs(settings),
-            *_images(self, settings),
-            *_logs_and_metrics(self),
-            *_network(settings),
-        ):
-            self.add_to_policy(statement)
+        self.policy.apply_removal_policy(RemovalPolicy.RETAIN)
+        names = naming.job_role(settings.stage, settings.region, "")
+        # What a workload's name completes to the ARN of its role.
+        self.prefix = (
+            f"arn:{Aws.PARTITION}:iam::{Aws.ACCOUNT_ID}:role{naming.JOB_ROLES_PATH}{names}"
+        )
+
+    @property
+    def all(self) -> str:
+        """ARN pattern of the roles of every workload."""
+        return f"{self.prefix}*"
+
+    def make(self) -> Statements:
+        """Make a role that can do no more than ``policy``; no other change of any role."""
+        arn = self.policy.managed_policy_arn
+        bounded = {"StringEquals": {"iam:PermissionsBoundary": arn}}
+        tags = [naming.ROLE_TAG_WORKLOAD, naming.TAG_DEPLOYMENT, "application"]
+        own_tags = {"ForAllValues:StringEquals": {"aws:TagKeys": tags}}
+        return [
+            # A role that is not there yet has no path to be found by.
+            allow(["iam:GetRole"], [self.all, self.all.replace(naming.JOB_ROLES_PATH, "/", 1)]),
+            allow(["iam:ListAttachedRolePolicies"], [self.all]),
+            allow(["iam:CreateRole", "iam:PutRolePermissionsBoundary"], [self.all], bounded),
+            # A role is created with its tags; IAM knows no condition on its boundary here.
+            allow(["iam:TagRole"], [self.all], own_tags),
+            allow(
+                ["iam:AttachRolePolicy"],
+                [self.all],
+                {"ArnEquals": {"iam:PolicyARN": arn}, **bounded},
+            ),
+        ]
 
 
 def _data(storage: Storage) -> Statements:
@@ -128,9 +165,17 @@ def _logs_and_metrics(scope: Construct) -> Statements:
         resource_name=f"{TRAINING_LOGS}*",
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
-    actions = ("CreateLogGroup", "CreateLogStream", "DescribeLogStreams", "PutLogEvents")
+    jobs = f"{TRAINING_LOGS}:log-stream:{naming.JOB_PREFIX}-{OWN}-*"
+    own = Stack.of(scope).format_arn(
+        service="logs",
+        resource="log-group",
+        resource_name=jobs,
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+    actions = ("CreateLogGroup", "CreateLogStream", "DescribeLogStreams")
     return [
         allow([f"logs:{action}" for action in actions], [group]),
+        allow(["logs:PutLogEvents"], [own]),
         allow(
             ["cloudwatch:PutMetricData"],
             ["*"],  # knows no resources; the condition narrows it

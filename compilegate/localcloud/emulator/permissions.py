@@ -1,0 +1,117 @@
+"""What ministack's permission checks lack and the deployed app's policies need.
+
+- Policy variables, such as ``${aws:PrincipalTag/NAME}``, in resources and conditions.
+- The path of an IAM role in its ARN, and the condition keys of calls that make roles.
+- Secure transport: every request comes over the loopback interface and leaves no machine, so a
+  policy that demands TLS treats it as secure. There is no TLS to negotiate a version of.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace as changed
+from typing import Any
+
+from compilegate.localcloud.emulator.replacements import replace, upstream
+
+_FIRST_MATCH = "ministack.core.iam_evaluator._first_match"
+_RESOURCE_ARN = "ministack.core.iam_actions.extract_resource_arn"
+_REQUEST_KEYS = "ministack.core.iam_actions.request_tag_context"
+_ORIGIN = "ministack.app.pin_request_origin"
+_VARIABLE = re.compile(r"\$\{([^}]+)\}")
+
+
+def install() -> None:
+    """Put them in; after the services, whose resources are named first."""
+    _resolve_variables()
+    _name_roles_by_path()
+    _add_keys_of_roles()
+    origin = upstream(_ORIGIN)
+
+    def pin_request_origin(source_ip: str, _secure_transport: bool) -> None:
+        origin(source_ip, True)
+
+    replace(_ORIGIN, pin_request_origin)
+
+
+def _resolve_variables() -> None:
+    original = upstream(_FIRST_MATCH)
+
+    def first_match(ctx: Any, stmts: list[Any], effect: str) -> Any:
+        return original(ctx, [_resolved(statement, ctx) for statement in stmts], effect)
+
+    replace(_FIRST_MATCH, first_match)
+
+
+def _resolved(statement: Any, ctx: Any) -> Any:
+    """The statement with its variables' values; one without a value stays and matches nothing."""
+    from ministack.core.iam_evaluator import _resolve_condition_key  # noqa: PLC0415
+
+    def value_of(match: re.Match[str]) -> str:
+        value = _resolve_condition_key(match[1], ctx)
+        return match[0] if value is None else str(value)
+
+    def with_values(part: Any) -> Any:
+        if isinstance(part, str):
+            return _VARIABLE.sub(value_of, part)
+        if isinstance(part, dict):
+            return {key: with_values(item) for key, item in part.items()}
+        return [with_values(item) for item in part] if isinstance(part, list) else part
+
+    return changed(
+        statement,
+        resources=with_values(statement.resources),
+        not_resources=with_values(statement.not_resources),
+        conditions=with_values(statement.conditions),
+    )
+
+
+def _name_roles_by_path() -> None:
+    """ministack names a role without the path that a policy may name."""
+    original = upstream(_RESOURCE_ARN)
+
+    def resource_arn(service: str, *arguments: Any) -> Any:
+        arn = original(service, *arguments)
+        if service != "iam" or ":role/" not in arn:
+            return arn
+        role = _role(arn.rpartition("/")[2])
+        if role is not None:
+            return role["Arn"]
+        path = _parameter(arguments[4], "Path") or "/"
+        return arn.replace(":role/", f":role{path}", 1)
+
+    replace(_RESOURCE_ARN, resource_arn)
+
+
+def _add_keys_of_roles() -> None:
+    """The condition keys of IAM's actions on roles (Service Authorization Reference, IAM)."""
+    original = upstream(_REQUEST_KEYS)
+
+    def request_tag_context(
+        service: str, iam_action: str, body: bytes, params: dict[str, Any]
+    ) -> dict[str, Any]:
+        keys: dict[str, Any] = original(service, iam_action, body, params)
+        if service != "iam":
+            return keys
+        role = _role(_parameter(params, "RoleName")) or {}
+        boundary = _parameter(params, "PermissionsBoundary") or role.get("PermissionsBoundary")
+        named = {
+            "iam:PermissionsBoundary": boundary,
+            "iam:PolicyARN": _parameter(params, "PolicyArn"),
+        }
+        return {**keys, **{key: value for key, value in named.items() if value}}
+
+    replace(_REQUEST_KEYS, request_tag_context)
+
+
+def _role(name: str) -> dict[str, Any] | None:
+    from ministack.services import iam  # noqa: PLC0415 - reads its environment when imported
+
+    role: dict[str, Any] | None = iam._roles.get(name)
+    return role
+
+
+def _parameter(parameters: dict[str, Any], name: str) -> str:
+    """A parameter of the query protocol, empty where it is not there."""
+    value = parameters.get(name) or ""
+    return str(value[0]) if isinstance(value, list) else str(value)

@@ -1,0 +1,111 @@
+"""One role for each workload, made under the deployment's policy and no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from compilegate.adapters.job_roles import ForeignRoleError, IamJobRoles
+from compilegate.ports import Settings
+
+ACCOUNT = "123456789012"
+ROLES = f"arn:aws:iam::{ACCOUNT}:role/compilegate/prod-us-east-1-"
+NAME = "prod-us-east-1-bert-docs"
+STATEMENT = {"Effect": "Deny", "Action": "s3:PutObject", "Resource": "*"}
+POLICY = json.dumps({"Version": "2012-10-17", "Statement": [STATEMENT]})
+TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
+
+
+@pytest.fixture
+def iam() -> Iterator[Any]:
+    with mock_aws():
+        yield boto3.client(
+            "iam", region_name="us-east-1", aws_access_key_id="a", aws_secret_access_key="b"
+        )
+
+
+def policy(iam: Any, name: str = "jobs") -> str:
+    return str(iam.create_policy(PolicyName=name, PolicyDocument=POLICY)["Policy"]["Arn"])
+
+
+def roles(iam: Any, arn: str) -> IamJobRoles:
+    return IamJobRoles(iam, Settings("prod", "us-east-1", ROLES, job_policy=arn))
+
+
+def assert_bounded(iam: Any, arn: str) -> None:
+    role = iam.get_role(RoleName=NAME)["Role"]
+    attached = iam.list_attached_role_policies(RoleName=NAME)["AttachedPolicies"]
+
+    assert f"{ROLES}bert-docs" == role["Arn"]
+    assert arn == role["PermissionsBoundary"]["PermissionsBoundaryArn"]
+    assert arn in [one["PolicyArn"] for one in attached]
+
+
+def test_a_role_is_for_one_workload_and_for_sagemaker_of_this_account(iam: Any) -> None:
+    arn = policy(iam)
+    roles(iam, arn).ensure("bert-docs")
+    role = iam.get_role(RoleName=NAME)["Role"]
+
+    assert_bounded(iam, arn)
+    assert {"Key": "compilegate-workload", "Value": "bert-docs"} in role["Tags"]
+    (trusted,) = role["AssumeRolePolicyDocument"]["Statement"]
+    assert {"Service": "sagemaker.amazonaws.com"} == trusted["Principal"]
+    assert {"StringEquals": {"aws:SourceAccount": ACCOUNT}} == trusted["Condition"]
+
+
+def test_it_is_made_once_and_completed_after_a_call_that_broke_off(iam: Any) -> None:
+    arn = policy(iam)
+    made = roles(iam, arn)
+    made.ensure("bert-docs")
+    iam.detach_role_policy(RoleName=NAME, PolicyArn=arn)  # as if it had never got that far
+    made.ensure("bert-docs")
+    made.ensure("bert-docs")
+
+    assert_bounded(iam, arn)
+
+
+def test_two_executions_may_make_it_at_once(iam: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    arn = policy(iam)
+    late = roles(iam, arn)
+    roles(iam, arn).ensure("bert-docs")
+    monkeypatch.setattr(late, "_role", lambda _name: None)  # it looked before the other wrote
+    late.ensure("bert-docs")
+
+    assert_bounded(iam, arn)
+
+
+def test_the_role_of_a_removed_deployment_comes_under_the_next_ones_policy(iam: Any) -> None:
+    roles(iam, policy(iam, "before")).ensure("bert-docs")
+    arn = policy(iam, "after")
+    roles(iam, arn).ensure("bert-docs")
+
+    assert_bounded(iam, arn)
+
+
+@pytest.mark.parametrize(
+    ("path", "workload"), [("/", "bert-docs"), ("/compilegate/", "victim"), ("/compilegate/", None)]
+)
+def test_a_role_that_was_made_for_something_else_is_refused(
+    iam: Any, path: str, workload: str | None
+) -> None:
+    arn = policy(iam)
+    tags = [{"Key": "compilegate-workload", "Value": workload}] if workload else []
+    iam.create_role(RoleName=NAME, Path=path, AssumeRolePolicyDocument=POLICY, Tags=tags)
+    with pytest.raises(ForeignRoleError, match=NAME):
+        roles(iam, arn).ensure("bert-docs")
+
+    assert [] == iam.list_attached_role_policies(RoleName=NAME)["AttachedPolicies"]
+
+
+def test_a_role_is_removed_with_what_is_attached(iam: Any) -> None:
+    made = roles(iam, policy(iam))
+    made.ensure("bert-docs")
+
+    assert made.remove("bert-docs")
+    assert made.remove("bert-docs")  # nothing is left to remove
+    assert [] == iam.list_roles(PathPrefix="/compilegate/")["Roles"]
