@@ -67,6 +67,11 @@ def wait_entry(run: str, number: int) -> str:
     return f"{wait_entries(run)}{number}"
 
 
+def ignored_entry(job: str) -> str:
+    """Sort key of a job that carries the workload's tags and is not the workload's."""
+    return f"ignored#{job}"
+
+
 def watch_entry(run: str) -> str:
     """Sort key of the review after a production run."""
     return f"watch#{run}"

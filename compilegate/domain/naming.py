@@ -50,8 +50,8 @@ LIVE = "live"
 
 # Where IAM keeps the roles of training jobs: a grant on this path is one on them alone.
 JOB_ROLES_PATH = "/compilegate/"
-# Tag of such a role. Its policy reaches what belongs to the workload of this name (stacks/jobs.py).
-# Without a colon, which IAM does not document inside of a policy variable.
+# Tag of such a role: its policy reaches what belongs to the workload of this name. Without a colon,
+# which IAM does not document inside of a policy variable.
 ROLE_TAG_WORKLOAD = "compilegate-workload"
 
 # Output field of an execution that started nothing because another one holds the workload.

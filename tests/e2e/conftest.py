@@ -23,9 +23,12 @@ from compilegate.localcloud import api
 from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
 from compilegate.usecases.registration.upload import Package, submit
 from tests.localcloud.helpers import ended, eventually
+from tests.stacks import calls
 
 JOB = Path(__file__).parent / "job"
 COMPILE_CANDIDATE = {"name": "compile", "compiler": "torch_compile"}
+# Set, the calls of whatever is run are added to what tests/stacks knows of them.
+RECORD = "COMPILEGATE_RECORD_CALLS"
 FAST = ("--stop-grace-seconds", "0.3", "--checkpoint-seconds", "5", "--slots", "8")
 
 
@@ -164,7 +167,8 @@ class App:
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    with deployed(tmp_path_factory.mktemp("cloud")) as deployed_app:
+    """With permissions enforced: whatever is run here needs no more than the roles grant."""
+    with deployed(tmp_path_factory.mktemp("cloud"), enforce_iam=True) as deployed_app:
         yield deployed_app
 
 
@@ -186,6 +190,8 @@ def deployed(home: Path, *arguments: str, enforce_iam: bool = False) -> Iterator
         )
         up = api.up(cloud=cloud)
         yield App(cloud, up.outputs)
+        if RECORD in os.environ:
+            calls.record(cloud, home / "logs" / "permissions.jsonl")
 
 
 def stand_in(

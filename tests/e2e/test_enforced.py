@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import boto3
@@ -23,8 +24,21 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 
 def as_job_of(app: App, workload: str):
-    """An S3 client with the credentials that a job of this workload has."""
+    """An S3 client that may do what a job of this workload may.
+
+    Its role trusts SageMaker alone; the test lets itself in as well.
+    """
     arn = app.outputs["JobRoles"] + workload
+    account = arn.split(":")[4]
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"AWS": f"arn:aws:iam::{account}:root"},
+        "Action": "sts:AssumeRole",
+    }
+    app.client("iam").update_assume_role_policy(
+        RoleName=arn.rpartition("/")[2],
+        PolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [statement]}),
+    )
     credentials = app.client("sts").assume_role(RoleArn=arn, RoleSessionName="SageMaker")
     return boto3.client(
         "s3",

@@ -20,7 +20,13 @@ from compilegate.domain.production.attempts import (
     most_wait_seconds,
     next_wait,
 )
-from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.runs import (
+    TEAM,
+    BegunRun,
+    CapacityWait,
+    IgnoredJob,
+    ProductionRun,
+)
 from compilegate.domain.workload.model import BASELINE, Training, Workload
 
 IN_PROGRESS, TIMEOUT = "InProgress", "States.Timeout"
@@ -219,6 +225,20 @@ def refusal(
     if followed not in (None, stage):
         return f"{job} followed the flag of the deployment {followed}, not of {stage}"
     return None
+
+
+def job_of_another_role(
+    described: Mapping[str, Any], own: str, workload: Workload, *, now: int
+) -> IgnoredJob | None:
+    """A job that did not run as a role of its workload: ``own``, or the one that its file names.
+
+    Tags say what a job claims to be, and whoever may start any job may claim it. Only those who
+    may pass a role can run a job as it.
+    """
+    role = str(described.get("RoleArn"))
+    if role in (own, workload.schedule.team_role):
+        return None
+    return IgnoredJob(now, str(described["TrainingJobName"]), role, "job_of_another_role")
 
 
 def team_run(

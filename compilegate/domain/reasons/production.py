@@ -73,6 +73,13 @@ PRODUCTION: Mapping[str, ReasonKind] = {
         "The candidate's runs complete, but record nothing to judge, so the promotion is stale.",
         "Check what the jobs record.",
     ),
+    "job_of_another_role": ReasonKind(
+        WARN,
+        "A training job with this workload's tags ran as a role that is not this workload's, so "
+        "it was not recorded as a run of it.",
+        "If the job is yours, name its role as `schedule.team_role` and register the file again. "
+        "Otherwise find out in CloudTrail who started it.",
+    ),
     "not_measured": ReasonKind(
         WARN,
         "The flag was turned on by hand with a candidate that no trial has measured.",

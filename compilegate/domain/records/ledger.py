@@ -13,7 +13,7 @@ from compilegate.domain.records.canary import CanaryClosed, CanaryReported, Cana
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import ProbationEnd, Review
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.runs import BegunRun, CapacityWait, IgnoredJob, ProductionRun
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,
@@ -102,9 +102,9 @@ class DamagedRecord(UnknownRecord):
 
 Record = (
     ApprovalAnswer | ApprovalRequested | ApprovalToken | BegunRun | CanaryClosed | CanaryReported
-    | CanaryRound | CanaryToken | CapacityWait | FlagVersion | ProbationEnd | ProductionRun
-    | RegistrationChange | Review | Swept | TrialDecided | TrialFailed | TrialStarted
-    | UnknownRecord | Unlocked
+    | CanaryRound | CanaryToken | CapacityWait | FlagVersion | IgnoredJob | ProbationEnd
+    | ProductionRun | RegistrationChange | Review | Swept | TrialDecided | TrialFailed
+    | TrialStarted | UnknownRecord | Unlocked
 )  # fmt: skip
 
 _READERS: Mapping[str, Callable[[Entry], Record]] = {
@@ -112,8 +112,9 @@ _READERS: Mapping[str, Callable[[Entry], Record]] = {
         record.kind: record.from_entry
         for record in (
             ApprovalAnswer, ApprovalRequested, ApprovalToken, BegunRun, CanaryClosed,
-            CanaryReported, CanaryRound, CanaryToken, CapacityWait, FlagVersion, ProbationEnd,
-            ProductionRun, Review, Swept, TrialDecided, TrialFailed, TrialStarted, Unlocked,
+            CanaryReported, CanaryRound, CanaryToken, CapacityWait, FlagVersion, IgnoredJob,
+            ProbationEnd, ProductionRun, Review, Swept, TrialDecided, TrialFailed, TrialStarted,
+            Unlocked,
         )
     },
     RegistrationChange.REGISTERED: RegistrationChange.from_entry,

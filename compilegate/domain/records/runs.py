@@ -97,6 +97,23 @@ class CapacityWait(LedgerRecord):
 
 
 @dataclass(frozen=True)
+class IgnoredJob(LedgerRecord):
+    """A job that carries the workload's tags and is no run of it; ``code`` is the reason's."""
+
+    kind = "job_ignored"
+
+    at: int
+    job: str
+    role: str
+    code: str
+
+    @property
+    def key(self) -> str:
+        """Sort key of the entry."""
+        return ledger_keys.ignored_entry(self.job)
+
+
+@dataclass(frozen=True)
 class ProductionRun(_InCanaryRound):
     """A job of a production run that has ended.
 

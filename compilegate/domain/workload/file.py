@@ -55,6 +55,11 @@ _SET = Form(
     "use 12 to 64 digits of a run's set_sha256",
 )  # fmt: skip
 
+_ROLE = Form(
+    re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}"),
+    "is not the ARN of an IAM role", "give one such as arn:aws:iam::123456789012:role/training",
+)  # fmt: skip
+
 
 def parse_workload(document: object, reading: Reading | None = None) -> Workload:
     """Read a workload document; ``reading`` may collect what is expected of it.
@@ -140,6 +145,10 @@ def _schedule(fields: Fields) -> Schedule:
         max_wait_hours=fields.number(
             "max_wait_hours", "hours", low=0.0, high=MOST_HOURS, default=None,
             about="for machines; absent: until the next run, at most 24",
+        ),
+        team_role=fields.text(
+            "team_role", None, form=_ROLE,
+            about="ARN of the role that the team's own pipeline trains as; absent: the workload's",
         ),
     )  # fmt: skip
     if not fields.done():

@@ -122,7 +122,8 @@ class Schedule:
 
     ``timezone`` is the zone in which ``cron`` is read.
     ``max_wait_hours`` is how long a run may wait for capacity; None is until the next run, at
-    most a day.
+    most a day. ``team_role`` is the ARN of the role that the team's own pipeline trains as, None
+    the workload's (docs/decisions/0024).
     """
 
     runs_per_week: float
@@ -130,6 +131,7 @@ class Schedule:
     cron: str | None = None
     max_wait_hours: float | None = None
     timezone: str = "UTC"
+    team_role: str | None = None
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
 from dataclasses import replace as changed
+from pathlib import Path
 from typing import Any
 
 from compilegate.localcloud.emulator.replacements import replace, upstream
@@ -21,9 +24,13 @@ _ORIGIN = "ministack.app.pin_request_origin"
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
-def install() -> None:
-    """Put them in; after the services, whose resources are named first."""
-    _resolve_variables()
+def install(record: Path) -> None:
+    """Put them in; after the services, whose resources are named first.
+
+    Every kind of call that a role's policies were asked about is a line of ``record``, which is
+    written only where permissions are enforced.
+    """
+    _resolve_variables(_Recorder(record))
     _name_roles_by_path()
     _add_keys_of_roles()
     origin = upstream(_ORIGIN)
@@ -34,10 +41,38 @@ def install() -> None:
     replace(_ORIGIN, pin_request_origin)
 
 
-def _resolve_variables() -> None:
+class _Recorder:
+    """Writes each call once: role, action, resource, and the condition keys of both."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._written: set[str] = set()
+
+    def add(self, ctx: Any) -> None:
+        """Write the call that ``ctx`` is about, unless it was written before."""
+        if ":assumed-role/" not in ctx.principal_arn:
+            return
+        call = {
+            "role": ctx.principal_arn.split("/")[1],
+            "action": ctx.action,
+            "resource": ctx.resource_arn,
+            "keys": {**ctx.service_context, **ctx.principal_keys},
+        }
+        line = json.dumps(call, sort_keys=True, default=str)
+        with self._lock:
+            if line not in self._written:
+                self._written.add(line)
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(line + "\n")
+
+
+def _resolve_variables(recorder: _Recorder) -> None:
     original = upstream(_FIRST_MATCH)
 
     def first_match(ctx: Any, stmts: list[Any], effect: str) -> Any:
+        if effect == "Allow":
+            recorder.add(ctx)
         return original(ctx, [_resolved(statement, ctx) for statement in stmts], effect)
 
     replace(_FIRST_MATCH, first_match)

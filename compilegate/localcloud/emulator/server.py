@@ -114,7 +114,7 @@ def install(settings: Settings) -> tuple[TrainingService, Loader]:
     routes.install(service)
     schedules.install()
     services.install(settings.logs / "cloudwatch")
-    permissions.install()
+    permissions.install(settings.logs / "permissions.jsonl")
     return service, Loader(service, settings)
 
 

@@ -12,7 +12,15 @@ from typing import Any
 
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.failures import Ending, job_end
-from compilegate.domain.production.recorded_run import END, WATCH, JobEvidence, refusal, team_run
+from compilegate.domain.production.recorded_run import (
+    END,
+    WATCH,
+    JobEvidence,
+    job_of_another_role,
+    refusal,
+    team_run,
+)
+from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
@@ -28,7 +36,8 @@ logger = logging.getLogger("compilegate")
 def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the job once; ``next`` is ``watch`` or ``end``.
 
-    A job that is not a team's production run of this workload is not recorded.
+    A job that is not a team's production run of this workload is not recorded as one; the ledger
+    keeps that one of another role claimed to be.
     """
     workload, job = str(event["workload"]), str(event["job"])
     described = describe(job, services.jobs)
@@ -42,6 +51,13 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
         registered = load_registered(workload, services.store).spec.workload
     except CompilegateError as error:
         return _ignored(workload, job, f"{workload} is not in production: {error}")
+    foreign = job_of_another_role(
+        described, services.settings.role_of(workload), registered, now=services.clock.now()
+    )
+    if foreign is not None:
+        services.ledger.put_once(workload, foreign.key, foreign.to_entry())
+        fix = advice(foreign.code)
+        return _ignored(workload, job, f"it ran as {foreign.role} ({foreign.code}). {fix}")
     run = _record(described, tags, registered, services)
     # A team's pipeline reads the parameter itself: what its next run reads has to be right.
     repair_if_possible(workload, services)

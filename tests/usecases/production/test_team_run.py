@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.usecases.production.record_run import record_run
-from tests.domain.workload_builder import SOUND
+from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
     CAPACITY,
     FLAG,
@@ -37,6 +37,7 @@ def team_job(production, job="nightly-1", *, tags=(), machines=(), leaves=None, 
     training = SOUND.training
     cluster = {"InstanceType": training.instance_type, "InstanceCount": training.instance_count}
     request = {
+        "RoleArn": production.services.settings.role_of(NAME),
         "OutputDataConfig": {"S3OutputPath": PLACE},
         "ResourceConfig": {**cluster, **dict(machines)},
         "Tags": [
@@ -45,6 +46,7 @@ def team_job(production, job="nightly-1", *, tags=(), machines=(), leaves=None, 
             if value is not None
         ],
     }
+    request |= described.pop("request", {})
     status = described.pop("status", "Completed")
     production.describe(job, status, output=None, request=request, **described)
     if leaves is not None:
@@ -70,6 +72,32 @@ def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
         run.job, run.arm, run.why, run.launched_by, run.counts, run.decision_id,
         run.result["metric"],
     )  # fmt: skip
+
+
+ANOTHER = "arn:aws:iam::111122223333:role/another-team"
+
+
+def test_a_job_that_another_role_ran_feeds_no_watch_whatever_its_tags_say(production):
+    job = team_job(production, leaves=summary_tar(), request={"RoleArn": ANOTHER})
+    answers = [recorded(production) for _ in range(2)]
+
+    assert [("end", "Ignored", False)] * 2 == [
+        (answer["next"], answer["status"], answer["counts"]) for answer in answers
+    ]
+    assert ANOTHER in answers[0]["reason"]
+    assert [] == production.runs()
+    (kept,) = [
+        one for one in production.services.ledger.entries(NAME) if one["kind"] == "job_ignored"
+    ]
+    assert (job, ANOTHER, "job_of_another_role") == (kept["job"], kept["role"], kept["code"])
+
+
+@pytest.mark.parametrize(("named", "counted"), [(ANOTHER, True), (f"{ANOTHER}-2", False)])
+def test_a_team_may_name_the_role_that_its_pipeline_trains_as(named, counted):
+    production = Production(change(SOUND, schedule__team_role=named))
+    team_job(production, leaves=summary_tar(), request={"RoleArn": ANOTHER})
+
+    assert counted is recorded(production)["counts"]
 
 
 def test_runs_stand_in_the_order_in_which_they_trained_however_late_their_events(production):
