@@ -54,6 +54,20 @@ def training_logs() -> TrainingLogs:
     return CloudWatchTrainingLogs(client("logs"), int(days) if days else None)
 
 
+class _Roles:
+    """JobRoles, loaded by the two functions that make any."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def ensure(self, workload: str) -> None:
+        """Make the workload's role if there is none."""
+        from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
+        from compilegate.adapters.job_roles import IamJobRoles  # noqa: PLC0415
+
+        IamJobRoles(client("iam"), self._settings).ensure(workload)
+
+
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
     from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
@@ -62,7 +76,6 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         StepFunctionsEnds,
         StepFunctionsTokens,
     )
-    from compilegate.adapters.job_roles import IamJobRoles  # noqa: PLC0415
     from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
     from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
@@ -74,7 +87,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
-        roles=IamJobRoles(client("iam"), settings),
+        roles=_Roles(settings),
         quotas=ServiceQuotas(client("service-quotas", hasty=True), _quota_codes),
         tokens=StepFunctionsTokens(client("stepfunctions")),
         ends=StepFunctionsEnds(client("stepfunctions")),
