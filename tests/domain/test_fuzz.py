@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,12 +25,8 @@ from tests.domain.evidence_builder import (
     runs,
     watch,
 )
-from tests.fuzzing import at_most
+from tests.fuzzing import BROKEN, at_most, corrupt, places
 
-BROKEN = [
-    None, -1, 0, -0.0, 1e-300, 1e14, 1e308, 10**400, "", "x", "0.9", "baseline", [], {}, [[]],
-    True, False, math.nan, math.inf, -math.inf,
-]  # fmt: skip
 much = at_most(400)
 
 
@@ -71,32 +66,10 @@ UNPROMOTABLE: dict[str, Callable[[], dict[str, Any]]] = {
 TRUTHS = {("quality", "margin"), ("quality", "goal")}
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every key and index; of a long list of numbers only the first and the last."""
-    keys: list[Any] = []
-    if isinstance(value, dict):
-        keys = list(value)
-    elif isinstance(value, list):
-        keys = [0, len(value) - 1] if len(value) > 20 else list(range(len(value)))
-    own = [(*path, key) for key in keys if (*path, key) not in TRUTHS]
-    return own + [deeper for place in own for deeper in places(value[place[-1]], place)]
-
-
-PLACES = {name: places(make()) for name, make in UNPROMOTABLE.items()}
-
-
-def corrupt(doc: Any, place: tuple[Any, ...], how: str, value: object) -> None:
-    target = doc
-    for key in place[:-1]:
-        target = target[key]
-    if how == "drop":
-        del target[place[-1]]
-    elif how == "repeat" and isinstance(target, list):
-        target.append(copy.deepcopy(target[place[-1]]))
-    elif how == "negate" and isinstance(target[place[-1]], int | float):
-        target[place[-1]] = -target[place[-1]]
-    else:
-        target[place[-1]] = copy.deepcopy(value)
+PLACES = {
+    name: [place for place in places(make()) if place not in TRUTHS]
+    for name, make in UNPROMOTABLE.items()
+}
 
 
 @pytest.mark.parametrize("name", UNPROMOTABLE)

@@ -14,6 +14,8 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.failures import ENDED, Ending, explain, job_end
+from compilegate.domain.fields import Fields
+from compilegate.domain.outside import BROKEN
 from compilegate.domain.production.attempts import (
     FIRST_SECONDS,
     Attempt,
@@ -86,11 +88,11 @@ def record_ended_execution(detail: Mapping[str, Any], *, services: Services) -> 
     the job is stopped. Returns which jobs were recorded, and which continue unattended.
     """
     answer: dict[str, list[str]] = {"recorded": [], "going_on": []}
-    workload = json.loads(detail.get("input") or "{}").get("workload")
-    if not isinstance(workload, str):
+    execution, workload = Fields(detail, "detail").text("executionArn"), _workload_of(detail)
+    if workload is None:
         return answer  # a team's job: its event can be sent again
     past = history(services.ledger.entries(workload))
-    begun = past.run_of_execution(str(detail["executionArn"]))
+    begun = past.run_of_execution(execution)
     if begun is None:  # a duplicate, or nothing to train
         return answer
     recorded = {run.job for run in past.runs if run.run == begun.run}
@@ -107,6 +109,16 @@ def record_ended_execution(detail: Mapping[str, Any], *, services: Services) -> 
     return answer
 
 
+def _workload_of(detail: Mapping[str, Any]) -> str | None:
+    """The workload that an execution's input names; whoever starts one by hand may write any."""
+    try:
+        given = json.loads(detail.get("input") or "{}")
+    except BROKEN:
+        return None
+    workload = given.get("workload") if isinstance(given, Mapping) else None
+    return workload if isinstance(workload, str) else None
+
+
 def _record_unattended(
     event: Mapping[str, Any], past: WorkloadHistory, detail: Mapping[str, Any], services: Services
 ) -> str:
@@ -114,11 +126,11 @@ def _record_unattended(
     job = str(event["job"])
     described = describe(job, services.jobs)
     if described and described["TrainingJobStatus"] not in ENDED:
-        if detail["status"] == EXECUTION_FAILED:
+        if detail.get("status") == EXECUTION_FAILED:
             return "going_on"
         # Stopped before it is read: the run is recorded with the status that SageMaker then gives.
         services.jobs.stop(job)
-    why = explain(str(detail.get("error") or detail["status"]), str(detail.get("cause") or ""))
+    why = explain(str(detail.get("error") or detail.get("status")), str(detail.get("cause") or ""))
     gave_up = None if described else f"the execution ended: {why}"
     ended, spec = _read(event, past, services)
     _write(attempt_run(ended, gave_up=gave_up), spec, services)
@@ -151,7 +163,8 @@ def _read(
         now=services.clock.now(),
         waits=tuple(wait for wait in past.waits_of(run) if wait.attempt < attempt.number),
         usd_per_hour=usd_per_hour(begun, attempt, spec, services.settings),
-        first_wait_seconds=FIRST_SECONDS if first is None else float(first),
+        # Of the execution's input, which a person may have written.
+        first_wait_seconds=first if isinstance(first, int | float) else FIRST_SECONDS,
         error=error,
         cause=cause,
     )

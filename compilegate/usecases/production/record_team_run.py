@@ -12,6 +12,7 @@ from typing import Any
 
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.failures import Ending, job_end
+from compilegate.domain.fields import Fields
 from compilegate.domain.production.recorded_run import (
     END,
     WATCH,
@@ -39,7 +40,8 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     A job that is not a team's production run of this workload is not recorded as one; the ledger
     keeps that one of another role claimed to be.
     """
-    workload, job = str(event["workload"]), str(event["job"])
+    fields = Fields(event, "event")
+    workload, job = fields.text("workload"), fields.text("job")
     described = describe(job, services.jobs)
     if not described:
         return _ignored(workload, job, f"SageMaker knows no training job {job}")

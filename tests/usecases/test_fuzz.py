@@ -1,0 +1,206 @@
+"""Whatever comes from outside: one kind of error, no hang, and nothing that was not proven."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import random
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.adapters.workload_files import load_yaml
+from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import (
+    CompilegateError,
+    InvalidEvidenceError,
+    InvalidInputError,
+    UnreadableRecordError,
+)
+from compilegate.domain.flag import OFF, parse_flag
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.production.history import history
+from compilegate.domain.production.next_arm import FlagParameter, read_flag
+from compilegate.usecases.job_output import quality_run, read_output, speed_runs
+from compilegate.usecases.production.record_run import record_run
+from compilegate.usecases.records import read_document
+from tests import fuzzing
+from tests.domain.test_fuzz import TRUTHS, UNPROMOTABLE
+from tests.fuzzing import Target
+from tests.usecases.production.runs import ON, Production
+
+TESTS = Path(__file__).resolve().parents[1]
+CORPUS = TESTS / "corpus"
+EXAMPLES = [
+    json.loads(file.read_text()) for file in sorted((TESTS.parent / "docs/examples").glob("*.json"))
+]
+LEDGERS = json.loads((TESTS / "domain/production/ledger_0_1.json").read_text())
+ON_PURPOSE = (Verdict.PROMOTE, Verdict.PERMANENT)
+MARGIN = frozenset(key for _, key in TRUTHS)
+
+
+@cache
+def stored(name: str) -> list[Any]:
+    """Cases that once failed, or are known to be hard, of one kind."""
+    cases: list[Any] = json.loads((CORPUS / f"{name}.json").read_text())
+    return cases
+
+
+@cache
+def unpromotable() -> list[Any]:
+    return [make() for make in UNPROMOTABLE.values()]
+
+
+def evidence(chance: random.Random) -> None:
+    """Refused, or judged; what was not proven before the faults is not proven by them."""
+    unproven = chance.random() < 0.7
+    doc = chance.choice(unpromotable() if unproven else [*EXAMPLES, *stored("evidence")])
+    try:
+        decision = judge(read_evidence(fuzzing.broken(doc, chance, MARGIN)))
+    except InvalidEvidenceError:
+        return
+    json.dumps(decision.to_dict("/f"), ensure_ascii=False).encode()
+    assert not (unproven and decision.verdict in ON_PURPOSE)
+
+
+SUMMARY = {
+    "schema": 1, "job": "j", "arm": "compile", "replicate": 0, "seed": 1, "finished": True,
+    "compiler": {"requested": "torch_compile", "applied": True, "compile_seconds": 1.0},
+    "metrics": {"eval_accuracy": 0.91}, "fingerprint": {"gpu": "g", "world_size": 8},
+    "initial_loss": 2.5, "peak_memory_gib": 19.4, "wall_seconds": 60.0, "steps": 3, "seconds": 1.5,
+    "full_run_steps": 2000, "reason": None, "numerics": {"checked": True},
+    "outcomes": {"eval_accuracy": {"kind": "bits", "examples": 8, "set_sha256": "ab" * 32,
+                                   "mean": 0.5, "data": "8A=="}},
+}  # fmt: skip
+STEPS = [{"step": n, "seconds": 0.5, "samples": 8, "loss": 2.0, "steps": 1} for n in range(1, 4)]
+FOLDERS = ("evidence/", "evidence/block-0/compile/", "evidence/cold/compile/", "./evidence/", "x/")
+
+
+def output(chance: random.Random) -> bytes:
+    """A job's output with something wrong in it, or one of the corpus."""
+    if chance.random() < 0.02:
+        return gzip.compress(bytes.fromhex(chance.choice(stored("outputs"))["tar"]), 1)
+    files = {}
+    for folder in sorted({"evidence/", chance.choice(FOLDERS)}):
+        summary = fuzzing.broken(SUMMARY, chance) if chance.random() < 0.7 else SUMMARY
+        steps = fuzzing.broken(STEPS, chance) if chance.random() < 0.5 else STEPS
+        lines = "".join(f"{json.dumps(line)}\n" for line in steps)
+        for name, text in (("summary.json", json.dumps(summary)), ("steps.jsonl", lines)):
+            body = text.encode()
+            files[folder + name] = fuzzing.torn(body, chance) if chance.random() < 0.2 else body
+    return fuzzing.archived(files, chance)
+
+
+def job_output(chance: random.Random) -> None:
+    """Read into runs that can be stored, or refused."""
+    body = output(chance)
+    try:
+        read = read_output(io.BytesIO(body), len(body))
+        runs = [run for _, run in speed_runs(read, job="j")]
+        runs.append(quality_run(read, job="j", metric="eval_accuracy"))
+    except InvalidEvidenceError as error:
+        assert str(error).isprintable()
+        return
+    for run in runs:
+        json.dumps(run.record, ensure_ascii=False, allow_nan=False).encode()
+
+
+def recorded(chance: random.Random) -> None:
+    """Whatever the job left, its run is in the ledger."""
+    production = Production()
+    production.begin()
+    production.ends("Completed", output=output(chance))
+    answer = production.record()
+
+    (run,) = production.runs()
+    assert (run.job, run.counts) == (production.job, answer["counts"])
+    json.dumps(answer, ensure_ascii=False).encode()
+
+
+def ledger_entry(chance: random.Random) -> None:
+    """Entries beside a damaged one are read; the flag is the ledger's or is not said."""
+    entries = list(LEDGERS[chance.choice(sorted(LEDGERS))].values())
+    damaged = fuzzing.broken(chance.choice([*entries, *stored("ledger")]), chance)
+    if not isinstance(damaged, dict):
+        return
+    past = history([*entries, damaged])
+    assert len(past.records) >= len(history(entries).records)
+    [json.dumps(record.to_entry()) for record in past.records]
+    try:
+        read_flag(FlagParameter("/f", ON.to_json()), past.flags)
+    except UnreadableRecordError as error:
+        assert len(str(error)) < 2000
+
+
+def flag_value(chance: random.Random) -> None:
+    """A flag, or malformed; on only where it says so."""
+    if chance.random() < 0.5:
+        text = json.dumps(fuzzing.broken(json.loads(ON.to_json()), chance))
+    else:
+        value = chance.choice([ON.to_json(), OFF.to_json(), *stored("flags")])
+        text = fuzzing.torn(value.encode(), chance).decode(errors="replace")
+    try:
+        flag = parse_flag(text)
+    except InvalidInputError as error:
+        assert str(error).isprintable()
+        return
+    assert flag.enabled == json.loads(text)["enabled"]
+
+
+def event(chance: random.Random) -> None:
+    """An event of EventBridge or of a team's job is answered, or refused in words."""
+    production = Production()
+    production.promote()
+    production.begin()
+    production.ends("Completed", output=None)
+    given = json.loads(json.dumps(chance.choice(stored("events"))).replace("JOB", production.job))
+    try:
+        record_run(fuzzing.broken(given, chance), services=production.services)
+    except CompilegateError as error:
+        assert len(str(error)) < 2000
+
+
+@cache
+def workload_files() -> list[bytes]:
+    files = [*CORPUS.glob("*.yaml"), *(TESTS.parent / "workloads").glob("*.yaml")]
+    return [file.read_bytes() for file in sorted(files)]
+
+
+@cache
+def scratch() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory()
+
+
+def workload_file(chance: random.Random) -> None:
+    """A workload, or an error that names the file and what is wrong with it."""
+    file = Path(scratch().name) / "workload.yaml"
+    file.write_bytes(fuzzing.torn(chance.choice(workload_files()), chance))
+    try:
+        read_document(load_yaml(file))
+    except InvalidInputError as error:
+        assert len(str(error)) < 50_000
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        Target("evidence", evidence, share=0.05, quick=60),
+        Target("job output", job_output, share=0.45, quick=1000),
+        Target("recorded run", recorded, share=0.05, quick=100),
+        Target("ledger entry", ledger_entry, share=0.2, quick=300),
+        Target("flag value", flag_value, share=0.2, quick=2000),
+        Target("event", event, share=0.03, quick=200),
+        Target("workload file", workload_file, share=0.02, quick=60),
+    )
+}
+
+
+@pytest.mark.fuzz
+@pytest.mark.parametrize("name", TARGETS)
+def test_nothing_from_outside_breaks_more_than_itself(name: str) -> None:
+    print(fuzzing.run(TARGETS[name]))  # noqa: T201 - shown by -rP
