@@ -32,6 +32,7 @@ from compilegate.cli.run import run
 from compilegate.cli.schema import schema
 from compilegate.cli.status import status
 from compilegate.cli.train import train
+from compilegate.cli.tryout.command import try_
 from compilegate.cli.unlock import unlock
 from compilegate.cli.verify_aws import verify_aws
 
@@ -45,6 +46,7 @@ app = typer.Typer(
 app.command("init")(init)
 app.command("check")(check)
 app.command("doctor")(doctor)
+app.command("try")(try_)
 app.command("schema")(schema)
 app.command("plan")(plan)
 app.add_typer(facts.app, name="facts")

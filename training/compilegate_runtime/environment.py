@@ -79,6 +79,11 @@ def checkpoint_folder():
     return Path(place).resolve()
 
 
+def try_steps():
+    """Optimizer steps after which ``compilegate try`` lets a run come to its end; 0 in a job."""
+    return int(os.environ.get("COMPILEGATE_TRY_STEPS") or 0)
+
+
 def job_name():
     """Name of the training job, or None outside one."""
     return os.environ.get("TRAINING_JOB_NAME") or None

@@ -23,6 +23,7 @@ from compilegate_runtime.errors import (
 from compilegate_runtime.fingerprint import fingerprint
 from compilegate_runtime.launching import arguments, evaluations, frameworks, models
 from compilegate_runtime.launching.checkpoints import KeptEvidence, OwnCheckpoints
+from compilegate_runtime.launching.shortened import Shortened
 from compilegate_runtime.launching.steps import Enough, Steps
 from compilegate_runtime.launching.trainer_checkpoints import (
     LightningCheckpoints,
@@ -46,6 +47,9 @@ class Launch:
         self.source = Path(sys.argv[0]).resolve().parent
         self.metrics, self.full_run_steps = {}, settings.full_run_steps
         self.watched = None  # the script's models
+        self.few, self.shortened = environment.try_steps(), None
+        if self.few:
+            recorder.steps_planned = self.few
         recorder.bad_losses_allowed = BAD_LOSSES_ALLOWED
 
     def run(self):
@@ -69,6 +73,8 @@ class Launch:
 
     def _prepare(self):
         settings = self.settings
+        if self.few and arguments.takes_steps(settings):
+            settings.full_run_steps = self.full_run_steps = self.few
         words = arguments.script_words(settings, self.others)
         arguments.set_environment(settings)
         if settings.compiler != "none" and not backend_named(settings.compiler).compiles_modules:
@@ -90,7 +96,9 @@ class Launch:
     def _hook(self, torch, compiler):
         settings = self.settings
         self.watched = watched = models.Models(torch, compiler)
-        steps = Steps(torch, self.recorder, watched, settings.max_steps)
+        if self.few:
+            self.shortened = Shortened(self.few, self.recorder, lambda: bool(self.metrics))
+        steps = Steps(torch, self.recorder, watched, settings.max_steps, self.shortened)
         steps.checks.append(lambda _: models.check_precision(settings, watched.types))
         steps.checks.append(self._count_full_run)
         watched.fed = steps.fed
@@ -147,7 +155,7 @@ class Launch:
         if steps > 0 and not self.settings.full_run_steps:
             self.full_run_steps = steps
             self.recorder.identify(full_run_steps=steps)
-            self.recorder.steps_planned = self.settings.max_steps or steps
+            self.recorder.steps_planned = self.settings.max_steps or self.few or steps
 
     @contextlib.contextmanager
     def _printed(self):
@@ -174,6 +182,10 @@ class Launch:
             return
         except StoppedError:
             raise
+        except Exception as error:
+            if self.shortened is None or not self.shortened.over:
+                raise  # else of a script that found no more data
+            write_line(f"compilegate try ended_by={type(error).__name__}")
         except SystemExit as end:
             if end.code not in (None, 0):
                 raise TrainingError(_why_it_ended(end.code, words)) from end

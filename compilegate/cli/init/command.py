@@ -72,7 +72,7 @@ def init(
 
     \b
     compilegate init train.py
-    compilegate init src/train.py --output jobs/bert.yaml --run-hours 6
+    compilegate init train.py --output jobs/bert.yaml --run-hours 6
     compilegate init train.py --yes --json
 
     Then: compilegate check NAME.yaml lists what is left to write, and compilegate try NAME.yaml

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +15,7 @@ from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.cli.plan.screen import explain_plan, show_plan
 from compilegate.domain import naming
 from compilegate.domain.judging.next_step import FIRST_SEED
-from compilegate.domain.planning.arm_plan import CONTROL
+from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.speed_jobs import speed_jobs
@@ -89,14 +89,7 @@ PLACEHOLDERS = {
 
 def examples(workload: Workload, plan: Plan) -> list[Mapping[str, Any]]:
     """The first round's speed jobs, and a full run of every arm that may get one."""
-    context = JobContext(
-        bucket=project.UNKNOWN_BUCKET,
-        region=plan.region,
-        role_arn=project.UNKNOWN_ROLE,
-        trial=TRIAL,
-        execution=EXECUTION,
-        source_key=naming.source_key(workload.name, DIGEST),
-    )
+    context = _context(workload, plan.region)
     registered = uploaded(workload, context, DIGEST)
     # The judge begins with a single block, which is enough to stop most losers.
     names = [arm.name for arm in plan.arms]
@@ -108,12 +101,29 @@ def examples(workload: Workload, plan: Plan) -> list[Mapping[str, Any]]:
         )
         for job in jobs
     ]  # fmt: skip
-    full = [
+    return [*speed, *full_runs(workload, plan.arms, plan.region)]
+
+
+def full_runs(workload: Workload, arms: Sequence[ArmPlan], region: str) -> list[Mapping[str, Any]]:
+    """The first full run of every arm that may get one."""
+    context = _context(workload, region)
+    registered = uploaded(workload, context, DIGEST)
+    return [
         quality_request(
             registered, arm, run=naming.quality_run(1, index, FIRST_SEED), replicate=0,
             seed=FIRST_SEED, context=context,
         )
-        for index, arm in enumerate(plan.arms)
+        for index, arm in enumerate(arms)
         if arm.role != CONTROL
     ]  # fmt: skip
-    return [*speed, *full]
+
+
+def _context(workload: Workload, region: str) -> JobContext:
+    return JobContext(
+        bucket=project.UNKNOWN_BUCKET,
+        region=region,
+        role_arn=project.UNKNOWN_ROLE,
+        trial=TRIAL,
+        execution=EXECUTION,
+        source_key=naming.source_key(workload.name, DIGEST),
+    )

@@ -193,6 +193,12 @@ def _settings(settings, others):
     return passed
 
 
+def takes_steps(settings):
+    """Whether the script is told how many steps a whole run has, or may be."""
+    named = settings.argument_names.get("full_run_steps") or settings.full_run_steps
+    return bool(named) or settings.script_kind == "trainer"
+
+
 def _trainer_defaults(settings, others):
     """The Trainer's own arguments for the arm's settings."""
     values = {"disable_tqdm": "True"}  # a progress bar would run into the lines of metrics

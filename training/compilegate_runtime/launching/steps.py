@@ -17,9 +17,9 @@ class Enough(BaseException):
 class Steps:
     """Records each step of a script; ``limit`` steps end a segment when it is not 0."""
 
-    def __init__(self, torch, recorder, models, limit):
+    def __init__(self, torch, recorder, models, limit, shortened=None):
         self._torch, self._recorder, self._models = torch, recorder, models
-        self._limit = limit
+        self._limit, self._shortened = limit, shortened
         self.checks = []  # called once, when the first step is over, with its samples
         self._main = None  # of several optimizers the first one's steps count
         self._beside = weakref.WeakSet()  # those that train other weights than it
@@ -30,6 +30,11 @@ class Steps:
 
     def _forget(self):
         self._fed, self._loss, self._norm = {}, None, None
+
+    @property
+    def training_loader(self):
+        """The loader of the training data, None until a model was called or where there is none."""
+        return self._training_loader
 
     # ---- what happens in a step -----------------------------------------------------------
 
@@ -97,6 +102,8 @@ class Steps:
         self._forget()
         if self._limit and self._recorder.steps_done >= self._limit:
             raise Enough
+        if self._shortened:
+            self._shortened.stepped(self)
 
     def _succeeds(self, optimizer):
         """Whether it trains weights of the main optimizer, as a replacement does."""
@@ -164,6 +171,8 @@ class Steps:
     def _iterating(self, original):
         def iterate(loader):
             source = original(loader)
+            if self._shortened:
+                source = self._shortened.batches(source, self, loader)
             while True:
                 self.fetching(loader)
                 try:

@@ -1,0 +1,1 @@
+"""``compilegate try``: two steps of every arm on this machine."""

@@ -1,0 +1,248 @@
+"""``compilegate try``: two steps of every arm on this machine, before anything is paid."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from compilegate.adapters.bundle import make_bundle
+from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.cli.common import project
+from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
+from compilegate.cli.common.output import emit_json, say, say_rows
+from compilegate.cli.common.session import JsonOption
+from compilegate.cli.plan.command import full_runs
+from compilegate.cli.tryout.found import NOT_APPLIED, NOT_TRIED, OK, Found, last_lines, read_arm
+from compilegate.cli.tryout.process import STEPS, default_python, run
+from compilegate.domain.compilers import compiler_named
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import duration, plural
+from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
+from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.workload.model import Workload
+from compilegate.usecases.registered import facts_for_workload
+
+MINUTES = 10.0
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option("--input", metavar="CHANNEL=PATH", help="Data on this machine for a channel."),
+]
+
+
+def try_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A workload file (YAML).")],
+    *,
+    python: Annotated[
+        Path | None,
+        typer.Option("--python", help="Default: the training environment of the checkout."),
+    ] = None,
+    given: Inputs = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--arm", metavar="NAME", help="Only this arm; repeatable.")
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option("--minutes", min=0.01, help="Time limit of each arm.")
+    ] = MINUTES,
+    keep: Annotated[
+        Path | None, typer.Option("--keep", help="Keep code, logs and evidence in this folder.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run two steps of every arm on this machine.
+
+    Each arm starts as its job would: the same bundle, arguments and variables. Its data ends after
+    two steps, so that the script evaluates and reports its metric. A script without a loader goes
+    on until it has reported one.
+
+    \b
+    compilegate try jobs/bert.yaml
+    compilegate try jobs/bert.yaml --python ~/venvs/train/bin/python
+    compilegate try jobs/bert.yaml --input train=data/sample --arm baseline
+
+    Exit code 0 all arms trained and reported, 13 a change was not applied, 1 an arm failed or did
+    not report quality.metric, 2 bad input.
+    """
+    workload_file = read_workload(file)
+    inputs = _inputs(workload_file, given or ())
+    interpreter = python or default_python()
+    if shutil.which(str(interpreter)) is None:
+        raise InvalidInputError(
+            "is not a Python", field="--python", value=str(interpreter),
+            fix="name one that has what the script imports, or run `make setup`",
+        )  # fmt: skip
+    workload = workload_file.workload
+    arms, others = _arms(workload)
+    if only:
+        arms, others = _chosen(arms, only), []
+    place = keep or Path(tempfile.mkdtemp(prefix="compilegate-try-"))
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        raise InvalidInputError(
+            "is not empty", field="--keep", value=str(keep), fix="name a new folder"
+        )
+    try:
+        tried = _Tries(workload_file, inputs, interpreter, place, minutes, as_json=as_json)
+        found = [*tried.run(arms), *others]
+    finally:
+        if keep is None:
+            shutil.rmtree(place, ignore_errors=True)
+    if as_json:
+        emit_json({"workload": workload.name, "arms": [one.to_dict() for one in found],
+                   "notes": list(_notes(workload_file, found))})  # fmt: skip
+    else:
+        for note in _notes(workload_file, found):
+            say(note)
+        say(_summary(found))
+    raise typer.Exit(_exit_code(found))
+
+
+def _inputs(file: WorkloadFile, given: Sequence[str]) -> Mapping[str, Path]:
+    """Where each channel's data lies on this machine."""
+    named = {}
+    for text in given:
+        channel, equals, path = text.partition("=")
+        if not equals or not Path(path).exists():
+            fix = "write --input CHANNEL=PATH with a folder or file that exists"
+            raise InvalidInputError("names no data", field="--input", value=text, fix=fix)
+        named[channel] = Path(path)
+    for channel, uri in file.workload.training.inputs.items():
+        if channel not in named and channel not in file.local_inputs:
+            raise InvalidInputError(
+                "is not on this machine, and nothing is downloaded", file=str(file.path),
+                field=f"training.inputs.{channel}", value=uri,
+                fix=f"add --input {channel}=PATH with a sample of it",
+            )  # fmt: skip
+    return {**file.local_inputs, **named}
+
+
+def _arms(workload: Workload) -> tuple[list[ArmPlan], list[Found]]:
+    """The arms that can run here, and the others with why not."""
+    settings = project.settings()
+    facts = facts_for_workload(workload, settings)
+    choice = check_eligibility(workload, facts, region=settings.region).choice
+    planned = plan_arms(workload, choice.candidates, facts, region=settings.region)
+    if isinstance(planned, Refusal):
+        raise InvalidInputError(
+            f"cannot be planned: {planned.reason.message}", fix="run compilegate check FILE first"
+        )
+    here, others = [], [Found(name, NOT_TRIED, why) for name, why in choice.left_out]
+    for arm in planned:
+        compiler = compiler_named(arm.compiler)
+        if arm.role == CONTROL:
+            continue
+        if arm.framework or (compiler is not None and compiler.launching is not None):
+            others.append(Found(arm.name, NOT_TRIED, "its image exists on AWS only"))
+        else:
+            here.append(arm)
+    return here, others
+
+
+def _chosen(arms: Sequence[ArmPlan], only: Sequence[str]) -> list[ArmPlan]:
+    names = [arm.name for arm in arms]
+    for name in only:
+        if name not in names:
+            fix = f"use one of {', '.join(names)}"
+            raise InvalidInputError(
+                "is no arm that can run here", field="--arm", value=name, fix=fix
+            )
+    return [arm for arm in arms if arm.name in only]
+
+
+class _Tries:
+    """Runs the arms one after the other and shows each as it ends."""
+
+    def __init__(
+        self, file: WorkloadFile, inputs: Mapping[str, Path], python: Path, place: Path,
+        minutes: float, *, as_json: bool,
+    ) -> None:  # fmt: skip
+        self._file, self._inputs, self._python, self._place = file, inputs, python, place
+        self._limit, self._as_json = 60 * minutes, as_json
+        self._bundle = make_bundle(file.source_dir)
+
+    def run(self, arms: Sequence[ArmPlan]) -> Iterator[Found]:
+        """Every arm's answer, as it comes."""
+        workload = self._file.workload
+        requests = full_runs(workload, arms, project.settings().region)
+        for arm, request in zip(arms, requests, strict=True):
+            ended = run(
+                request,
+                bundle=self._bundle.body,
+                inputs=self._inputs,
+                folder=self._place.resolve() / arm.name,
+                python=Path(shutil.which(str(self._python)) or self._python),
+                limit_seconds=self._limit,
+                on_wait=lambda log, name=arm.name: _progress(name, log),  # type: ignore[misc]
+            )
+            _progress("", None)
+            found = read_arm(arm.name, request, workload.quality.metric, ended)
+            if not self._as_json:
+                _show(found, workload.quality.metric)
+                for line in last_lines(ended) if found.outcome != OK else ():
+                    say(f"| {line}", indent=4)
+            yield found
+
+
+def _progress(name: str, log: Path | None) -> None:
+    """The arm and the last line that it printed, on a terminal."""
+    if not sys.stderr.isatty():
+        return
+    width = shutil.get_terminal_size().columns - 1
+    text = ""
+    if log is not None:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        shown = "".join(mark for mark in (lines[-1] if lines else "") if mark.isprintable())
+        text = f"{name}: {shown}"[:width]
+    sys.stderr.write(f"\r{text:<{width}}\r")
+    sys.stderr.flush()
+
+
+def _show(found: Found, metric: str) -> None:
+    good = found.outcome == OK
+    say(f"{found.arm}: {'trains' if good else found.outcome.replace('_', ' ')}", "bold")
+    if found.why:
+        say(f"{found.why}.", indent=2)
+    value = "" if found.metric is None else f"{metric} = {found.metric:g}"
+    outcomes = ", with outcomes per example" if found.outcomes else ""
+    per_step = found.seconds_per_step
+    say_rows(
+        [
+            ("steps", f"{found.steps}, of {found.samples_per_step} samples" if found.steps else ""),
+            ("last step", "" if per_step is None else f"{per_step:.3g} s"),
+            ("compiling", f"{found.compile_seconds:.0f} s" if found.compile_seconds else ""),
+            ("metric", value + outcomes if value else ""),
+            ("took", duration(found.seconds)),
+        ]
+    )
+
+
+def _notes(file: WorkloadFile, found: Sequence[Found]) -> Iterator[str]:
+    starts = {one.initial_weights for one in found if one.initial_weights is not None}
+    if len(starts) > 1:
+        yield (
+            "The arms begin with different weights although they have one seed, so a trial would "
+            "be invalid: the script draws them without the trial's seed."
+        )
+    if (file.source_dir / "requirements.txt").is_file():
+        yield f"{file.source_dir / 'requirements.txt'} was not installed; a job installs it."
+    for one in found:
+        if one.outcome == NOT_TRIED:
+            yield f"{one.arm}: not tried, {one.why}."
+
+
+def _summary(found: Sequence[Found]) -> str:
+    tried = [one for one in found if one.outcome != NOT_TRIED]
+    good = sum(one.outcome == OK for one in tried)
+    return f"{good} of {plural(len(tried), 'arm')} trained {STEPS} steps and reported."
+
+
+def _exit_code(found: Sequence[Found]) -> int:
+    outcomes = {one.outcome for one in found} - {OK, NOT_TRIED}
+    if not outcomes:
+        return 0
+    return INVALID_EVIDENCE if outcomes == {NOT_APPLIED} else FAILURE

@@ -1,0 +1,114 @@
+"""What one arm of a try left behind: steps, metric, proof of its change, or why it failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compilegate.cli.tryout.process import Ended
+from compilegate.domain.naming import LAUNCHER
+
+MOST_LINES = 12
+OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED = (
+    "ok", "failed", "not_applied", "no_metric", "not_tried",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """One arm; ``seconds_per_step`` is of its last step, ``seconds`` of the whole process."""
+
+    arm: str
+    outcome: str
+    why: str = ""
+    steps: int = 0
+    seconds_per_step: float | None = None
+    samples_per_step: int | None = None
+    compile_seconds: float | None = None
+    metric: float | None = None
+    reported: tuple[str, ...] = ()
+    outcomes: bool = False
+    initial_weights: str | None = None
+    seconds: float = 0.0
+    log: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {**asdict(self), "reported": list(self.reported)}
+
+
+def read_arm(arm: str, request: Mapping[str, Any], metric: str, ended: Ended) -> Found:
+    """What the arm's process left in its folder."""
+    summary = _json(ended, "summary.json")
+    steps = _steps(ended)
+    compiler = summary.get("compiler") or {}
+    metrics, values = summary.get("metrics") or {}, request["HyperParameters"]
+    last = steps[-1] if steps else {}
+    found: dict[str, Any] = {
+        "steps": len(steps),
+        "seconds_per_step": last.get("seconds"),
+        "samples_per_step": last.get("samples"),
+        "compile_seconds": compiler.get("compile_seconds") or None,
+        "metric": metrics.get(metric),
+        "reported": tuple(sorted(metrics)),
+        "outcomes": metric in (summary.get("outcomes") or {}),
+        "initial_weights": summary.get("initial_weights_sha256"),
+        "seconds": ended.seconds,
+        "log": str(ended.log),
+    }
+    launched = json.loads(values["sagemaker_program"]) == LAUNCHER
+    outcome, why = _outcome(ended, summary, metric, whole=launched or "steps" in values)
+    return Found(arm, outcome, why, **found)
+
+
+def _outcome(
+    ended: Ended, summary: Mapping[str, Any], metric: str, *, whole: bool
+) -> tuple[str, str]:
+    compiler = summary.get("compiler") or {}
+    if ended.code is None:
+        return FAILED, "its time was up; --minutes gives more"
+    if ended.code or not summary.get("finished"):
+        refused = compiler.get("requested") not in (None, "none") and not compiler.get("applied")
+        done = bool(summary.get("steps"))
+        return (NOT_APPLIED if refused and done else FAILED), _reason(ended, summary)
+    if whole and metric not in (summary.get("metrics") or {}):
+        names = ", ".join(sorted(summary.get("metrics") or {})) or "none"
+        return NO_METRIC, (
+            f"quality.metric {metric} was not reported; metrics that were: {names}. Name one of "
+            "them, or the line that prints it in metric_patterns"
+        )
+    return OK, ""
+
+
+def _reason(ended: Ended, summary: Mapping[str, Any]) -> str:
+    """The launcher's own words; where it had none, the end of what the process printed."""
+    failure = ended.folder / "output" / "failure"
+    if failure.is_file():
+        return failure.read_text(encoding="utf-8", errors="replace").strip()
+    lines = last_lines(ended)
+    return str(summary.get("reason") or (lines[-1] if lines else f"exit code {ended.code}"))
+
+
+def last_lines(ended: Ended) -> list[str]:
+    """The last lines that the process printed."""
+    text = ended.log.read_text(encoding="utf-8", errors="replace")
+    return [line for line in text.splitlines() if line.strip()][-MOST_LINES:]
+
+
+def _json(ended: Ended, name: str) -> dict[str, Any]:
+    path = ended.folder / "output" / "data" / "evidence" / name
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _steps(ended: Ended) -> list[dict[str, Any]]:
+    path = ended.folder / "output" / "data" / "evidence" / "steps.jsonl"
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except (OSError, ValueError):
+        return []

@@ -1,0 +1,192 @@
+"""``try`` starts every arm as its job would start and says what each left behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+
+# Stands for the training environment's Python: notes how it was started, leaves what is asked for.
+PYTHON = """\
+#!{executable}
+import json, os, pathlib, sys, time
+values = dict(zip((word[2:] for word in sys.argv[2::2]), sys.argv[3::2]))
+output = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
+(output / "started.json").write_text(json.dumps(
+    {{"argv": sys.argv[1:], "env": dict(os.environ), "files": sorted(os.listdir("."))}}))
+arm = values["arm"]
+plan = {plan!r}.get(arm, {{}})
+print("a line of", arm)
+time.sleep(plan.get("sleep", 0))
+if "failure" in plan:
+    pathlib.Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text(plan["failure"])
+evidence = output / "evidence"
+evidence.mkdir()
+step = {{"step": 2, "seconds": 0.5, "samples": 32}}
+(evidence / "steps.jsonl").write_text((json.dumps(step) + "\\n") * plan.get("steps", 2))
+compiler = values["compiler"]
+summary = {{"finished": not plan.get("code"), "steps": plan.get("steps", 2),
+           "metrics": plan.get("metrics", {{"eval_accuracy": 0.75}}),
+           "outcomes": {{"eval_accuracy": {{}}}},
+           "initial_weights_sha256": plan.get("weights", "a"),
+           "compiler": {{"requested": compiler, "compile_seconds": 9.0 if compiler != "none" else 0,
+                        "applied": plan.get("applied", True) if compiler != "none" else None}}}}
+(evidence / "summary.json").write_text(json.dumps(summary))
+sys.exit(plan.get("code", 0))
+"""
+LAUNCHED = (
+    "entry_point: train.py",
+    "entry_point: launch.py\n"
+    "  hyperparameters: {script: train.py, data: /opt/ml/input/data/train}\n"
+    "  environment: {PLACE: /opt/ml/model}",
+)
+CANDIDATES = (
+    "schema: 1",
+    "schema: 1\ncandidates:\n  - {name: compile, compiler: torch_compile}",
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return write_project(tmp_path / "team", LAUNCHED, CANDIDATES)
+
+
+def python(folder: Path, **plan: dict[str, Any]) -> Path:
+    path = folder / "python"
+    path.write_text(textwrap.dedent(PYTHON).format(executable=sys.executable, plan=plan))
+    path.chmod(0o755)
+    return path
+
+
+def test_every_arm_is_started_as_its_job_would_be(
+    project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    kept = tmp_path / "kept"
+    result = invoke("try", project, "--python", python(tmp_path), "--keep", kept, "--json")
+    assert 0 == result.exit_code, result.output
+    document = json.loads(result.stdout)
+
+    assert [("baseline", "ok"), ("compile", "ok")] == [
+        (arm["arm"], arm["outcome"]) for arm in document["arms"]
+    ]
+    assert (2, 0.5, 0.75, True, 9.0) == tuple(
+        document["arms"][1][key]
+        for key in ("steps", "seconds_per_step", "metric", "outcomes", "compile_seconds")
+    )
+    root = kept / "compile" / "ml"
+    started = json.loads((root / "output" / "data" / "started.json").read_text())
+    program, *words = started["argv"]
+    values = dict(zip(words[::2], words[1::2], strict=True))
+    assert "launch.py" == program
+    assert {"compilegate_runtime", "train.py"} <= set(started["files"])
+    assert {
+        "--script": "train.py", "--compiler": "torch_compile", "--batch_size": "32",
+        "--data": f"{root}/input/data/train",
+    }.items() <= values.items()  # fmt: skip
+    assert f"{root}/model" == started["env"]["PLACE"]
+    assert "2" == started["env"]["COMPILEGATE_TRY_STEPS"]
+    assert (root / "input" / "data" / "train" / "rows.csv").is_file()
+    assert not any(name.startswith("--sagemaker") for name in values)
+
+
+OUTCOMES = {
+    "the launcher's own words": (
+        {"compile": {"code": 1, "steps": 0, "failure": "script 'x' is not in the source folder"}},
+        1, "failed", "script 'x' is not in the source folder",
+    ),
+    "a change that was not applied": (
+        {"compile": {"code": 1, "applied": False, "failure": "no graph was compiled"}},
+        13, "not_applied", "no graph was compiled",
+    ),
+    "another metric": (
+        {"compile": {"metrics": {"eval_loss": 1.0}}},
+        1, "no_metric", "eval_accuracy was not reported; metrics that were: eval_loss",
+    ),
+    "no metric": ({"compile": {"metrics": {}}}, 1, "no_metric", "metrics that were: none"),
+    "no evidence": ({"compile": {"code": 7}}, 1, "failed", "a line of compile"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OUTCOMES)
+def test_what_stands_in_the_way_is_said(
+    case: str, project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    plan, code, outcome, why = OUTCOMES[case]
+
+    result = invoke("try", project, "--python", python(tmp_path, **plan), "--json")
+
+    baseline, compiled = json.loads(result.stdout)["arms"]
+    assert (code, "ok", outcome) == (result.exit_code, baseline["outcome"], compiled["outcome"])
+    assert why in compiled["why"]
+
+
+def test_the_screen_shows_each_arm_and_where_it_ended(
+    project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    plan = {"compile": {"code": 1, "failure": "no"}, "baseline": {"weights": "b"}}
+
+    text = invoke("try", project, "--python", python(tmp_path, **plan)).stdout
+
+    assert "baseline: trains" in text
+    assert "eval_accuracy = 0.75, with outcomes per example" in text
+    assert "compile: failed\n  no.\n" in text
+    assert "    | a line of compile" in text
+    assert "begin with different weights" in text
+    assert "1 of 2 arms trained 2 steps and reported." in text
+
+
+def test_an_arm_that_hangs_is_ended(project: Path, tmp_path: Path, invoke: Invoke) -> None:
+    stuck = python(tmp_path, baseline={"sleep": 60})
+
+    result = invoke(
+        "try", project, "--python", stuck, "--arm", "baseline", "--minutes", 0.01, "--json"
+    )
+
+    (arm,) = json.loads(result.stdout)["arms"]
+    assert (1, "failed") == (result.exit_code, arm["outcome"])
+    assert "its time was up" in arm["why"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--python", "/no/python"), "--python: is not a Python (got '/no/python')"),
+        (("--arm", "copmile"), "--arm: is no arm that can run here (got 'copmile'). Fix: use one"),
+        (("--input", "train"), "--input: names no data (got 'train')"),
+        (("--keep", "team"), "--keep: is not empty"),
+    ],
+)
+def test_a_wrong_option_starts_nothing(
+    options: tuple[str, str], message: str, project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    result = invoke("try", project, "--python", python(tmp_path), *options)
+
+    assert 2 == result.exit_code
+    assert message in result.stderr
+
+
+def test_data_in_s3_needs_a_sample_here(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(tmp_path / "team", LAUNCHED, ("data/train", "s3://bucket/train/"))
+    (tmp_path / "sample.csv").write_text("1\n")
+
+    refused = invoke("try", file, "--python", python(tmp_path))
+    given = invoke(
+        "try",
+        file,
+        "--python",
+        python(tmp_path),
+        "--input",
+        "train=sample.csv",
+        "--arm",
+        "baseline",
+    )
+
+    assert "training.inputs.train: is not on this machine" in refused.stderr
+    assert 0 == given.exit_code, given.output
