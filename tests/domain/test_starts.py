@@ -104,7 +104,7 @@ def lines(**ends: Any) -> dict[str, Any]:
     ],
     ids=["apart", "baseline from candidate", "own line", "from the baseline", "own"],
 )
-def test_a_baseline_that_goes_on_from_a_candidates_model_is_none(ends, mixed):
+def test_a_baseline_that_continues_a_candidates_model_makes_the_trial_invalid(ends, mixed):
     decision = judge(lines(**ends))
 
     assert mixed is ("arms_continue_each_other" in codes(decision))

@@ -178,7 +178,7 @@ def test_an_instance_has_its_gpus(
     assert gpu == (instance.gpus, instance.gpu.name, instance.gpu.bf16, instance.gpu.fp8)
 
 
-def test_what_is_not_on_file_is_none(facts: Facts) -> None:
+def test_an_instance_or_price_that_is_not_on_file_is_none(facts: Facts) -> None:
     assert (None, None) == (facts.instance("ml.nothing.xlarge"), facts.price("ml.g6e.48xlarge"))
 
 

@@ -50,7 +50,7 @@ def test_a_model_may_go_unless_a_tag_says_anything_but_released(
     assert may is may_release(ARN, client=Tags(tags), backoff=HURRY)
 
 
-def test_a_job_may_be_named_as_well() -> None:
+def test_a_release_may_be_asked_for_by_a_jobs_name() -> None:
     held = Tags({"compilegate:release": "hold"})
 
     assert not may_release(ARN.rpartition("/")[2], client=held, backoff=HURRY)

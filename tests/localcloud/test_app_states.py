@@ -90,7 +90,7 @@ def test_where_a_function_failed_its_two_texts_still_arrive_in_the_same_shape(
 
 
 @pytest.mark.parametrize(("owner", "arrives"), [("ml-platform", 1), ("others", 0), (None, 0)])
-def test_they_reach_the_owner_where_it_is_known(machines, client, topic, owner, arrives):
+def test_a_message_reaches_the_owner_where_one_is_known(machines, client, topic, owner, arrives):
     arn, queues = topic
     run(machines, arn, {"subject": "a: TRAIN broke", "message": "It broke.", "owner": owner})
 

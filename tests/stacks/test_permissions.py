@@ -67,7 +67,9 @@ UNNARROWABLE = {
         ("iam:DeleteRole", [], ()),
     ],
 )  # fmt: skip
-def test_exactly_these_may_on_these_resources(template, action, resources, owners):
+def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
+    template, action, resources, owners
+):
     assert dict.fromkeys(sorted(owners), resources) == template.allowed(action)
 
 
@@ -124,7 +126,7 @@ def test_an_action_is_allowed_to_exactly_these_roles(template, action, owners):
          ["/decisions/*", "/workloads/*/registration.json", "/workloads/*/specs/*"]),
     ],
 )  # fmt: skip
-def test_of_the_bucket_it_touches_these_keys_only(template, owner, action, patterns):
+def test_a_role_reaches_only_these_keys_of_the_bucket(template, owner, action, patterns):
     arns = template.allowed(action)[owner]
 
     assert patterns == sorted(arn.partition(">")[2] for arn in arns)

@@ -95,7 +95,7 @@ def test_dropout_is_off_during_the_check(made):
     assert all(one < 1e-5 for one in error(made["dropout"]))
 
 
-def test_why_there_is_no_check_is_said(made):
+def test_a_check_that_was_not_made_says_why(made):
     assert {"checked": False, "reason": "too few steps were made"} == made["short"]
 
 

@@ -145,7 +145,7 @@ def test_a_proven_regression_leaves_alone_what_a_person_has_turned_off(services:
     assert made.held_by is not None
 
 
-def test_what_comes_true_of_a_persons_wish_overrules_no_one(services: Any) -> None:
+def test_a_candidate_set_by_a_person_that_becomes_permanent_overrules_no_one(services: Any) -> None:
     make(services, "human set")
     wish = flag_change("human set").flag
     kept = replace(flag_change("permanent", decided_at=now(services) + 1),
@@ -269,15 +269,15 @@ def begin_trial(services: Any, trial: str, after: int) -> int:
     return now
 
 
-def test_a_command_that_runs_again_soon_is_one_word(on: Any) -> None:
+def test_an_override_that_is_repeated_soon_is_one_version(on: Any) -> None:
     assert [2, 2] == [say(on, 10), say(on, AGAIN_SECONDS)]
 
 
-def test_the_same_word_later_is_said_once_more(on: Any) -> None:
+def test_the_same_override_later_is_a_new_version(on: Any) -> None:
     assert [2, 3] == [say(on, 10), say(on, AGAIN_SECONDS + 1)]
 
 
-def test_a_word_that_is_said_again_binds_a_trial_that_began_in_between(on: Any) -> None:
+def test_an_override_that_is_repeated_binds_a_trial_that_began_in_between(on: Any) -> None:
     say(on, 10)
     began = begin_trial(on, "b", after=5)
     said_again = say(on, 5)

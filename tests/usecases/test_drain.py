@@ -104,7 +104,9 @@ def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
     assert [1, 2, 3] == keys
 
 
-def test_what_broke_off_is_completed_by_the_next_call(deployment: Deployment) -> None:
+def test_an_end_of_draining_that_broke_off_is_completed_by_the_next_call(
+    deployment: Deployment,
+) -> None:
     schedules = deployment.schedules
     assert isinstance(schedules, MemorySchedules)
     begin_drain(deployment, "human:ada")

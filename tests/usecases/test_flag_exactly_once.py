@@ -83,7 +83,7 @@ def test_a_change_has_these_boundaries_and_no_more(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", FLAGS)
-def test_running_again_may_crash_as_well(kind: str) -> None:
+def test_a_change_that_crashes_twice_is_made_once(kind: str) -> None:
     change = flag_change(kind, decided_at=NOW + 1)
     moments = [(number, how) for number in range(CALLS) for how in (BEFORE, AFTER)]
     for first in moments:

@@ -128,7 +128,7 @@ def test_an_execution_that_was_stopped_before_it_took_the_lease_gives_it_back() 
     assert services.locks.holder(WORKLOAD) is None
 
 
-def test_it_does_so_too_where_its_clean_up_was_lost() -> None:
+def test_a_stopped_execution_gives_the_lease_back_even_where_its_clean_up_was_lost() -> None:
     services: Any = fakes.services()
     services.ends[FIRST["execution"]] = ended(FIRST, "ABORTED")
 

@@ -124,7 +124,7 @@ def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
     assert "Fix: " in refused.reason.message
 
 
-def test_what_fits_just_so_is_planned(services: Services) -> None:
+def test_a_job_at_the_services_limits_is_planned(services: Services) -> None:
     changes = {
         "tags": {f"t{n}": "v" * 256 for n in range(43)},
         "training__hyperparameters": {"prompt": "x" * 1500},

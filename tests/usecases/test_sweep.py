@@ -133,7 +133,7 @@ def test_a_stopped_production_run_loses_its_job_but_no_trial_is_aborted(cloud: C
     assert {"swept"} == set(cloud.entries())
 
 
-def test_grace_can_be_waived(cloud: Cloud) -> None:
+def test_a_sweep_without_grace_stops_a_job_at_once(cloud: Cloud) -> None:
     job = cloud.job(TRIAL)
     cloud.ended(TRIAL, "ABORTED")
     cloud.ends[TRIAL] = ExecutionEnd("ABORTED", cloud.now - 1, cloud.ends[TRIAL].detail)

@@ -29,7 +29,7 @@ from tests.usecases.production_builder import (
 from tests.usecases.trial_builder import SPEC, TRIAL
 
 
-def test_a_regression_sets_a_persons_word_aside_and_says_so(services: Any) -> None:
+def test_a_regression_replaces_a_persons_override_and_says_so(services: Any) -> None:
     on = promote(services)
     say(services, on)
     answer = [run_and_watch(services, n, finished=False, metric=None) for n in (1, 2)][-1]

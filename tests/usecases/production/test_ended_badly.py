@@ -114,7 +114,7 @@ def test_a_rerun_is_recorded_as_the_baseline_that_it_was(production):
     ]
 
 
-def test_a_fallback_is_no_evidence_here_either():
+def test_a_fallback_that_an_ended_execution_left_is_no_evidence():
     production = Production(change(SOUND, training__fallback_instances=("ml.p4d.24xlarge",)))
     production.begin()
     production.fails(CAPACITY)

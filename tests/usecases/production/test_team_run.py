@@ -192,7 +192,9 @@ TRAINS_ON = f"compile trains on 1 of {SOUND.training.instance_type}"
     ],
     ids=["no evidence", "no arm", "other type", "other count", "crash elsewhere", "no capacity"],
 )
-def test_these_are_recorded_without_being_evidence(production, job, reason):
+def test_a_team_run_that_shows_nothing_of_an_arm_is_recorded_and_no_evidence(
+    production, job, reason
+):
     team_job(production, **{"leaves": summary_tar(), **job})
 
     recorded(production)

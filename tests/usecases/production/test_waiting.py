@@ -22,7 +22,7 @@ def promoted(production):
     return production
 
 
-def test_a_missing_quota_waits_too(promoted):
+def test_a_run_without_a_quota_waits(promoted):
     answer = promoted.record(LIMIT, "The account-level service limit is 0 Instances")
 
     assert ("wait", 300) == (answer["next"], answer["wait_seconds"])
