@@ -39,7 +39,7 @@ test-slow: dev ## the longer tier: the embedded cloud, whole jobs, fuzzing at de
 test-all: test test-slow ## every test
 
 fuzz: dev ## broken input of every kind, a million cases; FUZZ_CASES=, FUZZ_SEED=
-	FUZZ_CASES=$(or $(FUZZ_CASES),1000000) $(BIN)/python -m pytest -n auto --maxprocesses 4 --timeout 0 -m fuzz -rP tests/usecases/test_fuzz.py
+	FUZZ_CASES=$(or $(FUZZ_CASES),1000000) $(BIN)/python -m pytest -n auto --maxprocesses 4 --timeout 0 -m fuzz -rP tests/usecases/test_fuzz.py tests/localcloud/test_gate_fuzz.py
 
 lint: dev ## style, import contracts
 	$(BIN)/ruff check .

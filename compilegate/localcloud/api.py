@@ -13,7 +13,7 @@ from compilegate.localcloud import logs as log_files
 from compilegate.localcloud.assembly import assembly_of
 from compilegate.localcloud.connection import RunState as RunState  # noqa: PLC0414  # of the results
 from compilegate.localcloud.deploy import DeployedStack, deploy, stack_outputs
-from compilegate.localcloud.lifecycle import LocalCloud, find_places
+from compilegate.localcloud.lifecycle import LocalCloud, find_places, writing_to
 from compilegate.localcloud.names import STACK, STAGE
 
 
@@ -136,5 +136,6 @@ def training_python() -> Path:
 def _timed_synth(cloud: LocalCloud) -> tuple[Path, float]:
     began = time.monotonic()
     places = cloud.places
-    folder = assembly_of(places.repository, places.assemblies, context={"stage": STAGE})
+    with writing_to(places.assemblies):
+        folder = assembly_of(places.repository, places.assemblies, context={"stage": STAGE})
     return folder, time.monotonic() - began

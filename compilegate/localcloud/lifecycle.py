@@ -7,6 +7,7 @@ other end of a pipe. Detached, it lives until ``stop``.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -210,7 +211,7 @@ class LocalCloud:
     def _start(self, arguments: list[str], *, attached: bool) -> RunState:
         run_id = uuid.uuid4().hex[:12]
         arguments = [*arguments, "--attached"] if attached else arguments
-        with self._writing():
+        with writing_to(self.places.home):
             self._process = self._spawn(run_id, arguments, attached=attached)
         return self._wait_until_serving(run_id, self._process)
 
@@ -246,11 +247,9 @@ class LocalCloud:
                 break
             time.sleep(_POLL_SECONDS)
         process.kill()
-        process.wait()
-        log = (self.places.logs / "emulator.log").read_text(encoding="utf-8", errors="replace")
-        raise NotReadyError(
-            f"The local cloud did not start. Its log ends:\n{log[-_TAIL_CHARACTERS:]}"
-        )
+        status = process.wait()
+        log = self.places.logs / "emulator.log"
+        raise NotReadyError(_how_it_failed(status, log))
 
     def _end(self, state: RunState) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -291,7 +290,7 @@ class LocalCloud:
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:
-        with self._writing():
+        with writing_to(self.places.home):
             # Nobody else may read what jobs write there.
             self.places.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = (self.places.home / name).open("w")
@@ -299,15 +298,27 @@ class LocalCloud:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise NotReadyError(
-                f"The local cloud cannot write to {self.places.home}: {error.strerror or error}. "
-                "Fix: make the folder writable, or free space on its disk."
-            ) from error
+
+@contextlib.contextmanager
+def writing_to(folder: Path) -> Iterator[None]:
+    """Lets a block that cannot write raise NotReadyError, which names the folder and the cause."""
+    try:
+        yield
+    except OSError as error:
+        raise NotReadyError(
+            f"The local cloud cannot write to {folder}: {error.strerror or error}. "
+            "Fix: make the folder writable, or free space on its disk."
+        ) from error
+
+
+def _how_it_failed(status: int, log: Path) -> str:
+    """The end of the emulator's log; a full disk has none, so it ends with the error's number."""
+    if status in errno.errorcode and status != 1:
+        return (
+            f"The local cloud did not start: {os.strerror(status)}. Its folder is {log.parents[1]}."
+        )
+    text = log.read_text(encoding="utf-8", errors="replace")
+    return f"The local cloud did not start. Its log ends:\n{text[-_TAIL_CHARACTERS:]}"
 
 
 def _emulator_environment(repository: Path) -> dict[str, str]:

@@ -23,6 +23,7 @@ from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.localcloud.names import ACCOUNT
 from tests.localcloud.conftest import FAST, make_places
 from tests.localcloud.helpers import marked_processes
+from tests.localcloud.raw_requests import exchange, stored
 
 pytestmark = pytest.mark.e2e
 STACK = "?Action=CreateStack&StackName=owned&TemplateBody={}&Version=2010-05-15"
@@ -286,3 +287,13 @@ def test_own_paths_are_signed_as_well(state):
         send(state, path="/_compilegate/failures",
              headers=signed(state, "compilegate", path="/_compilegate/failures"))[2]
     ).keys()  # fmt: skip
+
+
+def test_stored_malformed_requests_neither_act_nor_leave_a_traceback(cloud, state):
+    """The many of test_gate_fuzz.py meet the gate alone, these the whole emulator."""
+    answers = {name: exchange(state.port, request) for name, request in stored(state.port)}
+
+    assert [] == [name for name, answer in answers.items() if b"HTTP/1.1 2" in answer]
+    assert "Traceback" not in (cloud.places.logs / "emulator.log").read_text()
+    with pytest.raises(ClientError, match="does not exist"):
+        cloud.client("cloudformation").describe_stacks(StackName="owned")

@@ -1,15 +1,20 @@
 """Starting, using and describing the local cloud."""
 
 import contextlib
+import errno
+import os
 import subprocess
 import sys
+import time
+from dataclasses import replace
 
 import boto3
 import pytest
 
-from compilegate.localcloud import api
+from compilegate.localcloud import api, lifecycle
 from compilegate.localcloud.errors import NoLogError, NotReadyError
-from compilegate.localcloud.lifecycle import LocalCloud, find_places
+from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, find_places
+from tests.localcloud.conftest import make_places
 from tests.localcloud.helpers import eventually
 
 e2e = pytest.mark.e2e
@@ -43,6 +48,64 @@ def test_emulator_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
     with pytest.raises(NotReadyError, match="No module named 'hypercorn'"):
         cloud.start(attached=True)
     assert cloud.state() is None
+
+
+def test_home_that_cannot_be_written_is_one_error_that_names_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
+    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+    (tmp_path / "file").touch()
+    home = tmp_path / "file" / "home"
+
+    with pytest.raises(NotReadyError, match=rf"cannot write to {home}: Not a directory. Fix: make"):
+        LocalCloud(home).start(attached=True)
+
+
+def test_disk_without_space_is_one_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
+    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+    cloud = LocalCloud(tmp_path)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(lifecycle.subprocess, "Popen", full)
+    with pytest.raises(NotReadyError, match=r"No space left on device\. Fix: .* free space"):
+        cloud.start(attached=True)
+    monkeypatch.setattr(api, "assembly_of", full)
+    with pytest.raises(NotReadyError, match="assemblies: No space left on device"):
+        api._timed_synth(cloud)
+
+
+def test_no_free_port_is_one_line_and_the_errors_number():
+    code = (
+        "import errno, os, socket, sys\n"
+        "def taken(*_):\n    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))\n"
+        "socket.socket.bind = taken\n"
+        "from compilegate.localcloud.emulator.__main__ import main\n"
+        "sys.argv[1:] = ['--home', '.', '--run-id', 'x', '--job-python', 'x']\nmain()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
+
+    assert errno.EADDRINUSE == ended.returncode
+    assert ended.stderr.startswith("The local cloud cannot listen on 127.0.0.1: ")
+    assert 1 == len(ended.stderr.splitlines())
+
+
+@e2e
+def test_emulator_that_can_write_nothing_is_told_at_once(tmp_path):
+    """As on a full disk: its log stays empty as well."""
+    places = make_places(tmp_path / "home")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nulimit -f 0\nexec {places.emulator_python} "$@"\n')
+    python.chmod(0o755)
+    cloud = LocalCloud(places=replace(places, emulator_python=python))
+    began = time.monotonic()
+    with pytest.raises(NotReadyError, match="did not start: File too large"):
+        cloud.start(attached=True)
+
+    assert time.monotonic() - began < 20
 
 
 @e2e

@@ -8,7 +8,12 @@ import socket
 import sys
 import tempfile
 
-from compilegate.localcloud.emulator.settings import RUN_VARIABLE, Settings, parse_arguments
+from compilegate.localcloud.emulator.settings import (
+    RUN_VARIABLE,
+    Settings,
+    give_up,
+    parse_arguments,
+)
 from compilegate.localcloud.names import ACCOUNT, HOST
 
 _SECRET_BYTES = 30  # 40 characters, as long as a secret key of AWS
@@ -57,8 +62,14 @@ def prepare_process(settings: Settings, port: int) -> None:
 def main() -> None:
     """Serve until stopped, or until the process that started it is gone."""
     settings = parse_arguments(sys.argv[1:])
-    listener = bind_free_port()
-    prepare_process(settings, listener.getsockname()[1])
+    try:
+        listener = bind_free_port()
+    except OSError as error:
+        give_up(f"listen on {HOST}", error)
+    try:
+        prepare_process(settings, listener.getsockname()[1])
+    except OSError as error:
+        give_up(f"write to {settings.home}", error)
     # Imported now: the libraries behind it read the environment prepared above.
     from compilegate.localcloud.emulator.server import serve  # noqa: PLC0415
 

@@ -37,7 +37,7 @@ from compilegate.localcloud.emulator.gate import (
     read_body,
 )
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
-from compilegate.localcloud.emulator.settings import Settings
+from compilegate.localcloud.emulator.settings import Settings, give_up
 from compilegate.localcloud.names import ADMIN_PATH
 
 _NEEDS_LOADER = re.compile(rb"/(cloudformation|states)/aws4_request")
@@ -175,9 +175,9 @@ async def _announce(settings: Settings, listener: socket.socket, loader: Loader)
 
 def _end_if_it_failed(announced: asyncio.Task[None]) -> None:
     """Nobody finds an emulator that could not say where it listens, for want of space mostly."""
-    if not announced.cancelled() and announced.exception() is not None:
-        log.error("cannot say where it listens: %s", announced.exception())
-        os._exit(1)
+    error = None if announced.cancelled() else announced.exception()
+    if isinstance(error, OSError):
+        give_up("say where it listens", error)
 
 
 def _stop_with_parent(

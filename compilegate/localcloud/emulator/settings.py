@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from compilegate.localcloud.names import Home
 
@@ -76,6 +78,14 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     # Instance type → instances that training jobs may use at once; others have no limit.
     parser.add_argument("--quotas", type=json.loads, default={})
     return Settings(**vars(parser.parse_args(arguments)))
+
+
+def give_up(what: str, error: OSError) -> NoReturn:
+    """End the process with the error's number, which is told even where no log can be written."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"The local cloud cannot {what}: {error}\n")
+        sys.stderr.flush()
+    os._exit(error.errno or 1)
 
 
 FACTS = Path(__file__).parents[2] / "facts"
