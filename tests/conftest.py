@@ -35,8 +35,8 @@ botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 
 
 TESTS = Path(__file__).parent
-# Folders whose tests read the synthesised template: the CDK starts once for all of them.
-OF_THE_TEMPLATE = ("asl", "stacks", "verify")
+# Folders whose tests read the synthesised template or what makes it: the CDK starts once for all.
+OF_THE_TEMPLATE = ("asl", "faults", "stacks", "verify")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

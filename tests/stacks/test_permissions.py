@@ -51,7 +51,9 @@ UNNARROWABLE = {
             "sweep", "train",
         )),
         ("events:PutRule", [SYNC_RULE], MACHINES),
-        ("states:SendTaskSuccess", [EVALUATE], ("await_approval", "open_canary", "record_run")),
+        ("states:SendTaskSuccess", [EVALUATE], (
+            "await_approval", "open_canary", "record_run", "sweep",
+        )),
         ("states:DescribeExecution", EXECUTIONS, ("acquire_lock", "sweep")),
         ("logs:PutRetentionPolicy", [], ()),
         ("ec2:CreateNetworkInterface", [], ()),

@@ -75,7 +75,7 @@ def test_jobs_without_a_waiting_execution_are_stopped_recorded_and_reported(clou
     job = cloud.job(TRIAL, owner="ml")
     cloud.ended(TRIAL, "ABORTED")
 
-    assert {"stopped_jobs": 1, "released_leases": 0} == cloud.sweep()
+    assert {"stopped_jobs": 1, "released_leases": 0, "recorded_runs": 0} == cloud.sweep()
     assert "Stopped" == cloud.status(job)
     assert [job] == cloud.entries()["swept"]["stopped_jobs"]
     (message,) = cloud.topic.sent
@@ -96,7 +96,7 @@ def test_a_lease_of_an_execution_that_has_ended_is_released(cloud: Cloud) -> Non
     cloud.lease(TRIAL)
     cloud.ended(TRIAL, "SUCCEEDED")
 
-    assert {"stopped_jobs": 0, "released_leases": 1} == cloud.sweep()
+    assert {"stopped_jobs": 0, "released_leases": 1, "recorded_runs": 0} == cloud.sweep()
     assert cloud.services.locks.holder("w") is None
     assert "failed" not in cloud.entries()  # its decision stands
     assert [TRIAL] == cloud.entries()["swept"]["released_leases_of"]
@@ -106,7 +106,7 @@ def test_what_runs_is_left_alone_and_nothing_is_reported(cloud: Cloud) -> None:
     cloud.lease(TRIAL)
     jobs = [cloud.job(TRIAL), cloud.job(RUN, "production")]
 
-    assert {"stopped_jobs": 0, "released_leases": 0} == cloud.sweep()
+    assert {"stopped_jobs": 0, "released_leases": 0, "recorded_runs": 0} == cloud.sweep()
     assert ["InProgress"] * 2 == [cloud.status(job) for job in jobs]
     assert TRIAL == cloud.services.locks.holder("w")
     assert ({}, []) == (cloud.entries(), cloud.topic.sent)

@@ -31,6 +31,7 @@ from compilegate.ports import (
 )
 from compilegate.report.notifications.production import swept as swept_message
 from compilegate.usecases.job_output import describe, tags_of
+from compilegate.usecases.operations.lost_runs import record_lost_runs
 from compilegate.usecases.operations.measure_day import measure_day
 from compilegate.usecases.registered import for_each_workload
 from compilegate.usecases.trial.abort_trial import clean_up_after
@@ -56,13 +57,14 @@ def daily(
 
 
 def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict[str, Any]:
-    """Stop jobs and release leases that no running execution answers for.
+    """Stop jobs and release leases that no running execution answers for, record lost runs.
 
     ``grace_seconds`` of the event shortens how long after an execution's end it is left alone.
     One workload that fails does not keep back the others; raises the last failure at the end, so
     that it sets off an alarm.
     """
-    by_workload, ended = _read(services, float(event.get("grace_seconds", GRACE_SECONDS)))
+    grace_seconds = float(event.get("grace_seconds", GRACE_SECONDS))
+    by_workload, ended = _read(services, grace_seconds)
     stopped, released, failure = 0, 0, None
     for workload, orphans in by_workload.items():
         try:
@@ -80,9 +82,10 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
         except Exception as error:
             logger.exception("%s was not swept", workload)
             failure = error
+    recorded = record_lost_runs(services, grace_seconds=grace_seconds)
     if failure is not None:
         raise failure
-    return {"stopped_jobs": stopped, "released_leases": released}
+    return {"stopped_jobs": stopped, "released_leases": released, "recorded_runs": recorded}
 
 
 def _read(

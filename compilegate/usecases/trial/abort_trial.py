@@ -36,7 +36,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     _end_waits(trial, services)
     stopped = stop_jobs(trial, services=services)
     _reject_models(trial, services)
-    prefix = naming.trial_job_prefix(trial.workload, trial.trial)
+    begun_alike = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     record = TrialFailed(
         at=services.clock.now(),
         trial=trial.trial,
@@ -44,7 +44,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         error=error,
         reason=explain(error, cause),
         stopped_jobs=tuple(stopped),
-        jobs=tuple(sorted(services.jobs.statuses(prefix))),
+        jobs=tuple(sorted(naming.own_jobs(trial.workload, trial.trial, begun_alike))),
     )
     entry = services.ledger.put_once(trial.workload, record.key, record.to_entry())
     written = TrialFailed.from_entry(entry)

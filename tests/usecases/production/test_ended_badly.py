@@ -6,8 +6,11 @@ import json
 
 import pytest
 
+from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.usecases.operations.sweep import sweep
 from compilegate.usecases.production.record_run import record_run
 from tests.domain.workload_builder import SOUND, change
+from tests.fakes import MemoryTopic
 from tests.usecases.production.runs import (
     CAPACITY,
     NAME,
@@ -71,6 +74,25 @@ def test_jobs_of_a_workload_whose_name_ends_like_the_runs_id_are_left_alone(prod
     assert "InProgress" == production.services.jobs.describe(foreign)["TrainingJobStatus"]
     assert foreign not in (*answer["recorded"], *answer["going_on"])
     assert foreign not in [run.job for run in production.runs()]
+
+
+@pytest.mark.parametrize("event", ["came while the job trained", "was lost"])
+def test_a_run_that_its_event_did_not_record_is_recorded_by_the_sweep(production, event):
+    services = production.services
+    services.store.put(f"workloads/{NAME}/specs/x.json", b"{}")
+    production.ends("InProgress")
+    if event != "was lost":
+        ended(production)
+    production.ends("Completed", output=summary_tar())
+    detail = {"executionArn": production.execution, "input": json.dumps({"workload": NAME}),
+              "status": "FAILED"}  # fmt: skip
+    services.ends[production.execution] = ExecutionEnd("FAILED", services.clock.now(), detail)
+
+    assert 0 == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
+    services.clock.seconds += 3600
+    assert 1 == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
+    assert [("compile", True)] == [(run.arm, run.counts) for run in production.runs()]
+    assert 0 == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
 
 
 def test_a_run_that_never_had_a_job_says_why(production):

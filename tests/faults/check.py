@@ -1,0 +1,120 @@
+"""What holds after every fault, once the clean-up that it allows has been made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.usecases.flag.change_flag import repair_flag
+from tests.faults.world import FLAG, NAME, SPEC_KEY, World, execution_arn
+
+DAY = 24 * 3600
+# What no text for people may hold.
+NOT_WORDS = ("Traceback", "errorMessage", "\n", "{'", '{"')
+NEXT = "next0001"
+
+
+def settle(world: World) -> None:
+    """A day passes: jobs end by themselves or are swept, a wrong parameter is written again."""
+    world.passes(DAY)
+    world.step("sweep", {})
+    repair_flag(NAME, world.services)  # as the next production run does
+
+
+def problems(world: World) -> list[str]:
+    """What is wrong with a world whose executions have all ended; empty where nothing is."""
+    found = [*_before_the_sweep(world.copy())]
+    settle(world)
+    past = history(world.services.ledger.entries(NAME))
+    return [*found, *_flag(world), *_jobs(world, past), *_leases(world), *_waits(past),
+            *_trials(world, past), *_words(world)]  # fmt: skip
+
+
+def _before_the_sweep(world: World) -> Iterator[str]:
+    """A lease of a dead trial must not wait for the sweep: the next trial begins at once."""
+    event = {"workload": NAME, "trial": NEXT, "spec_key": SPEC_KEY}
+    given = {**event, "execution": execution_arn("evaluate", f"{NAME}-{NEXT}")}
+    answer = world.step("acquire_lock", given)
+    if answer:
+        yield f"the next trial cannot begin: {answer}"
+
+
+def _flag(world: World) -> Iterator[str]:
+    entries = world.services.ledger.entries(NAME, ledger_keys.FLAG_ENTRIES)
+    written, latest = world.services.flags.read(FLAG), entries[-1]["to"] if entries else None
+    if written != latest:
+        yield f"the parameter holds {written}, the ledger {latest}"
+    if [entry["version"] for entry in entries] != list(range(1, len(entries) + 1)):
+        yield "the flag's versions have a gap"
+    for entry in entries:
+        if json.loads(entry["to"])["enabled"] and not world.truth.deserves:
+            yield f"{entry['by']} turned the flag on for a candidate that does not deserve it"
+
+
+def _jobs(world: World, past: WorkloadHistory) -> Iterator[str]:
+    described: Mapping[str, Any] = world.services.jobs.descriptions
+    for name, job in described.items():
+        if job["TrainingJobStatus"] not in ("Completed", "Failed", "Stopped"):
+            yield f"{name} is left {job['TrainingJobStatus']}"
+    for name in sorted(set(described) - set(_accounted(world, past))):
+        yield f"{name} ran and is in no account"
+
+
+def _accounted(world: World, past: WorkloadHistory) -> Iterator[str]:
+    for entry in world.services.ledger.entries(NAME):
+        yield from entry.get("jobs") or ()
+        yield from entry.get("stopped_jobs") or ()
+        if entry.get("job"):
+            yield str(entry["job"])
+    for started in past.started:
+        key = naming.record_key(NAME, started.trial, "evidence")
+        if key in world.services.store.objects:
+            yield from world.get(key)["plan"].get("usd_by_job") or ()
+
+
+def _leases(world: World) -> Iterator[str]:
+    holder = world.services.locks.holder(NAME)
+    if holder is not None:
+        yield f"{holder} still holds the lease"
+
+
+def _waits(past: WorkloadHistory) -> Iterator[str]:
+    for approval in past.approvals:
+        if approval.answer is None:
+            yield f"the question of {approval.trial} is open"
+    for one in past.rounds:
+        if one.closed is None:
+            yield f"round {one.round} of {one.trial} is open"
+
+
+def _trials(world: World, past: WorkloadHistory) -> Iterator[str]:
+    ended = {one.trial for one in past.decided} | {
+        entry["trial"] for entry in world.services.ledger.entries(NAME) if entry["kind"] == "failed"
+    }
+    for started in past.started:
+        if started.trial not in ended:
+            yield f"trial {started.trial} began and has no end"
+    for execution, detail in world.ended.items():
+        if detail["status"] == "RUNNING":
+            yield f"{execution} did not end"
+
+
+def _words(world: World) -> Iterator[str]:
+    """Every reason is a sentence for people."""
+    for entry in world.services.ledger.entries(NAME):
+        if entry["kind"] == "failed":
+            yield from _plain(str(entry["reason"]))
+    for detail in world.ended.values():
+        if detail.get("error") == "CleanUpFailed":
+            yield from _plain(str(detail["cause"]))
+
+
+def _plain(text: str) -> Iterator[str]:
+    if not text.strip():
+        yield "a failure has no reason"
+    for part in NOT_WORDS:
+        if part in text:
+            yield f"a reason is no sentence for people: {text[:200]}"
