@@ -120,6 +120,7 @@ def env(*, as_json: JsonOption = False) -> None:
     The secret key among them lets whoever has it do everything there.
 
     \b
+    compilegate local env --json
     eval "$(compilegate local env)" && aws s3 ls
     """
     from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3

@@ -31,7 +31,7 @@ def unlock(
     force: ForceOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Release the lease of a trial that has ended without releasing it.
+    """Release the lease that an ended trial has left.
 
     A workload has one trial at a time. The next trial takes a lease over whose trial has ended;
     this does it without a trial. Your name and reason are recorded. Flags do not change.

@@ -91,7 +91,7 @@ def refused_request(
         for request in _rehearsed(workload, arms, settings, steps):
             check_request(request)
     except InvalidInputError as error:
-        return str(error)
+        return str(error.each[0])  # a reason is one sentence
     return None
 
 
