@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from benchmarks.decision import calibrate as calibration
-from benchmarks.decision.calibrate import factor, scenarios
+from benchmarks.decision.calibrate import ALPHA, factor, scenarios
 from benchmarks.decision.gate import achieved, pass_levels
 from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE, looks
 from compilegate.domain.judging.noninferiority import Samples
@@ -48,6 +48,18 @@ def test_the_judge_called_after_every_run_passes_as_often_as_the_vectorised_gate
     expected = achieved(levels, 12, 0.05, CALIBRATED[12])
 
     assert pytest.approx(expected, abs=3 * (0.05 * 0.95 / paths) ** 0.5) == held / paths
+
+
+@pytest.mark.slow
+def test_the_looks_together_err_at_most_at_the_level_in_every_scenario():
+    """20,000 other trials than the table's: the bound is the level and three standard errors."""
+    paths = 20_000
+    for number, (design, history, drift) in enumerate(scenarios()):
+        rng = np.random.default_rng([7, number])
+        levels = pass_levels(rng, paths, design=design, history=history, drift=drift)
+        errors = {n_max: achieved(levels, n_max, ALPHA, CALIBRATED[n_max]) for n_max in SCHEDULE}
+
+        assert max(errors.values()) <= ALPHA + 3 * (ALPHA * (1 - ALPHA) / paths) ** 0.5, errors
 
 
 def test_the_kept_table_is_of_the_shipped_rules_and_holds_its_levels():

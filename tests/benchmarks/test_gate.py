@@ -14,13 +14,18 @@ from benchmarks.decision.gate import (
     pass_levels,
     statistic,
 )
-from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.looks import SCHEDULE, looks, spent
 from compilegate.domain.judging.noninferiority import (
+    KAPPA,
     Samples,
     balanced_baseline,
     baseline_needed,
     compare,
 )
+from compilegate.domain.judging.power import Design
+from compilegate.domain.judging.quality import QualityOutcome, judge_quality
+
+ALPHA = 0.05
 
 
 @pytest.mark.parametrize("history", [0, 1, 3, 20])
@@ -44,6 +49,35 @@ def test_the_judges_comparison_is_the_vectorised_one(
     expected = zip(vectorised.difference, vectorised.error, vectorised.df, strict=True)
     assert pytest.approx(np.array(list(expected))) == np.array(figures)
     assert pytest.approx(vectorised.level, rel=1e-6, abs=1e-12) == np.array(levels)
+
+
+@pytest.mark.parametrize("n_max", [5, 12, 36, 96])
+@pytest.mark.parametrize("history", [0, 5, 20])
+@pytest.mark.parametrize("sd", [0.4, 1.0])
+def test_every_look_of_the_judge_passes_where_the_vectorised_gate_does(
+    n_max: int, history: int, sd: float
+) -> None:
+    """Trials that lose the margin of 1 and less, to the look at which the judge ends them."""
+    paths = 40
+    rng = np.random.default_rng([n_max, history])
+    ours, theirs = rng.standard_normal((2, paths, n_max))
+    ours += np.linspace(0, 2, paths)[:, None]
+    past = rng.standard_normal((paths, history)) + KAPPA * rng.standard_normal((paths, 1))
+    outcomes = set()
+    for path in range(paths):
+        for n in looks(n_max):
+            one, other, old = (x[path : path + 1] for x in (ours[:, :n], theirs[:, :n], past))
+            vectorised = statistic(Sample.of(one), Sample.of(other), Sample.of(old))
+            assert vectorised is not None
+            samples = Samples(*((sd * x[0]).tolist() for x in (one - 1 / sd, other, old)))
+            outcome = judge_quality(samples, 1.0, Design(history, n_max, ALPHA)).outcome
+            passes = bool(vectorised.level[0] <= spent(n, n_max, ALPHA))
+
+            assert passes == (outcome is QualityOutcome.HELD), (path, n)
+            outcomes.add(outcome)
+            if outcome is not QualityOutcome.MORE_RUNS:
+                break
+    assert {QualityOutcome.HELD, QualityOutcome.MORE_RUNS} < outcomes
 
 
 def test_the_patterns_of_baseline_runs_are_those_that_the_rules_allow() -> None:

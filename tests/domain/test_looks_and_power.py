@@ -103,23 +103,13 @@ def error_at_the_margin(
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_the_looks_together_err_at_most_at_the_level(history: int) -> None:
-    """2,000 paths: the bound is the level and three standard errors."""
+    """2,000 paths: the bound is the level and three standard errors.
+
+    tests/benchmarks/test_calibration.py has more paths, tests/benchmarks/test_gate.py each of them.
+    """
     error = error_at_the_margin(2000, history=history, n_max=12, sd=1.0, seed=history)
 
     assert error <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_max", [5, 12, 36])
-@pytest.mark.parametrize("history", HISTORIES)
-@pytest.mark.parametrize("sd", [0.4, 1.0])
-def test_the_looks_together_err_at_most_at_the_level_over_many_paths(
-    n_max: int, history: int, sd: float
-) -> None:
-    """20,000 paths: the bound is the level and three standard errors, 0.0046."""
-    error = error_at_the_margin(20_000, history=history, n_max=n_max, sd=sd, seed=7 + history)
-
-    assert error <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 20_000)
 
 
 @pytest.mark.parametrize(("n_max", "relative_spread"), TABLE)
