@@ -14,9 +14,9 @@ from benchmarks.gpu import judged, observed, results, runs
 from benchmarks.gpu.machine import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
+from tests.training.jobs import PYTHON, QUICK
 
 WORKLOAD = WORKLOADS[0]
-PYTHON = ROOT / ".venv-training" / "bin" / "python"
 GPU = {"gpu": "NVIDIA H200", "torch": "2.9.0", "cuda": "12.8", "driver_version": None, "date": "d"}
 
 
@@ -52,12 +52,10 @@ def job(state: Path, arms: dict[str, float], blocks: int) -> Path:
 def dry_run(state: Path, *options: str) -> str:
     """The command in the training environment, quietly."""
     command = [str(PYTHON), "-m", "benchmarks.gpu", "--dry-run-cpu", "--state", str(state)]
-    # Kernels compile in half the time, see tests/training/jobs.py.
-    faster = {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "0"}
-    environment = {**os.environ, **faster}
     done = subprocess.run(
-        [*command, *options], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+        [*command, *options], cwd=ROOT, env={**os.environ, **QUICK}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
     assert 0 == done.returncode, done.stderr
     return done.stdout + done.stderr
 
@@ -243,7 +241,6 @@ def test_quality_is_the_judges_comparison_against_the_margin(tmp_path, cost, exp
 
 @pytest.mark.slow
 @pytest.mark.training
-@pytest.mark.timeout(900)
 @pytest.mark.skipif(not PYTHON.exists(), reason="the training environment is not set up")
 def test_the_whole_pipeline_runs_without_a_gpu_and_goes_on_where_it_stopped(tmp_path):
     first = dry_run(tmp_path, "--blocks", "1", "--seeds", "0")

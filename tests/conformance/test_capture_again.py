@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 UNREACHABLE = ("error sending request", "failed to fetch", "dns error", "connect error")
 
 
-def run(*arguments, timeout=600):
+def run(*arguments, timeout=500):
     environment = {**os.environ, "SAGEMAKER_SUPPRESS_V2_WARNING": "1"}
     return subprocess.run(
         arguments, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=timeout,
@@ -24,7 +24,7 @@ def run(*arguments, timeout=600):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(600)  # it installs the SDK
 def test_the_sdk_says_again_what_is_on_file(tmp_path):
     built = run("make", "-s", "build/.sdk", f"PYTHON={sys.executable}")
     if built.returncode and any(words in built.stderr.lower() for words in UNREACHABLE):

@@ -20,8 +20,10 @@ from compilegate.cli.common.cloud import Cloud, StartedCloud
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command
 from compilegate.domain import naming
+from compilegate.domain.workload.model import Workload
 from compilegate.localcloud import api
 from compilegate.localcloud.lifecycle import LocalCloud, find_places
+from compilegate.verify import jobs
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.jobs import PROBES, WORKLOAD
 from compilegate.verify.observed import JobKind
@@ -29,10 +31,12 @@ from compilegate.verify.record import compare
 from compilegate.verify.run import Prepared, prepare_verification
 from compilegate.verify.temporary import stack_name
 from tests.e2e.conftest import App
+from tests.training.jobs import QUICK
 
 pytestmark = pytest.mark.e2e
 
 POLL_SECONDS = 0.1
+SMALL_WORKLOAD = jobs.small_workload
 NEED_TORCH = {
     "speed-gate-runs", "output-archive", "metric-regexes", "sync-times",
     "checkpoints-copied-at-end",
@@ -246,9 +250,15 @@ def test_a_type_without_a_quota_is_refused(app: App, monkeypatch: pytest.MonkeyP
     assert not keys(app, f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/")
 
 
+def compiled_quickly(instance_type: str) -> Workload:
+    """The workload of a verification, whose jobs compile as those of tests/training."""
+    workload = SMALL_WORKLOAD(instance_type)
+    return replace(workload, training=replace(workload.training, environment=QUICK))
+
+
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # torch.compile on a busy machine
 def test_the_whole_dry_run_with_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "small_workload", compiled_quickly)
     with LocalCloud(places=find_places(tmp_path / "home")) as cloud:
         cloud.start(attached=True, extra_arguments=("--checkpoint-seconds", "1"))
         whole = App(cloud, api.up(cloud=cloud).outputs)

@@ -19,9 +19,7 @@ from tests.domain.test_request import CONTEXT, arm, workload
 from tests.localcloud.conftest import FAST
 from tests.localcloud.helpers import BUCKET, ROLE, Trainer
 
-pytestmark = [
-    pytest.mark.e2e, pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600),
-]  # fmt: skip
+pytestmark = [pytest.mark.e2e, pytest.mark.training, pytest.mark.slow]
 STEPS = 1500
 MODEL = {
     "width": 16, "layers": 1, "heads": 2, "block": 16, "steps": STEPS, "eval_blocks": 5,

@@ -36,7 +36,9 @@ def jobs(tmp_path_factory):
         channels[channel] = path
     # Of all processes of this run of the tests: what one has compiled, none compiles again.
     shared = folder.parent.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    return Jobs(folder, channels, shared / "inductor")
+    made = Jobs(folder, channels, shared / "inductor")
+    yield made
+    made.close()
 
 
 @pytest.fixture

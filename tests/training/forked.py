@@ -1,53 +1,93 @@
-"""Runs several jobs from one process that has imported what they import.
+"""Starts jobs from one process that has imported what they import.
 
 That takes longer than a tiny job. Each job still is a process of its own: it is forked before torch
-has done anything. Started by the training environment's Python with a JSON file and the names of
-modules: ``[{"program": path, "arguments": [...], "environment": {...}, "output": path}, ...]``.
+has done anything. Run by the training environment's Python; standard library only apart from what
+it imports ahead. Each line of standard input is JSON. ``{"warm": [module, ...]}`` names modules to
+import. ``{"words": [program, argument, ...], "environment": {...}, "output": path}`` is a job; its
+answer is two lines, its process's id and, once it has ended, its exit status. With a ``port`` the
+job is two processes that meet there.
 """
 
+import ctypes
+import gc
 import importlib
 import json
 import os
+import random
 import runpy
+import signal
 import sys
 from pathlib import Path
 
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
-def run(job):
-    """Become the job."""
-    with open(job["output"], "w") as output:  # noqa: PTH123
-        os.dup2(output.fileno(), 1)
-        os.dup2(output.fileno(), 2)
+
+def become_two(port):
+    """Fork two processes, with the variables by which torchrun's meet; end after both."""
+    for rank in ("0", "1"):
+        if os.fork() == 0:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # none outlives the job
+            os.environ.update(RANK=rank, LOCAL_RANK=rank, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2")
+            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+            return
+    os._exit(int(os.wait()[1] != 0 or os.wait()[1] != 0))  # one that fails ends the other
+
+
+def become(job):
+    """Run the job's program in this process, as an interpreter of its own would."""
+    output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ.clear()
     os.environ.update(job["environment"])
-    sys.argv = [job["program"], *job["arguments"]]
-    sys.path.insert(0, str(Path(job["program"]).parent))
-    runpy.run_path(job["program"], run_name="__main__")
+    if port := job.get("port"):
+        become_two(port)
+    random.seed()  # a fork has its parent's random numbers, a new interpreter has others
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+    sys.argv = job["words"]
+    sys.path.insert(0, str(Path(sys.argv[0]).parent))
+    runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-def leave(work, job):
+def leave(job):
     """End this process with the job's exit code, without taking torch down piece by piece."""
     code = 0
     try:
-        work(job)
+        become(job)
     except SystemExit as end:
         code = end.code or 0
+    if not isinstance(code, int):  # what an interpreter does with words
+        sys.stderr.write(f"{code}\n")
+        code = 1
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
-def main(jobs):
-    """Fork each job and print its exit code."""
-    codes = []
-    for job in jobs:
+def answer(number):
+    """Write a line that whoever asked can read at once."""
+    sys.stdout.write(f"{number}\n")
+    sys.stdout.flush()
+
+
+def main():
+    """Serve one job after another until standard input ends."""
+    sys.path.pop(0)  # this file's folder, which a job should not see
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "warm" in job:
+            for module in job["warm"]:
+                importlib.import_module(module)
+            gc.freeze()  # jobs share these objects' memory
+            continue
         child = os.fork()
         if child == 0:
-            leave(run, job)
-        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    sys.stdout.write(json.dumps(codes))
+            leave(job)
+        answer(child)
+        answer(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 if __name__ == "__main__":
-    for module in sys.argv[2:]:
-        importlib.import_module(module)
-    main(json.loads(Path(sys.argv[1]).read_text()))
+    main()

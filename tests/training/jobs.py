@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.training.fork_server import ForkServer
+
 ROOT = Path(__file__).resolve().parents[2]
 TRAINING = ROOT / "training"
 SCRIPTS = Path(__file__).with_name("scripts")
 PYTHON = ROOT / ".venv-training" / "bin" / "python"
+OUTPUT = "output.txt"  # what a job printed, in its folder
 
 
 @dataclass(frozen=True)
@@ -41,104 +44,132 @@ class Finished:
         return path.read_text() if path.exists() else None
 
 
+# Read by torch when it is imported.
+QUICK = {
+    "OMP_NUM_THREADS": "1",
+    # More would be processes that each import torch, beside those of other tests.
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    # On one machine it is built once, and halves the time of every kernel.
+    "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1",
+    # Loops without vector instructions, which need no trial of what the compiler can do.
+    "TORCHINDUCTOR_VEC_ISA_OK": "0",
+}
+IMPORTED_AHEAD = ("torch._dynamo", "torch._inductor.compile_fx")
+# A job that sets what is read when an interpreter starts or imports has one to itself,
+READ_AT_START = ("PYTHON", "TMPDIR", "TORCH")
+AFRESH = {"PYTHONHASHSEED": "1"}  # as has one with these variables
+END_SECONDS = 120  # of a job that got a signal
+
+
 class Jobs:
-    """Starts jobs in folders of their own; one compile cache, ``cache``, serves them all."""
+    """Starts jobs in folders of their own; one compile cache, ``cache``, serves them all.
+
+    They are forked from one process that has imported torch, which takes longer than they do.
+    """
 
     def __init__(self, folder, channels, cache):
-        self.folder, self.cache = folder, cache
+        self.folder = folder
         self.channels = channels
         self.count = 0
+        kept = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
+        own = {"TORCHINDUCTOR_CACHE_DIR": str(cache), "HF_HUB_OFFLINE": "1"}
+        self._base = {**kept, **QUICK, **own}
+        self._server = None
 
-    def command(self, program, hyperparameters):
-        words = [str(PYTHON), str(program if Path(program).is_absolute() else TRAINING / program)]
+    def close(self):
+        if self._server:
+            self._server.close()
+
+    def warm(self, *modules):
+        """Let the jobs after this one find these modules imported."""
+        if self._server is None:
+            self._server = ForkServer(PYTHON, self._base, TRAINING)
+        self._server.warm(modules)
+
+    def words(self, program, hyperparameters):
+        words = [str(program if Path(program).is_absolute() else TRAINING / program)]
         for key, value in hyperparameters.items():
             words += [f"--{key}", str(value)]
         return words
 
-    def environment(self, variables):
-        self.count += 1
-        output = self.folder / f"job-{self.count}"
-        (output / "data").mkdir(parents=True)
-        return output, {
-            **{key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ},
-            "SM_OUTPUT_DIR": str(output),
-            "SM_OUTPUT_DATA_DIR": str(output / "data"),
-            "OMP_NUM_THREADS": "1",
-            # More would be processes that each import torch, beside those of other tests.
-            "TORCHINDUCTOR_COMPILE_THREADS": "1",
-            "TORCHINDUCTOR_CACHE_DIR": str(self.cache),
-            # On one machine it is built once, and halves the time of every kernel.
-            "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "1",
-            # Loops without vector instructions, which need no trial of what the compiler can do.
-            "TORCHINDUCTOR_VEC_ISA_OK": "0",
-            **{f"SM_CHANNEL_{name.upper()}": str(p) for name, p in self.channels.items()},
-            **variables,
+    def run(self, entry_point, variables=None, **hyperparameters):
+        return self._ended(*self._start(entry_point, variables, hyperparameters))
+
+    def run_all(self, described):
+        """Run jobs, (entry point, variables, hyperparameters) by name."""
+        return {
+            name: self.run(entry_point, variables, **hyperparameters)
+            for name, (entry_point, variables, hyperparameters) in described.items()
         }
 
-    def run(self, entry_point, variables=None, **hyperparameters):
-        return self._run(self.command(entry_point, hyperparameters), variables)
-
     def run_two(self, entry_point, variables=None, **hyperparameters):
-        """Run the job in two processes, as torchrun starts them."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        launcher = ["-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={port}"]
-        python, *words = self.command(entry_point, hyperparameters)
-        return self._run([python, *launcher, *words], variables)
+        """Run the job in two processes."""
+        started = self._start(entry_point, variables, hyperparameters, port=free_port())
+        return self._ended(*started)
 
-    def _run(self, command, variables):
-        process, folder = self._start(command, variables)
-        output = process.communicate()[0]
-        return Finished(process.returncode, output, folder)
+    def run_torchrun(self, entry_point, **hyperparameters):
+        """Run the job in two processes that torchrun starts and ends."""
+        launcher = ["-m", "torch.distributed.run", "--nproc_per_node=2"]
+        launcher.append(f"--master_port={free_port()}")
+        words = [*launcher, *self.words(entry_point, hyperparameters)]
+        return self._ended(*self._start_interpreter(words, {}))
 
     def interrupt(
         self, entry_point, variables=None, *, when, by=signal.SIGTERM, **hyperparameters
     ):  # fmt: skip
         """Start a job, send it a signal once ``when(folder)`` is true, and wait for its end."""
-        process, folder = self._start(self.command(entry_point, hyperparameters), variables)
-        deadline = time.monotonic() + 120
+        process, folder = self._start(entry_point, variables, hyperparameters)
+        deadline = time.monotonic() + END_SECONDS
         while process.poll() is None and time.monotonic() < deadline and not when(folder):
             time.sleep(0.01)
         process.send_signal(by)
-        output = process.communicate(timeout=120)[0]
-        return Finished(process.returncode, output, folder)
+        return self._ended(process, folder, END_SECONDS)
 
-    def _start(self, command, variables):
-        output, environment = self.environment(variables or {})
-        process = subprocess.Popen(
-            command, env=environment, cwd=TRAINING, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
-        return process, output
+    def _start(self, entry_point, variables, hyperparameters, **more):
+        words, variables = self.words(entry_point, hyperparameters), variables or {}
+        if any(name.startswith(READ_AT_START) for name in variables):
+            return self._start_interpreter(words, variables)
+        self.warm(*IMPORTED_AHEAD)
+        folder, environment = self._place(variables)
+        return self._server.start(words, environment, folder / OUTPUT, **more), folder
 
-    def run_together(self, described, warm=()):
-        """Run jobs, (entry point, variables, hyperparameters) by name, from one process.
+    def _start_interpreter(self, words, variables):
+        folder, environment = self._place(variables)
+        with (folder / OUTPUT).open("w") as output:
+            process = subprocess.Popen(
+                [PYTHON, *words], env=environment, cwd=TRAINING, stdout=output,
+                stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        return process, folder
 
-        It has imported the modules named in ``warm``.
-        """
-        plan, folders = [], {}
-        for name, (entry_point, variables, hyperparameters) in described.items():
-            folders[name], environment = self.environment(variables)
-            plan.append(
-                {
-                    "program": str(TRAINING / entry_point),
-                    "arguments": self.command(entry_point, hyperparameters)[2:],
-                    "environment": environment,
-                    "output": str(folders[name] / "output.txt"),
-                }
-            )
-        path = self.folder / f"plan-{self.count}.json"
-        path.write_text(json.dumps(plan))
-        driver = Path(__file__).with_name("forked.py")
-        done = subprocess.run(
-            [PYTHON, driver, path, *warm], check=True, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-        )  # fmt: skip
-        return {
-            name: Finished(status, (folders[name] / "output.txt").read_text(), folders[name])
-            for name, status in zip(folders, json.loads(done.stdout), strict=True)
+    def _place(self, variables):
+        self.count += 1
+        folder = self.folder / f"job-{self.count}"
+        (folder / "data").mkdir(parents=True)
+        return folder, {
+            **self._base,
+            "SM_OUTPUT_DIR": str(folder),
+            "SM_OUTPUT_DATA_DIR": str(folder / "data"),
+            **{f"SM_CHANNEL_{name.upper()}": str(p) for name, p in self.channels.items()},
+            **variables,
         }
+
+    @staticmethod
+    def _ended(process, folder, seconds=None):
+        try:
+            status = process.wait(seconds)
+        except BaseException:  # the test's own time is over
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            raise
+        return Finished(status, (folder / OUTPUT).read_text(), folder)
+
+
+def free_port():
+    """A port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
 
 
 def after_steps(count):
@@ -167,7 +198,8 @@ def run_code(code, *arguments):
     if not PYTHON.exists():
         pytest.skip("the training environment is not set up; run make setup")
     done = subprocess.run(
-        [PYTHON, "-c", code, *arguments], cwd=TRAINING, capture_output=True, text=True, check=False
-    )
+        [PYTHON, "-c", code, *arguments], cwd=TRAINING, env={**os.environ, **QUICK},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert 0 == done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

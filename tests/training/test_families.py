@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.domain.judging.outcomes import read_outcomes
-from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
+from tests.training.jobs import AFRESH, PYTHON, SCRIPTS
 
 pytestmark = pytest.mark.training
 
@@ -23,7 +23,6 @@ BERT = {
 TINY = {"width": 16, "layers": 1, "heads": 2, "max_length": 24}
 UNET = {"size": 16, "steps": 2, "batch_size": 2, "eval_images": 2}
 SLOW = (
-    "torch._dynamo",  # which an optimizer imports
     "diffusers.models.unets.unet_2d_condition",
     "transformers.models.bert.modeling_bert",
     "transformers.models.gpt2.modeling_gpt2",
@@ -91,10 +90,11 @@ def done(jobs, other_files):
         folder.mkdir()
     into = {name: {"SM_MODEL_DIR": str(folder)} for name, folder in folders.items()}
     start = {name: {"SM_CHANNEL_MODEL": str(folder)} for name, folder in folders.items()}
-    return jobs.run_together(
+    jobs.warm(*SLOW)
+    return jobs.run_all(
         {
             "gpt2": ("causal_lm.py", into["gpt2"], GPT2),
-            "gpt2-again": ("causal_lm.py", {}, GPT2),
+            "gpt2-again": ("causal_lm.py", AFRESH, GPT2),
             "gpt2-parts": ("causal_lm.py", {}, {**GPT2, "micro_batches": 2}),
             "gpt2-bf16": ("causal_lm.py", {}, {**GPT2, "precision": "bf16"}),
             "gpt2-parquet": ("causal_lm.py", parquet, GPT2),
@@ -116,8 +116,7 @@ def done(jobs, other_files):
             "unet": ("diffusion.py", pictures, UNET),
             "unet-parts": ("diffusion.py", pictures, {**UNET, "micro_batches": 2, "workers": 0}),
             "unet-sizes": ("diffusion.py", pictures, {**UNET, "sizes": "variable"}),
-        },
-        warm=SLOW,
+        }
     )
 
 
@@ -235,14 +234,20 @@ def test_tokens_are_cached_beside_the_channel_and_not_in_it(done, jobs):
     assert not [name for name in names if name.startswith("tmp")]
 
 
+@pytest.fixture(scope="module")
+def miniature(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("miniature")
+    script = Path(__file__).with_name("miniature_diffusion.py")
+    subprocess.run([PYTHON, script, folder], check=True)
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", ["fixed", "variable"])
 def test_a_stable_diffusion_is_tuned_on_the_latents_of_its_images(
-    jobs, other_files, tmp_path, sizes
+    jobs, other_files, miniature, sizes
 ):
-    script = Path(__file__).with_name("miniature_diffusion.py")
-    subprocess.run([PYTHON, script, tmp_path], check=True)
-    there = {**channels(other_files / "pictures"), "SM_CHANNEL_MODEL": str(tmp_path)}
+    there = {**channels(other_files / "pictures"), "SM_CHANNEL_MODEL": str(miniature)}
     done = jobs.run("diffusion.py", there, **{**UNET, "size": 8, "sizes": sizes})
 
     assert 2 == len(losses(done))
@@ -274,7 +279,7 @@ def test_a_compiled_family_starts_where_its_baseline_does(jobs, done, name, entr
 
 @pytest.mark.slow
 def test_a_compiled_unet_starts_where_its_baseline_does(jobs, other_files):
-    there = {**channels(other_files / "pictures"), "PYTHONPATH": str(TRAINING)}
+    there = channels(other_files / "pictures")
     script = SCRIPTS / "small_unet.py"
     baseline = jobs.run(script, there, **UNET)
 

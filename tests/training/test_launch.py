@@ -13,7 +13,7 @@ from compilegate_runtime.launching import arguments, frameworks
 
 from compilegate.domain.argument_text import encoded
 from compilegate.domain.judging.outcomes import read_outcomes
-from tests.training.jobs import SCRIPTS, TRAINING, Finished, after_steps
+from tests.training.jobs import AFRESH, SCRIPTS, TRAINING, Finished, after_steps
 
 PLAIN = {
     "script": SCRIPTS / "plain.py", "batch_size": 8, "learning_rate": 0.2, "seed": 3,
@@ -24,6 +24,7 @@ TRAINER = {
     "script": SCRIPTS / "trainer.py", "batch_size": 4, "learning_rate": 0.01, "seed": 3,
     "num_train_epochs": 1, "use_cpu": "True", "report_to": "none",
 }  # fmt: skip
+TRAINERS = ("transformers.trainer", "transformers.models.bert.modeling_bert")
 # Eager and compiled arithmetic add up in another order.
 SAME_LOSS = 1e-5
 
@@ -164,8 +165,8 @@ def test_saved_results_are_read_without_times_and_counts(tmp_path):
 @pytest.fixture(scope="module")
 def plain(jobs):
     return {
-        name: jobs.run("launch.py", compiler=name, arm=name, **PLAIN)
-        for name in ("none", "torch_compile")
+        name: jobs.run("launch.py", variables, compiler=name, arm=name, **PLAIN)
+        for name, variables in (("none", AFRESH), ("torch_compile", {}))
     }
 
 
@@ -267,6 +268,7 @@ def test_a_segment_that_cannot_be_extended_to_a_whole_run_fails(jobs):
 
 @pytest.fixture(scope="module")
 def trainers(jobs):
+    jobs.warm(*TRAINERS)
     return jobs.run("launch.py", **TRAINER)
 
 
@@ -289,14 +291,12 @@ def is_a_trainers_evidence(done):
 
 
 @pytest.mark.training
-@pytest.mark.timeout(900)  # transformers, on a machine that may be busy
 def test_a_trainers_script_reports_its_metrics(trainers):
     is_a_trainers_evidence(trainers)
 
 
 @pytest.mark.training
 @pytest.mark.slow  # a compilation too; scripts/plain.py is compiled in less
-@pytest.mark.timeout(900)
 def test_a_trainers_script_is_compiled_by_its_own_arguments(jobs, trainers):
     compiled = jobs.run("launch.py", compiler="torch_compile", arm="compile", **TRAINER)
     is_a_trainers_evidence(compiled)
@@ -338,14 +338,14 @@ def test_a_script_that_did_not_train_says_why(jobs, settings, message):
 
 
 def run_own_compiling(jobs, *hows):
-    """Each way of compiling in both arms, all from one process that has imported torch."""
+    """Each way of compiling in both arms."""
     own = {"script": SCRIPTS / "own_compile.py", "argument_names": '{"seed": null}'}
     described = {
         (how, compiler): ("launch.py", {}, {**own, "how": how, "compiler": compiler})
         for how in hows
         for compiler in ("none", "torch_compile")
     }
-    return jobs.run_together(described, warm=("torch._dynamo", "torch._inductor.compile_fx"))
+    return jobs.run_all(described)
 
 
 @pytest.fixture(scope="module")

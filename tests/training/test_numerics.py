@@ -107,15 +107,14 @@ SEGMENT = {"compiler": "torch_compile", "max_steps": 6}
 def segments(jobs):
     """Segments that fill a cache, of a family and of a script that knows nothing of it."""
     family = {"width": 16, "layers": 1, "heads": 2, "block": 16, "steps": 10, "batch_size": 4}
-    return jobs.run_together(
+    return jobs.run_all(
         {
             "family": ("causal_lm.py", FILLS_THE_CACHE, {**family, **SEGMENT}),
             "script": (
                 "launch.py", FILLS_THE_CACHE, {**PLAIN, **SEGMENT, "full_run_samples": 640}
             ),
             "timed": ("causal_lm.py", {}, {**family, **SEGMENT}),
-        },
-        warm=("torch._dynamo",),
+        }
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from compilegate_runtime.signals import STEP_SECONDS
 
 from tests.training.jobs import numbers, stopped_after
 from tests.training.stand_ins import Clock, saves_of, take_step
-from tests.training.test_launch import TRAINER
+from tests.training.test_launch import TRAINER, TRAINERS
 
 
 class Trainer:
@@ -305,9 +305,9 @@ LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps
 
 @pytest.mark.training
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, place):
     where, _ = place
+    jobs.warm(*TRAINERS)
     # The Trainer saves its model alone after every step, so the stop comes while it does.
     long = {**LONG, "save_only_model": True, "save_steps": 1}
     stopped = stopped_after(jobs, 20, where, **long)
@@ -333,9 +333,9 @@ BY_TIME = {**TRAINER, "num_train_epochs": 60, "save_strategy": "no", "checkpoint
 
 @pytest.mark.training
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_trainers_script_that_was_killed_goes_on_from_its_last_save_by_time(jobs, place):
     where, folder = place
+    jobs.warm(*TRAINERS)
     killed = jobs.interrupt(
         "launch.py", where, when=lambda _: list(folder.glob("progress/checkpoint-*[0-9]")),
         by=signal.SIGKILL, **BY_TIME,

@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.training.jobs import after_steps
-from tests.training.test_launch import SCRIPTS, TRAINER
+from tests.training.test_launch import SCRIPTS, TRAINER, TRAINERS
 
 pytestmark = pytest.mark.training
 
@@ -22,16 +22,15 @@ SAME = 1e-4
 
 @pytest.fixture(scope="module")
 def whole(jobs):
-    """What one process does in one go, from one warm process."""
-    return jobs.run_together(
+    """What one process does in one go."""
+    return jobs.run_all(
         {
             "causal_lm.py": ("causal_lm.py", {}, {**LANGUAGE_MODEL, "batch_size": 4}),
             "text_classification.py": (
                 "text_classification.py", {}, {**CLASSIFIER, "batch_size": 4},
             ),
             "long": ("causal_lm.py", {}, LONG),
-        },
-        warm=("torch._dynamo",),
+        }
     )  # fmt: skip
 
 
@@ -106,22 +105,22 @@ def test_another_runs_checkpoint_is_not_gone_on_from(jobs, tmp_path):
 
 @pytest.mark.slow
 def test_the_speed_gate_of_two_processes_starts_every_segment_afresh(jobs):
-    """Each segment's processes find each other, and none of those before them."""
+    """Each segment's processes find each other, and none of those before them.
+
+    Of more blocks: test_hosts.py.
+    """
     small = json.dumps({**LANGUAGE_MODEL, "batch_size": 2})
     again = json.dumps({"name": "again", "hyperparameters": json.loads(small)})
     first = json.dumps({"name": "baseline", "hyperparameters": json.loads(small)})
-    gate = {"program": "causal_lm.py", "blocks": 2, "steps": 9, "arm_0": first, "arm_1": again}
-    done = jobs.run_two("compilegate_runtime/speed_gate.py", **gate)
+    gate = {"program": "causal_lm.py", "blocks": 1, "steps": 9, "arm_0": first, "arm_1": again}
+    done = jobs.run_torchrun("compilegate_runtime/speed_gate.py", **gate)
 
     assert 0 == done.status, done.output
-    summary = [
-        done.summary(f"block-{block}/{arm}") for block in (0, 1) for arm in ("baseline", "again")
-    ]
-    assert [True] * 4 == [segment["finished"] for segment in summary]
-    assert [[2, []]] * 4 == [[s["ranks"]["reported"], s["ranks"]["silent"]] for s in summary]
+    summary = [done.summary(f"block-0/{arm}") for arm in ("baseline", "again")]
+    assert [True] * 2 == [segment["finished"] for segment in summary]
+    assert [[2, []]] * 2 == [[s["ranks"]["reported"], s["ranks"]["silent"]] for s in summary]
     assert 1 == len({segment["initial_loss"] for segment in summary})
-    lengths = [len(done.steps(f"block-{block}/baseline")) for block in (0, 1)]
-    assert [9, 9] == lengths
+    assert [9, 9] == [len(done.steps(f"block-0/{arm}")) for arm in ("baseline", "again")]
 
 
 # ---- a script that does not know Compilegate ----------------------------------------------
@@ -130,7 +129,6 @@ OWN = {"script": SCRIPTS / "together.py", "batch_size": 4, "learning_rate": 0.1,
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_two_processes_leave_one_evidence_with_the_samples_of_both(jobs):
     eager = jobs.run_two("launch.py", **OWN)
     compiled = jobs.run_two("launch.py", **{**OWN, "compiler": "torch_compile"})
@@ -150,16 +148,14 @@ def test_two_processes_leave_one_evidence_with_the_samples_of_both(jobs):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_process_that_is_lost_fails_the_job(jobs):
-    done = jobs.run_two("launch.py", **{**OWN, "lose": "1"})
+    done = jobs.run_torchrun("launch.py", **{**OWN, "lose": "1"})
 
     assert 0 != done.status
     assert False is done.summary()["finished"]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_segment_ends_in_all_processes(jobs):
     done = jobs.run_two("launch.py", **{**OWN, "max_steps": 2, "full_run_samples": 40})
 
@@ -171,8 +167,8 @@ def test_a_segment_ends_in_all_processes(jobs):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_two_processes_of_a_trainer_save_together_by_time_and_train_on(jobs, tmp_path):
+    jobs.warm(*TRAINERS)
     there = {"COMPILEGATE_CHECKPOINT_DIR": str(tmp_path)}
     own = {
         **TRAINER, "num_train_epochs": 30, "save_strategy": "no", "checkpoint_minutes": 1e-4,

@@ -1,5 +1,10 @@
 """diffusion.py with one block a side, one of them with attention: compiled in seconds."""
 
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "training"))
+
 import diffusion
 from compilegate_runtime import job
 
