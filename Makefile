@@ -34,7 +34,7 @@ test: dev ## all tests but the longer tier
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(GROUPS)
 
 test-slow: dev ## the longer tier: the embedded cloud, whole jobs, fuzzing at depth
-	$(BIN)/python -m pytest -n $(MORE_THAN_CORES) $(GROUPS) --timeout 900 -m "slow or hypothesis" --hypothesis-profile deep
+	$(BIN)/python -m pytest -n $(MORE_THAN_CORES) $(GROUPS) --timeout 600 -m "slow or hypothesis" --hypothesis-profile deep
 
 test-all: test test-slow ## every test
 

@@ -25,7 +25,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Every run tries the same few examples. The longer tier tries many, other ones each time:
 # pytest -m "slow or hypothesis" --hypothesis-profile deep.
 settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
-settings.register_profile("deep", max_examples=400, deadline=None, print_blob=True)
+settings.register_profile("deep", max_examples=200, deadline=None, print_blob=True)
 settings.load_profile("quick")
 
 # Made once for each process: the command line with all its commands, and botocore's descriptions
@@ -53,12 +53,20 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole training jobs first: begun last, they would run on while other processes wait."""
-    items.sort(key=_is_whole_job, reverse=True)
+    """The longest groups first: begun last, they would run on while other processes wait.
+
+    Whole training jobs need the processor, what runs in an embedded cloud mostly waits: by turns.
+    """
+    place: dict[str, float] = {}
+    for marker in ("e2e", "training"):
+        groups = {_group(item): None for item in items if item.get_closest_marker(marker)}
+        place = {group: n / len(groups) for n, group in enumerate(groups)} | place
+    items.sort(key=lambda item: place.get(_group(item), 1.0))
 
 
-def _is_whole_job(item: pytest.Item) -> bool:
-    return all(item.get_closest_marker(name) for name in ("slow", "training"))
+def _group(item: pytest.Item) -> str:
+    marker = item.get_closest_marker("xdist_group")
+    return str(marker.args[0]) if marker else ""
 
 
 def _shares(item: pytest.Item) -> bool:
