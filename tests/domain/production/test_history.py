@@ -24,6 +24,8 @@ from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
     (Path(__file__).parent / "ledger_0_1.json").read_text()
 )
+# Kinds that no release before this one wrote.
+LATER = {"job_ignored", "unlocked"}
 ENTRIES = [entry for entries in LEDGERS.values() for entry in entries.values()]
 
 
@@ -36,11 +38,13 @@ def test_an_entry_of_release_0_1_is_read_and_written_alike(key: str, entry: Any)
     record = ledger.read(entry)
 
     assert not isinstance(record, UnknownRecord)
-    assert (entry, key) == (json.loads(json.dumps(record.to_entry())), record.key)
+    written = json.loads(json.dumps(record.to_entry()))
+    assert (entry, key) == ({name: written[name] for name in entry}, record.key)
+    assert not any(written[name] for name in written.keys() - entry.keys())
 
 
 def test_every_kind_of_entry_is_among_them() -> None:
-    assert set(ledger.KINDS) == {entry["kind"] for entry in ENTRIES}
+    assert set(ledger.KINDS) - LATER == {entry["kind"] for entry in ENTRIES}
 
 
 @given(st.sampled_from(sorted(LEDGERS)), st.randoms(), st.integers(0, 5))
