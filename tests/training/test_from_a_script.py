@@ -1,0 +1,62 @@
+"""From somebody's script to a first try: init, check, two steps of its arms, without an edit."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Invoke, invoke, providers
+from tests.training.jobs import PYTHON, SCRIPTS
+
+__all__ = ["invoke", "providers"]
+
+STAND_IN = Path(__file__).with_name("stand_in_lightning") / "lightning"
+# How the training data of each script is counted, where no Trainer or option counts steps.
+SAMPLES = {"images": 64, "loop": 96}
+EVERY = ["hf_trainer", "lightning_cli", "nano", "accelerate_loop", "images", "loop"]
+pytestmark = [pytest.mark.training, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    if not PYTHON.exists():
+        pytest.skip("the training environment is not set up; run make setup")
+    folder = tmp_path / "src"
+    shutil.copytree(SCRIPTS / "init", folder)
+    shutil.copytree(STAND_IN, folder / "lightning")
+    (folder / "pictures").mkdir()
+    (folder / "pictures" / "names.txt").write_text("a\n")
+    return folder
+
+
+def tried(name: str, code: Path, invoke: Invoke, *options: str) -> list[dict]:
+    samples = ("--training-samples", SAMPLES[name]) if name in SAMPLES else ()
+    file = f"{name}.yaml"
+    written = invoke("init", code / f"{name}.py", "--yes", "--output", file, *samples)
+    assert 0 == written.exit_code, written.output
+    assert invoke("check", file).exit_code in (0, 11)
+    result = invoke("try", file, "--python", PYTHON, "--json", *options)
+    arms = json.loads(result.stdout)["arms"]
+    assert (0, ["ok"] * len(arms)) == (result.exit_code, [arm["outcome"] for arm in arms]), arms
+    return arms
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_first_try_of_a_script_trains_and_reports(
+    name: str, code: Path, invoke: Invoke
+) -> None:
+    (baseline,) = tried(name, code, invoke, "--arm", "baseline")
+
+    assert 2 == baseline["steps"]
+    assert baseline["metric"] is not None
+    assert (name in ("hf_trainer", "lightning_cli")) == baseline["outcomes"]
+
+
+def test_both_arms_of_a_script_train_from_the_same_weights(code: Path, invoke: Invoke) -> None:
+    baseline, compiled = tried("nano", code, invoke)
+
+    assert baseline["initial_weights"] == compiled["initial_weights"]
+    assert compiled["compile_seconds"] > 0
