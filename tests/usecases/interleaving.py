@@ -1,7 +1,8 @@
 """Runs writers against the same stores in an order that is chosen call by call.
 
-Every call on the ledger and the flag store is a step; between two steps of a writer any other
-may take its own, and a writer may crash before a step or after it was applied.
+Every call on the ledger and the flag store, or on the services that are named, is a step; between
+two steps of a writer any other may take its own, and a writer may crash before a step or after it
+was applied.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ class Stepped:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._store, name)
 
-        def stepped(*arguments: Any) -> Any:
+        if not callable(call):
+            return call
+
+        def stepped(*arguments: Any, **named: Any) -> Any:
             how = self._take_turn()
             if how == BEFORE:
                 raise Crash
-            answer = call(*arguments)
+            answer = call(*arguments, **named)
             if how == AFTER:
                 raise Crash
             return answer
@@ -42,21 +46,26 @@ class Stepped:
         return stepped
 
 
-def stepped(services: Services, take_turn: Callable[[], str]) -> Services:
-    """The services with both stores stepped."""
-    return replace(
-        services,
-        ledger=Stepped(services.ledger, take_turn),
-        flags=Stepped(services.flags, take_turn),
-    )
+# The services whose calls are steps, unless others are named.
+STORES = ("ledger", "flags")
+
+
+def stepped(
+    services: Services, take_turn: Callable[[], str], ports: Sequence[str] = STORES
+) -> Services:
+    """The services with these stepped."""
+    stores: Any = {name: Stepped(getattr(services, name), take_turn) for name in ports}
+    return replace(services, **stores)
 
 
 class _Writer(threading.Thread):
     """One writer; ``proceed`` lets it take one step, and returns when it is at its next."""
 
-    def __init__(self, work: Callable[[Services], Any], services: Services) -> None:
+    def __init__(
+        self, work: Callable[[Services], Any], services: Services, ports: Sequence[str]
+    ) -> None:
         super().__init__(daemon=True)
-        self._work, self._services = work, stepped(services, self._take_turn)
+        self._work, self._services = work, stepped(services, self._take_turn, ports)
         self._mine, self._theirs = threading.Semaphore(0), threading.Semaphore(0)
         self._how = GO
         self.finished = self.crashed = False
@@ -103,9 +112,10 @@ def run(
     works: Sequence[Callable[[Services], Any]],
     choose: Callable[[int, list[Move]], Move],
     crashes: int = 0,
+    ports: Sequence[str] = STORES,
 ) -> Run:
     """Let the writers go on as ``choose`` says of each step's possible moves."""
-    writers = [_Writer(work, services) for work in works]
+    writers = [_Writer(work, services, ports) for work in works]
     for writer in writers:
         writer.begin()
     moves: list[Move] = []
@@ -128,6 +138,7 @@ def every_run(
     make: Callable[[], Services],
     works: Sequence[Callable[[Services], Any]],
     crashes: int = 0,
+    ports: Sequence[str] = STORES,
 ) -> Iterator[tuple[Services, Run]]:
     """Every order of the writers' steps, with up to so many crashes, each on fresh services."""
     beginnings: list[list[Move]] = [[]]
@@ -138,7 +149,7 @@ def every_run(
             return begin[at] if at < len(begin) else moves[0]
 
         services = make()
-        done = run(services, works, choose, crashes)
+        done = run(services, works, choose, crashes, ports)
         for at in range(len(begin), len(done.moves)):
             others = [move for move in done.possible[at] if move != done.moves[at]]
             beginnings += [[*done.moves[:at], move] for move in others]

@@ -1,0 +1,179 @@
+"""Who takes, loses and releases a workload's lease at the same time, in every order of their calls.
+
+Where the orders are too many, some that a seed chooses: a thousand in the longer tier.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from copy import deepcopy
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from compilegate.domain import naming
+from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.flag_override import Override
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.ports import Services
+from compilegate.usecases.canary import open_canary
+from compilegate.usecases.flag.approval import ask_approval
+from compilegate.usecases.operations.sweep import sweep
+from compilegate.usecases.operations.unlock import unlock
+from compilegate.usecases.records import to_json
+from compilegate.usecases.trial.abort_trial import abort_trial
+from compilegate.usecases.trial.lock import acquire_lock
+from compilegate.usecases.trial.plan_trial import plan_trial
+from tests import fakes
+from tests.decision_builder import decision_document
+from tests.domain.workload_builder import SOUND
+from tests.usecases.canary_builder import begin
+from tests.usecases.interleaving import every_run, run
+from tests.usecases.test_lock import FIRST, SECOND, WORKLOAD, ended, job
+from tests.usecases.trial_builder import EVENT, FLAG, put_spec
+
+Work = Callable[[Services], Any]
+Schedules = Callable[[Services, Sequence[Work]], Iterator[Any]]
+PORTS = ("ledger", "locks")
+SEED = 20_260
+ABORTED = "ABORTED"
+
+
+@pytest.fixture(params=[40, pytest.param(1000, marks=pytest.mark.slow)])
+def schedules(request: pytest.FixtureRequest) -> Schedules:
+    """The services after every order of the calls, or after so many of them."""
+    most: int = request.param
+
+    def after_each(world: Services, works: Sequence[Work]) -> Iterator[Any]:
+        orders = every_run(lambda: deepcopy(world), works, ports=PORTS)
+        every = [services for services, _ in islice(orders, most + 1)]
+        if len(every) <= most:
+            yield from every
+            return
+        chance = random.Random(SEED)
+        for _ in range(most):
+            services = deepcopy(world)
+            run(services, works, lambda _at, moves: chance.choice(moves), ports=PORTS)
+            yield services
+
+    return after_each
+
+
+def begins(event: dict[str, str]) -> Work:
+    """A trial's first step; a refusal is an answer."""
+
+    def work(services: Services) -> None:
+        with suppress(WorkloadLockedError):
+            acquire_lock(event, services=services)
+
+    return work
+
+
+def aborts(event: dict[str, str]) -> Work:
+    """The event of the trial's bad end."""
+    return lambda services: abort_trial({"detail": ended(event, ABORTED).detail}, services=services)
+
+
+def left() -> Services:
+    """The first trial was stopped; its lease, its job and its clean-up are left."""
+    services: Any = fakes.services()
+    acquire_lock(FIRST, services=services)
+    services.jobs.add(job(FIRST), "InProgress", 0.0)
+    services.store.put(f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/specs/1.json", b"{}")
+    stopped(services)
+    services.clock.seconds += 7200
+    return services  # type: ignore[no-any-return]
+
+
+def stopped(services: Any) -> Services:
+    services.ends[FIRST["execution"]] = ended(FIRST, ABORTED, at=services.clock.now())
+    return services  # type: ignore[no-any-return]
+
+
+def past(services: Any) -> WorkloadHistory:
+    return history(services.ledger.entries(WORKLOAD))
+
+
+def test_of_two_trials_that_begin_at_once_one_has_the_workload(schedules: Schedules) -> None:
+    seen = set()
+    for services in schedules(fakes.services(), [begins(FIRST), begins(SECOND)]):
+        holder = services.locks.holder(WORKLOAD)
+        assert [holder] == [one.execution for one in past(services).started]
+        seen.add(holder)
+
+    assert {FIRST["execution"], SECOND["execution"]} == seen
+
+
+def sweeps(services: Services) -> None:
+    sweep({}, services=services, topic=fakes.MemoryTopic())
+
+
+def unlocks(services: Services) -> None:
+    end = services.ends.end_of(FIRST["execution"])
+    assert end is not None
+    unlock(WORKLOAD, FIRST["execution"], end, Override("ana", "stuck"), stopped=False,
+           services=services)  # fmt: skip
+
+
+@pytest.mark.parametrize("other", [aborts(FIRST), sweeps, unlocks])
+def test_who_cleans_up_after_a_trial_never_takes_the_lease_of_the_next(
+    other: Work, schedules: Schedules
+) -> None:
+    for services in schedules(left(), [begins(SECOND), other]):
+        assert SECOND["execution"] == services.locks.holder(WORKLOAD)
+        assert [FIRST["trial"]] == [one.trial for one in past(services).failed]
+        assert "Stopped" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
+
+
+def test_a_trial_that_is_stopped_while_it_takes_the_lease_has_none_in_the_end(
+    schedules: Schedules,
+) -> None:
+    for services in schedules(stopped(fakes.services()), [begins(FIRST), aborts(FIRST)]):
+        assert services.locks.holder(WORKLOAD) is None
+
+
+def test_two_trials_that_take_over_at_once_do_not_both_have_the_workload(
+    schedules: Schedules,
+) -> None:
+    third = {**SECOND, "trial": "0mabc125", "execution": SECOND["execution"][:-1] + "5"}
+    for services in schedules(left(), [begins(SECOND), begins(third)]):
+        running = [one.execution for one in past(services).started if one.trial != FIRST["trial"]]
+        assert [services.locks.holder(WORKLOAD)] == running
+
+
+def test_a_trial_that_is_stopped_while_it_opens_a_round_leaves_none_open(
+    schedules: Schedules,
+) -> None:
+    services = fakes.services("prod")
+    event = {**EVENT, **begin(services)["canary"], "token": "t"}
+
+    def opens(services: Services) -> None:
+        with suppress(WorkloadLockedError):
+            open_canary(event, services=services)
+
+    for after in schedules(services, [opens, aborts(EVENT)]):
+        assert [] == [one for one in past(after).rounds if one.closed is None]
+        assert after.locks.holder(WORKLOAD) is None
+
+
+def test_a_trial_that_is_stopped_while_it_asks_a_person_leaves_no_question(
+    schedules: Schedules,
+) -> None:
+    key = naming.record_key(WORKLOAD, EVENT["trial"], "decision")
+    services = fakes.services("prod")
+    put_spec(services, SOUND)
+    acquire_lock(EVENT, services=services)
+    plan_trial(EVENT, services=services)
+    flag = {"name": FLAG, "action": "enable"}
+    services.store.put(key, to_json(decision_document("promote", flag=flag)))
+
+    def asks(services: Services) -> None:
+        with suppress(WorkloadLockedError):
+            ask_approval({**EVENT, "decision_key": key}, services=services)
+
+    for after in schedules(services, [asks, aborts(EVENT)]):
+        assert [] == [one for one in past(after).approvals if one.answer is None]
+        assert after.locks.holder(WORKLOAD) is None
