@@ -34,7 +34,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         services.locks.release(trial.workload, str(call["execution"]))
         return {"error": error or "TrialFailed", "reason": explain(error, cause)}
     _end_waits(trial, services)
-    stopped = stop_jobs(trial, services=services)
+    stopped = stop_jobs(trial, services.jobs)
     _reject_models(trial, services)
     begun_alike = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     record = TrialFailed(

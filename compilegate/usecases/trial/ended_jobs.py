@@ -20,7 +20,7 @@ from compilegate.domain.trial.jobs import (
     OutputRuns,
     reached_time_limit,
 )
-from compilegate.ports import ObjectStore, Services
+from compilegate.ports import ObjectStore, TrainingJobs
 from compilegate.usecases.job_output import (
     JobOutput,
     describe,
@@ -36,11 +36,16 @@ logger = logging.getLogger("compilegate")
 
 
 def ended_job(
-    outcome: Mapping[str, Any], opened: OpenTrial, services: Services, *, recorded: Collection[str]
+    outcome: Mapping[str, Any],
+    opened: OpenTrial,
+    jobs: TrainingJobs,
+    store: ObjectStore,
+    *,
+    recorded: Collection[str],
 ) -> EndedJob:
     """The job of one outcome; what it left is not read again where it is ``recorded``."""
     name = str(outcome["job"])
-    described = describe(name, services.jobs)
+    described = describe(name, jobs)
     if outcome["status"] == UNKNOWN:
         outcome = {**outcome, **_outcome_of(described)}
     job = EndedJob(
@@ -53,14 +58,14 @@ def ended_job(
         described=described,
     )
     if job.was_stopped:
-        own = stopped_by_trial(name, opened.trial, services.store)
+        own = stopped_by_trial(name, opened.trial, store)
         job = replace(job, stopped_by_trial=own)
     if name in recorded:
         return job
     if job.run.group and (job.status != COMPLETED or job.controls(opened.plan.arms)):
-        job = replace(job, asked_arms=_asked_arms(job.run, opened, services.store))
+        job = replace(job, asked_arms=_asked_arms(job.run, opened, store))
     if job.status == COMPLETED:
-        job = replace(job, output=_output(job, opened, services.store))
+        job = replace(job, output=_output(job, opened, store))
     return job
 
 

@@ -65,7 +65,8 @@ def _read(
     records = read_records(find_record(services.store, opened.trial, "evidence"))
     recorded = records.with_runs
     ended = tuple(
-        ended_job(outcome, opened, services, recorded=recorded) for outcome in event["runs"]
+        ended_job(outcome, opened, services.jobs, services.store, recorded=recorded)
+        for outcome in event["runs"]
     )
     return RoundFacts(
         trial=opened.trial.trial,

@@ -127,7 +127,10 @@ def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Servic
     ]
     return RoundSoFar(
         jobs=jobs,
-        ended=tuple(ended_job(one, opened, services, recorded=recorded) for one in outcomes),
+        ended=tuple(
+            ended_job(one, opened, services.jobs, services.store, recorded=recorded)
+            for one in outcomes
+        ),
         evidence=assemble(opened.spec.workload, opened.plan, records),
     )
 

@@ -13,11 +13,11 @@ from compilegate.usecases.records import Trial, to_json
 Run = Mapping[str, str]
 
 
-def stop_jobs(trial: Trial, *, services: Services) -> list[str]:
+def stop_jobs(trial: Trial, jobs: TrainingJobs) -> list[str]:
     """Stop by name prefix, so that unrecorded jobs are stopped as well; returns their names."""
-    active = _active(trial, services.jobs)
+    active = _active(trial, jobs)
     for job in active:
-        services.jobs.stop(job)
+        jobs.stop(job)
     return active
 
 
