@@ -143,7 +143,7 @@ def broken(
             corrupt(doc, chance.choice(own), how, chance.choice(BROKEN))
         except (KeyError, IndexError, TypeError, AttributeError):
             continue
-    return doc
+    return json.loads(json.dumps(doc))  # which has no keys but text
 
 
 def torn(text: bytes, chance: random.Random) -> bytes:
