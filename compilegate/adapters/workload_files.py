@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import difflib
 import zoneinfo
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 import yaml
 
+from compilegate.adapters.shipped_data import preparing_command
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError, together
 from compilegate.domain.expected import Reading
@@ -59,11 +60,13 @@ def read_workload(
     store: ObjectStore | None = None,
     needs_inputs: bool = True,
     needs_prepared: bool = True,
+    elsewhere: Collection[str] = (),
 ) -> WorkloadFile:
     """Read and check one file; S3 inputs are checked where there is a store.
 
     Without ``needs_inputs`` only the code has to be there, not the data; without
-    ``needs_prepared`` data may be missing that the project's own script writes.
+    ``needs_prepared`` data may be missing that the project's own script writes. Channels named in
+    ``elsewhere`` are not looked at.
     Raises InvalidInputError with every error found: file, line, field, value and fix.
     """
     document = None
@@ -72,7 +75,7 @@ def read_workload(
         workload = _parsed(document)
         if not needs_inputs:
             workload = replace(workload, training=replace(workload.training, inputs={}))
-        return _checked(path, workload, store, needs_prepared=needs_prepared)
+        return _checked(path, workload, store, needs_prepared=needs_prepared, elsewhere=elsewhere)
     except InvalidInputError as error:
         raise together([_placed(one, path, document) for one in error.each]) from error
     except (OSError, RuntimeError) as error:  # names too long, links in a circle, no permission
@@ -124,7 +127,12 @@ def _still_open(field: str) -> InvalidInputError:
 
 
 def _checked(
-    path: Path, workload: Workload, store: ObjectStore | None, *, needs_prepared: bool
+    path: Path,
+    workload: Workload,
+    store: ObjectStore | None,
+    *,
+    needs_prepared: bool,
+    elsewhere: Collection[str],
 ) -> WorkloadFile:
     project = _project(workload, path)
     source_dir = project / workload.training.source_dir
@@ -139,6 +147,8 @@ def _checked(
     with reading.noting():
         _check_timezone(workload.schedule.timezone)
     for channel, location in workload.training.inputs.items():
+        if channel in elsewhere:
+            continue
         with reading.noting():
             if not location.startswith(S3):
                 later = not needs_prepared and preparing_command(project / location, project)
@@ -335,21 +345,3 @@ def _missing_in_s3(channel: str, location: str) -> InvalidInputError:
         value=location,
         fix="correct the URI, or upload the data first",
     )
-
-
-SCRIPT = Path("training") / "prepare_data.py"
-FOLDER = Path("workloads") / "data"
-# What the script writes below FOLDER.
-SETS = ("docstrings", "table", "pictures")
-PYTHON = Path(".venv-training") / "bin" / "python"
-
-
-def preparing_command(place: Path, project: Path) -> str | None:
-    """The shell command that writes the missing ``place``; None where no script of ours does."""
-    made = any(place.is_relative_to(project / FOLDER / name) for name in SETS)
-    if not made or not (project / SCRIPT).is_file():
-        return None
-    steps = [] if project == Path.cwd() else [f"cd {project}"]
-    if not (project / PYTHON).exists():
-        steps.append("make setup")
-    return " && ".join([*steps, f"{PYTHON} {SCRIPT} {FOLDER}"])

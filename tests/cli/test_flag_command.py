@@ -132,7 +132,7 @@ def test_an_override_that_was_not_even_recorded_is_an_error(
 def test_what_will_happen_is_reported_before_it_is_asked_for(
     invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compilegate.cli.common.output._is_interactive", lambda: True)
+    monkeypatch.setattr("compilegate.cli.common.output.is_interactive", lambda: True)
     command = ["flag", "set", "bert-docs", "--candidate", "compile", "--reason", "why not"]
 
     no = invoke(*command, stdin="n\n")
@@ -196,7 +196,7 @@ def test_ctrl_c_at_the_question_ends_like_ctrl_c_anywhere(
     def interrupted(*_: Any) -> bool:
         raise typer.Abort
 
-    monkeypatch.setattr("compilegate.cli.common.output._is_interactive", lambda: True)
+    monkeypatch.setattr("compilegate.cli.common.output.is_interactive", lambda: True)
     monkeypatch.setattr("typer.confirm", interrupted)
     result = revert(invoke)
 

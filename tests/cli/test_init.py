@@ -127,6 +127,21 @@ def test_what_a_person_says_is_written_and_priced(code: Path, invoke: Invoke) ->
     assert long["policy"]["max_trial_usd"] > 20 * short["policy"]["max_trial_usd"]
 
 
+def test_on_a_terminal_only_what_no_script_says_is_asked(
+    code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
+
+    result = invoke("init", code / "loop.py", "--runs-per-week", 5, stdin="\n8\n96\n")
+
+    document = load_yaml(Path("loop.yaml"))
+    assert 0 == result.exit_code, result.output
+    assert {"runs_per_week": 5, "run_hours": 8} == document["schedule"]
+    assert "ml.g5.xlarge" == document["training"]["instance_type"]
+    assert 96 == document["training"]["hyperparameters"]["full_run_samples"]
+    assert "TODO" not in result.stdout
+
+
 CLICK = """
 import click, torch
 @click.command()

@@ -189,4 +189,5 @@ def test_data_in_s3_needs_a_sample_here(tmp_path: Path, invoke: Invoke) -> None:
     )
 
     assert "training.inputs.train: is not on this machine" in refused.stderr
+    file.write_text(file.read_text().replace("s3://bucket/train/", "data/absent"))
     assert 0 == given.exit_code, given.output

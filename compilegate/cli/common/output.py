@@ -148,7 +148,7 @@ def confirm(sentences: Sequence[str], *, yes: bool, as_json: bool) -> None:
             say(sentence)
     if yes:
         return
-    if as_json or not _is_interactive():
+    if as_json or not is_interactive():
         raise InvalidInputError(
             "is required with --json and where stdin is not a terminal", field="--yes",
             fix="add --yes, or run the command in a terminal to see what it would do",
@@ -158,5 +158,6 @@ def confirm(sentences: Sequence[str], *, yes: bool, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _is_interactive() -> bool:
+def is_interactive() -> bool:
+    """Whether a person can be asked."""
     return sys.stdin.isatty()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from compilegate.adapters.workload_files import FOLDER, SCRIPT
+from compilegate.adapters.shipped_data import FOLDER, SCRIPT
 from compilegate.cli.common.cloud import StartedCloud
 from compilegate.cli.common.project import REPOSITORY
 from compilegate.cli.common.session import Providers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ import typer
 
 from compilegate.adapters.workload_files import SCRIPTS
 from compilegate.cli.common import project
-from compilegate.cli.common.output import emit_json, say, say_line
+from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.init import names
 from compilegate.cli.init.price import with_cap
@@ -94,7 +93,7 @@ def init(
         samples=samples,
         data=_data(found, script, folder),
     )
-    if not yes and not as_json and sys.stdin.isatty():
+    if not yes and not as_json and is_interactive():
         answers = _asked(answers, found)
     proposal = with_cap(propose(found, answers), project.settings())
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -69,8 +69,9 @@ def try_(
     Exit code 0 all arms trained and reported, 13 a change was not applied, 1 an arm failed or did
     not report quality.metric, 2 bad input.
     """
-    workload_file = read_workload(file)
-    inputs = _inputs(workload_file, given or ())
+    named = dict(map(_named, given or ()))
+    workload_file = read_workload(file, elsewhere=named)
+    inputs = _inputs(workload_file, named)
     interpreter = python or default_python()
     if shutil.which(str(interpreter)) is None:
         raise InvalidInputError(
@@ -102,15 +103,16 @@ def try_(
     raise typer.Exit(_exit_code(found))
 
 
-def _inputs(file: WorkloadFile, given: Sequence[str]) -> Mapping[str, Path]:
+def _named(text: str) -> tuple[str, Path]:
+    channel, equals, path = text.partition("=")
+    if not equals or not Path(path).exists():
+        fix = "write --input CHANNEL=PATH with a folder or file that exists"
+        raise InvalidInputError("names no data", field="--input", value=text, fix=fix)
+    return channel, Path(path)
+
+
+def _inputs(file: WorkloadFile, named: Mapping[str, Path]) -> Mapping[str, Path]:
     """Where each channel's data lies on this machine."""
-    named = {}
-    for text in given:
-        channel, equals, path = text.partition("=")
-        if not equals or not Path(path).exists():
-            fix = "write --input CHANNEL=PATH with a folder or file that exists"
-            raise InvalidInputError("names no data", field="--input", value=text, fix=fix)
-        named[channel] = Path(path)
     for channel, uri in file.workload.training.inputs.items():
         if channel not in named and channel not in file.local_inputs:
             raise InvalidInputError(

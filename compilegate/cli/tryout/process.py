@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.workload_files import PYTHON
+from compilegate.adapters.shipped_data import PYTHON
 from compilegate.cli.common import project
 from compilegate.domain.argument_text import argument
 from compilegate.domain.naming import LAUNCHER
@@ -54,9 +54,7 @@ def start_words(request: Mapping[str, Any], root: Path) -> list[str]:
     values = {name: json.loads(text) for name, text in request["HyperParameters"].items()}
     program = str(values["sagemaker_program"])
     own = {name: value for name, value in values.items() if not name.startswith(PLATFORM_PREFIX)}
-    if (
-        program != LAUNCHER
-    ):  # a script that calls the recorder: its own number of steps, or a segment
+    if program != LAUNCHER:  # it calls the recorder: its own number of steps, or a segment
         own["steps" if "steps" in own else "max_steps"] = STEPS
     words = [program]
     for name, value in sorted(own.items()):
