@@ -131,7 +131,7 @@ STEPS = (
         can.read_ledger, can.append_to_ledger, can.tag_models, can.read_lease,
         can.give_lease_back,
         # A run whose event was lost is recorded as the event would have.
-        read(SPECS, REGISTRATIONS, PRODUCTION_OUTPUTS), can.answer_tokens,
+        read(SPECS, REGISTRATIONS), read_results(PRODUCTION_OUTPUTS), can.answer_tokens,
     ), seconds=540, megabytes=1769, machine=SCHEDULE),
 )  # fmt: skip
 

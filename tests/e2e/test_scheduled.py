@@ -91,6 +91,13 @@ def subscriber(app):
     owner, sqs = f"owner-{uuid.uuid4().hex[:8]}", app.client("sqs")
     url = sqs.create_queue(QueueName=owner)["QueueUrl"]
     queue = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+    topic = {"ArnEquals": {"aws:SourceArn": app.outputs["DecisionTopic"]}}
+    statement = {
+        "Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage", "Resource": queue["QueueArn"], "Condition": topic,
+    }  # fmt: skip
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
     subscription = app.client("sns").subscribe(
         TopicArn=app.outputs["DecisionTopic"],
         Protocol="sqs",

@@ -42,6 +42,9 @@ PATTERNS = (
     (r"(us-east-1-)[a-z0-9-]+", rf"\g<1>{WORKLOAD}"),
     (r"[0-9a-f]{12,64}(?=[./])", "0123456789ab"),
     (r"(execution:[a-z-]+:)[\w-]+", r"\1name"),
+    (r"(requests/)\w+(?=\.json)", r"\1name"), (r"(jobs/)(?!checkpoints)[\w-]+(?=/)", r"\1name"),
+    (r"(stopped/)[\w-]+(?=\.json)", r"\1name"), (r"(probation[/-])[\w-]+", r"\1name"),
+    (r"(Arn>:)\d+", r"\g<1>1"), (r"(cg-bert-m0abc123-)[a-z]", r"\1q"),
 )  # fmt: skip
 ARN_OF = {  # how the template refers to a resource in an ARN, and the ARN of its physical id
     "AWS::S3::Bucket": ("<{}.Arn>", "arn:aws:s3:::{}"),
@@ -51,7 +54,6 @@ ARN_OF = {  # how the template refers to a resource in an ARN, and the ARN of it
     "AWS::SQS::Queue": ("<{}.Arn>", f"arn:aws:sqs:{REGION}:{LOCAL}:{{}}"),
     "AWS::SNS::Topic": ("<{}>", "{}"),
     "AWS::IAM::ManagedPolicy": ("<{}>", "{}"),
-    "AWS::StepFunctions::StateMachine": ("<{}>", "{}"),
 }
 
 
@@ -100,7 +102,8 @@ def record(cloud: LocalCloud, log: Path) -> None:
 
 
 def _neutral(call: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    keys = {KEYS[name.lower()]: of for name, of in call["keys"].items() if name.lower() in KEYS}
+    named = {KEYS.get(name.lower()): value for name, value in call["keys"].items()}
+    keys = {name: value for name, value in named.items() if name and value}
     text = json.dumps({"action": call["action"], "resource": call["resource"], "keys": keys})
     for actual, shown in names.items():
         text = re.sub(re.escape(actual) + r"(?=[\"/:])", shown, text)

@@ -92,6 +92,9 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
             "weekly_digest",
         }),
         ("s3:DeleteObject", {"training"}),
+        # Results are read by version, after a look whether there is but one.
+        ("s3:GetObjectVersion", {"judge_arms", "record_run", "settle_run", "sweep"}),
+        ("s3:ListBucketVersions", {"judge_arms", "record_run", "settle_run", "sweep"}),
         ("servicequotas:GetServiceQuota", {"plan_trial"}),
         ("servicequotas:GetAWSDefaultServiceQuota", {"plan_trial"}),
         ("servicequotas:ListServiceQuotas", {"plan_trial"}),
@@ -132,6 +135,12 @@ def test_a_role_reaches_only_these_keys_of_the_bucket(template, owner, action, p
     arns = template.allowed(action)[owner]
 
     assert patterns == sorted(arn.partition(">")[2] for arn in arns)
+
+
+def test_no_result_of_the_bucket_is_read_without_its_version(template):
+    arns = [arn for found in template.allowed("s3:GetObject").values() for arn in found]
+
+    assert [] == [arn for arn in arns if "output" in arn]
 
 
 def statement_of(template, owner, action):

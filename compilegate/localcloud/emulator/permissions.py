@@ -2,6 +2,7 @@
 
 - Policy variables, such as ``${aws:PrincipalTag/NAME}``, in resources and conditions.
 - The path of an IAM role in its ARN, and the condition keys of calls that make roles.
+- The partition keys that a call of DynamoDB is about, where a table has them as ``pk``.
 - Secure transport: every request comes over the loopback interface and leaves no machine, so a
   policy that demands TLS treats it as secure. There is no TLS to negotiate a version of.
 """
@@ -21,6 +22,8 @@ _FIRST_MATCH = "ministack.core.iam_evaluator._first_match"
 _RESOURCE_ARN = "ministack.core.iam_actions.extract_resource_arn"
 _REQUEST_KEYS = "ministack.core.iam_actions.request_tag_context"
 _ORIGIN = "ministack.app.pin_request_origin"
+_STREAM = b'"logStreamName"'
+_EQUALS = re.compile(r"pk = (:\w+)")
 _VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
@@ -31,8 +34,8 @@ def install(record: Path) -> None:
     written only where permissions are enforced.
     """
     _resolve_variables(_Recorder(record))
-    _name_roles_by_path()
-    _add_keys_of_roles()
+    _name_resources()
+    _add_condition_keys()
     origin = upstream(_ORIGIN)
 
     def pin_request_origin(source_ip: str, _secure_transport: bool) -> None:
@@ -101,12 +104,16 @@ def _resolved(statement: Any, ctx: Any) -> Any:
     )
 
 
-def _name_roles_by_path() -> None:
-    """ministack names a role without the path that a policy may name."""
+def _name_resources() -> None:
+    """ministack names a role without its path, and of a log stream its group alone."""
     original = upstream(_RESOURCE_ARN)
 
     def resource_arn(service: str, *arguments: Any) -> Any:
         arn = original(service, *arguments)
+        if service == "logs" and _STREAM in (arguments[3] or b""):
+            stream = json.loads(arguments[3]).get("logStreamName")
+            writes = arguments[2].get("x-amz-target", "").endswith(".PutLogEvents")
+            return f"{arn}:log-stream:{stream}" if stream and writes else arn
         if service != "iam" or ":role/" not in arn:
             return arn
         role = _role(arn.rpartition("/")[2])
@@ -118,14 +125,16 @@ def _name_roles_by_path() -> None:
     replace(_RESOURCE_ARN, resource_arn)
 
 
-def _add_keys_of_roles() -> None:
-    """The condition keys of IAM's actions on roles (Service Authorization Reference, IAM)."""
+def _add_condition_keys() -> None:
+    """Those of actions on roles and items (Service Authorization Reference, IAM, DynamoDB)."""
     original = upstream(_REQUEST_KEYS)
 
     def request_tag_context(
         service: str, iam_action: str, body: bytes, params: dict[str, Any]
     ) -> dict[str, Any]:
         keys: dict[str, Any] = original(service, iam_action, body, params)
+        if service == "dynamodb":
+            return {**keys, **_leading_keys(json.loads(body or b"{}"))}
         if service != "iam":
             return keys
         role = _role(_parameter(params, "RoleName")) or {}
@@ -137,6 +146,15 @@ def _add_keys_of_roles() -> None:
         return {**keys, **{key: value for key, value in named.items() if value}}
 
     replace(_REQUEST_KEYS, request_tag_context)
+
+
+def _leading_keys(request: dict[str, Any]) -> dict[str, list[str]]:
+    """The partition key of the one item, or of the items, that a request is about."""
+    item = request.get("Key") or request.get("Item") or {}
+    equals = _EQUALS.search(str(request.get("KeyConditionExpression", "")))
+    values = request.get("ExpressionAttributeValues", {})
+    key = item.get("pk") or (equals and values.get(equals[1])) or {}
+    return {"dynamodb:LeadingKeys": [str(key["S"])]} if "S" in key else {}
 
 
 def _role(name: str) -> dict[str, Any] | None:

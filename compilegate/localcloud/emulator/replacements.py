@@ -124,9 +124,9 @@ REPLACEMENTS = (
     Replacement(
         "ministack.core.iam_actions.extract_resource_arn",
         "(service, method, path, headers, body, query_params, region, account_id)",
-        "permissions on training jobs name the job, and those on roles its path, so the check "
-        "needs their ARNs",
-        f"{_ADD_SERVICE}, and roles named with their path",
+        "permissions on training jobs name the job, those on roles its path, and those on task "
+        "tokens the state machine, so the check needs their ARNs",
+        f"{_ADD_SERVICE}, roles named with their path, and machines of task tokens",
     ),
     Replacement(
         "ministack.core.iam_evaluator._first_match", "(ctx, stmts, effect)",
@@ -135,8 +135,9 @@ REPLACEMENTS = (
     ),
     Replacement(
         "ministack.core.iam_actions.request_tag_context", "(service, iam_action, body, params)",
-        "a role may be made under one permissions boundary only, which is a condition key",
-        "iam:PermissionsBoundary and iam:PolicyARN among the keys of a request",
+        "policies limit a role to one permissions boundary, and functions to keys of the ledger, "
+        "by condition keys",
+        "iam:PermissionsBoundary, iam:PolicyARN and dynamodb:LeadingKeys among a request's keys",
     ),
     Replacement(
         "ministack.app.pin_request_origin", "(source_ip, secure_transport)",

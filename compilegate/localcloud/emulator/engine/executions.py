@@ -44,6 +44,7 @@ _CAUSE_MAX = 500
 _UNSAFE_IN_FILE_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 _SERVICE = "ministack.services.stepfunctions"
+_RESOURCE_ARN = "ministack.core.iam_actions.extract_resource_arn"
 _VALIDATE = f"{_SERVICE}._validate_definition_jsonata"
 _PROVISIONED = "ministack.services.cloudformation.provisioners._sfn_definition"
 
@@ -61,6 +62,7 @@ class Executions:
     def __init__(self, histories: Path) -> None:
         self._workers: dict[str, Any] = {}
         self._histories = histories
+        self._answerable: dict[str, str] = {}  # machine by task token, of executions that ended
 
     def run(self, arn: str) -> None:
         """Run an execution to its end; called on a thread of its own."""
@@ -81,6 +83,8 @@ class Executions:
                 stepfunctions._fail_execution(record, "States.Runtime", cause)
         finally:
             self._workers.pop(arn, None)
+            tokens = list(worker.env.callback_pool_manager._pool) if worker.env else []
+            self._answerable |= dict.fromkeys(tokens, record["stateMachineArn"])
             self._save_history(record)
 
     def stop(self, arn: str, error: str | None, cause: str | None) -> None:
@@ -105,6 +109,13 @@ class Executions:
             for worker in list(self._workers.values())
             if worker.env is not None
         )
+
+    def machine_of(self, token: str) -> str | None:
+        """ARN of the state machine that gave out a task token, which permissions name."""
+        for arn, worker in list(self._workers.items()):
+            if worker.env is not None and worker.env.callback_pool_manager.get(token) is not None:
+                return str(stepfunctions._executions[arn]["stateMachineArn"])
+        return self._answerable.get(token)
 
     def _save_history(self, record: dict[str, Any]) -> None:
         self._histories.mkdir(parents=True, exist_ok=True)
@@ -211,7 +222,22 @@ def install(executions: Executions) -> None:
     _show_running_executions(executions)
     for answer in ("success", "failure", "heartbeat"):
         _deliver_task_token(executions, answer)
+    _name_machines_of_tokens(executions)
     _refuse_invalid_definitions()
+
+
+def _name_machines_of_tokens(executions: Executions) -> None:
+    """A permission to answer a task token names the state machine that gave it out."""
+    original = upstream(_RESOURCE_ARN)
+
+    def resource_arn(service: str, *arguments: Any) -> Any:
+        arn = original(service, *arguments)
+        body = arguments[3] or b""
+        if service != "states" or arn != "*" or b'"taskToken"' not in body:
+            return arn
+        return executions.machine_of(str(json.loads(body)["taskToken"])) or arn
+
+    replace(_RESOURCE_ARN, resource_arn)
 
 
 def _show_running_executions(executions: Executions) -> None:
