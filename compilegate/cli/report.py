@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import save_report
 from compilegate.cli.common.output import emit_json, say_line
@@ -92,9 +93,8 @@ def save_history(workload: str, services: Services, out: Path) -> Path:
     """Render the history as of now and save its files; raises NotFoundError without any."""
     page = _history_file(workload, out)
     files = bodies(history_page(workload, services))
-    page.parent.mkdir(parents=True, exist_ok=True)
     for extension, body in files.items():
-        page.with_suffix(f".{extension}").write_bytes(body)
+        write_whole(page.with_suffix(f".{extension}"), body)
     return page
 
 

@@ -93,7 +93,6 @@ def _usd(facts: Facts, instance_type: str) -> float | None:
     return None if price is None else price.usd_per_hour
 
 
-def write_refreshed(document: Mapping[str, Any], file: Path = FILE) -> None:
-    """Write the file, sorted so that a change reads well in a review."""
-    text = json.dumps(document, indent=1, sort_keys=True)
-    file.write_text(text + "\n", encoding="utf-8")
+def refreshed_body(document: Mapping[str, Any]) -> bytes:
+    """The file's content, sorted so that a change reads well in a review."""
+    return f"{json.dumps(document, indent=1, sort_keys=True)}\n".encode()

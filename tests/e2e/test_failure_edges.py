@@ -124,7 +124,7 @@ def test_a_failing_function_is_caught_and_explained(app):
 
     ended = running.wait()
     assert "FAILED" == ended["status"]
-    assert "does not exist" in ended["cause"]
+    assert "is not a spec of no-such-spec" in ended["cause"]
     assert_cleaned_up(running)
 
 
@@ -160,3 +160,15 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(trial, app):
     running.wait_until_released()
     assert running.jobs()[f"{run.text}-r9"] in ("Stopping", "Stopped")
     assert "promote" == running.record("decision")["verdict"]
+
+
+def test_a_trial_stopped_in_its_first_second_leaves_no_lease_and_the_next_one_runs(trial, app):
+    name = f"first-second-{time.time_ns() % 100_000}"
+    for number in range(6):
+        stopped = trial(name=name)
+        time.sleep(0.1 * number)
+        app.client("stepfunctions").stop_execution(executionArn=stopped.execution)
+        stopped.wait()
+
+    last = trial(name=name, speedup=0.9)
+    assert "stay_off" == last.decision()["verdict"]

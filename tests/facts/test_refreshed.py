@@ -11,7 +11,7 @@ import pytest
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload.model import Framework
 from compilegate.facts import load_facts
-from compilegate.facts.refreshed import changes, laid_over, merged, read_refreshed, write_refreshed
+from compilegate.facts.refreshed import changes, laid_over, merged, read_refreshed, refreshed_body
 
 REGION = "us-east-1"
 SHIPPED = load_facts()
@@ -43,7 +43,7 @@ def test_the_file_is_absent_before_the_first_refresh(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "refreshed.json"
-    write_refreshed(merged({}, REGION, PARTS), file)
+    file.write_bytes(refreshed_body(merged({}, REGION, PARTS)))
 
     assert refreshed() == read_refreshed(file)
 

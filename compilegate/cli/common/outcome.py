@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.executions import SUCCEEDED, ExecutionState
+from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
 from compilegate.domain import naming
@@ -133,7 +134,7 @@ def _missing(
     return tuple(
         _missing_report(trial, why, report, cloud)
         if step == "report_failed"
-        else _missing_step(step, why, cloud)
+        else _missing_step(step, why, trial.workload, cloud)
         for step, why in failed.items()
     )
 
@@ -150,7 +151,7 @@ def _missing_report(trial: Trial, why: str, report: Path | None, cloud: Cloud) -
     )
 
 
-def _missing_step(step: str, why: str, cloud: Cloud) -> Missing:
+def _missing_step(step: str, why: str, workload: str, cloud: Cloud) -> Missing:
     if step == "models_failed":
         return Missing(
             "Models that the candidate trained in production stay tagged compilegate:release=hold "
@@ -159,8 +160,9 @@ def _missing_step(step: str, why: str, cloud: Cloud) -> Missing:
     if step == "notify_failed":
         return Missing(f"The owner was not notified of the decision ({why}).")
     return Missing(
-        f"The workload's lock was not released ({why}); it expires by itself. To see when:",
-        cloud.command("status"),
+        f"The workload's lease was not released ({why}); its next trial takes it over. To release "
+        "it now:",
+        cloud.command(f'unlock {workload} --reason "not released"'),
     )
 
 
@@ -176,9 +178,8 @@ def save_report(trial: Trial, services: Services, reports: Path) -> Path:
     """
     folder = reports / f"{trial.workload}-{trial.trial}"
     bodies = _stored_report(trial, services) or _rendered_report(trial, services)
-    folder.mkdir(parents=True, exist_ok=True)
     for extension, body in bodies.items():
-        (folder / f"report.{extension}").write_bytes(body)
+        write_whole(folder / f"report.{extension}", body)
     return folder / "report.html"
 
 

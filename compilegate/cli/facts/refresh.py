@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.adapters.facts_refresh import PARTS, Answers, Clients, ask
+from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common import project
 from compilegate.cli.common.output import console, emit_json, plain_table, say, say_line
 from compilegate.cli.common.session import JsonOption, session
@@ -22,7 +23,7 @@ from compilegate.facts.refreshed import (
     laid_over,
     merged,
     read_refreshed,
-    write_refreshed,
+    refreshed_body,
 )
 from compilegate.facts.topics import check_region
 
@@ -80,7 +81,7 @@ def refresh(
     if both := sorted(listed & set(settings.facts.prices)):
         answers.notes.append(f"cdk.json's own price overrides the list's: {', '.join(both)}")
     if not dry_run:
-        write_refreshed(document, out)
+        write_whole(out, refreshed_body(document))
     if as_json:
         emit_json({
             "region": where, "file": None if dry_run else str(out), "changes": differences,

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from compilegate.adapters.local_files import write_whole
 from compilegate.adapters.workload_files import SCRIPTS
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
@@ -96,8 +97,7 @@ def init(
     if not yes and not as_json and is_interactive():
         answers = _asked(answers, found)
     proposal = with_cap(propose(found, answers), project.settings())
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(render(proposal, _head(script, file)), encoding="utf-8")
+    write_whole(file, render(proposal, _head(script, file)).encode())
     _show(file, found, proposal, as_json=as_json)
 
 

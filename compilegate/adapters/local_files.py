@@ -1,0 +1,29 @@
+"""Files on this machine that are whole or as they were before, also where the disk is full."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from compilegate.domain.errors import EnvironmentNotReadyError
+
+
+def write_whole(path: Path, body: bytes) -> None:
+    """Write a file; raises EnvironmentNotReadyError where that fails, the old one then stays."""
+    if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
+        path.write_bytes(body)
+        return
+    place = path.resolve()  # what a link names, not the link
+    fresh = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(body)
+        fresh.replace(place)
+    except OSError as error:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise EnvironmentNotReadyError(
+            f"{path} could not be written: {error.strerror or error}. Fix: free space on its disk "
+            "or make its folder writable, then rerun the command"
+        ) from error

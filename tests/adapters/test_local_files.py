@@ -1,0 +1,57 @@
+"""Files on a full disk, and in folders that may not be written."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.adapters.local_files import write_whole
+from compilegate.domain.errors import EnvironmentNotReadyError
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "new" / "facts.json"
+    write_whole(path, b"old")
+    return path
+
+
+def test_a_file_and_its_folders_are_written_and_replaced(file: Path) -> None:
+    write_whole(file, b"new")
+
+    assert b"new" == file.read_bytes()
+    assert [file] == list(file.parent.iterdir())
+
+
+@pytest.mark.parametrize("at", ["write_bytes", "replace", "mkdir"])
+def test_on_a_full_disk_the_old_file_stays_and_nothing_else(
+    file: Path, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, *given: Any, **_: Any) -> None:
+        if at == "write_bytes":  # what fitted is there
+            with path.open("wb") as half:
+                half.write(given[0][:1])
+        raise FULL
+
+    monkeypatch.setattr(Path, at, full)
+    with pytest.raises(EnvironmentNotReadyError, match=r"facts\.json.*No space left.*Fix: free"):
+        write_whole(file, b"new")
+
+    assert b"old" == file.read_bytes()
+    assert [file] == list(file.parent.iterdir())
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(file: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.json"
+    link.symlink_to(file)
+    write_whole(link, b"new")
+    write_whole(Path("/dev/null"), b"new")
+
+    assert link.is_symlink()
+    assert b"new" == file.read_bytes()
+    assert Path("/dev/null").is_char_device()
