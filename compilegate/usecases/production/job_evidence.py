@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import job_clock
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.outside import BROKEN, shorten
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import ObjectStore
 from compilegate.usecases.job_output import quality_run, read_stored
 
+logger = logging.getLogger("compilegate")
 # Of a trial's full run only: the probation says itself which stage and order a run has, and the
 # loss curve stays in the job's output.
 NOT_KEPT = ("stage", "mode", "order", "loss_curve")
@@ -39,8 +42,11 @@ def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) 
         kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
     except NotFoundError as error:
         return JobEvidence(problem=f"it left no evidence that can be read: {error}")
-    except InvalidEvidenceError as error:
-        return JobEvidence(problem=f"its evidence cannot be read: {error}")
+    except (InvalidEvidenceError, *BROKEN) as error:
+        # Whatever it left, the run is recorded: an error that no reader foresaw is ours to see.
+        if not isinstance(error, InvalidEvidenceError):
+            logger.exception("no evidence of %s", described["TrainingJobName"])
+        return JobEvidence(problem=f"its evidence cannot be read: {shorten(str(error))}")
     size = len(json.dumps(kept))
     if size > LARGEST_RUN:
         limit = f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"

@@ -13,6 +13,7 @@ from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
 from compilegate.domain.failures import explain_job
+from compilegate.domain.outside import BROKEN
 from compilegate.domain.trial.jobs import (
     COMPLETED,
     UNKNOWN,
@@ -102,13 +103,13 @@ def _asked_arms(run: naming.RunId, opened: OpenTrial, store: ObjectStore) -> tup
 
 
 def _output(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
-    """The runs that a completed job left; only a control's output may be broken in any way."""
+    """The runs that a completed job left; no output but a control's excuses a lost connection."""
     try:
         return _runs(job, opened, store)
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=error)
     except Exception as error:
-        if not job.controls(opened.plan.arms):
+        if not isinstance(error, BROKEN) and not job.controls(opened.plan.arms):
             raise
         logger.exception("no evidence of %s", job.job)
         own = isinstance(error, CompilegateError)

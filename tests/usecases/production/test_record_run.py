@@ -8,6 +8,7 @@ from compilegate.domain import naming
 from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
+from compilegate.usecases.production import job_evidence
 from compilegate.usecases.production import record_run as record_attempt
 from compilegate.usecases.production.job_evidence import output_uri
 from compilegate.usecases.records import read_document
@@ -259,3 +260,19 @@ def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why()
     (run,) = production.runs()
     assert "1000000000000 bytes" in run.reason
     assert "/opt/ml/checkpoints" in run.reason
+
+
+@pytest.mark.parametrize("error", [TypeError, KeyError, OverflowError, RecursionError])
+def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(monkeypatch, caplog, error):
+    def stumbles(*_args, **_more):
+        raise error("x")
+
+    monkeypatch.setattr(job_evidence, "quality_run", stumbles)
+    production = Production()
+    production.begin()
+    production.ends("Completed", output=summary_tar())
+
+    assert "watch" == production.record()["next"]
+    (run,) = production.runs()
+    assert (False, {}) == (run.counts, run.result)
+    assert "no evidence of" in caplog.text
