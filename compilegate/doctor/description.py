@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.doctor.command_line import CONSTANTS, DATACLASSES, CommandLine, command_line
@@ -11,6 +11,7 @@ from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
 from compilegate.doctor.options import UNKNOWN
 from compilegate.doctor.reported import (
+    NUMBER,
     Metric,
     logged_metrics,
     precision_of,
@@ -24,7 +25,7 @@ from compilegate.doctor.words import OPTIMIZER
 # As the launcher names them (training/compilegate_runtime/launching/arguments.py).
 TRAINER, ACCELERATE, LIGHTNING, PLAIN = "trainer", "accelerate", "lightning", "plain"
 # What a Trainer prints of an evaluation; newer releases put the number in quotes.
-_TRAINER_PRINTS = r"'eval_loss': '?([-+]?[0-9][0-9.eE+-]*)"
+_TRAINER_PRINTS = "'{}': '?" + NUMBER
 # No script that people wrote is longer.
 MOST_BYTES = 2 * 1024 * 1024
 LOADERS = ("DataLoader", "StatefulDataLoader")
@@ -99,7 +100,10 @@ def _metrics(script: Script, kind: str, guessed: str) -> list[Metric]:
         return logged_metrics(script)
     printed = printed_metrics(script)
     if not printed and guessed == TRAINER:
-        return [Metric("eval_loss", "minimize", _TRAINER_PRINTS)]
+        return [
+            replace(metric, pattern=_TRAINER_PRINTS.format(metric.name))
+            for metric in trainer_metrics(script)
+        ]
     return printed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,36 @@ def test_on_a_terminal_only_what_no_script_says_is_asked(
     assert "ml.g5.xlarge" == document["training"]["instance_type"]
     assert 96 == document["training"]["hyperparameters"]["full_run_samples"]
     assert "TODO" not in result.stdout
+
+
+SET_UP_IN_CODE = """
+import argparse
+from transformers import Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=1e-3)
+args = parser.parse_args()
+def compute_metrics(prediction):
+    return {"accuracy": 1.0}
+arguments = TrainingArguments("out", per_device_train_batch_size=4, learning_rate=args.lr)
+Trainer(args=arguments, compute_metrics=compute_metrics).train()
+"""
+
+
+def test_a_trainer_that_is_set_up_in_code_gets_none_of_its_arguments(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "train.py").write_text(SET_UP_IN_CODE)
+
+    document = json.loads(invoke("init", "train.py", "--yes", "--json").stdout)["workload"]
+
+    values = document["training"]["hyperparameters"]
+    pattern = json.loads(values["metric_patterns"])["eval_accuracy"]
+    assert ("plain", 4) == (values["script_kind"], document["training"]["batch_size"])
+    assert {"batch_size": None, "learning_rate": "lr", "seed": None} == json.loads(
+        values["argument_names"]
+    )
+    for printed in ("{'eval_accuracy': 0.5, 'epoch': 1.0}", "{'eval_accuracy': '0.5'}"):
+        assert ["0.5"] == re.findall(pattern, printed)
 
 
 CLICK = """
