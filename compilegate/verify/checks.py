@@ -148,16 +148,18 @@ def _copied_at_end(job: Job) -> Seen:
     return _seen(count > 0, "copied at the end", "not copied", f"{count} files")
 
 
-def _billable(observed: Observations) -> Seen | None:
-    seconds = {
-        kind: job.described.get("BillableTimeInSeconds")
-        for kind, job in observed.jobs.items()
-        if job.described
-    }
-    if not seconds:
-        return None
-    listed = ", ".join(f"{kind} {value} s" for kind, value in seconds.items())
-    return _seen(None not in seconds.values(), "there", "not there", listed)
+def _seconds(key: str) -> Callable[[Observations], Seen | None]:
+    """Whether every job's description has that time."""
+
+    def check(observed: Observations) -> Seen | None:
+        jobs = observed.jobs.items()
+        seconds = {kind: job.described.get(key) for kind, job in jobs if job.described}
+        if not seconds:
+            return None
+        listed = ", ".join(f"{kind} {value} s" for kind, value in seconds.items())
+        return _seen(None not in seconds.values(), "there", "not there", listed)
+
+    return check
 
 
 # What the state machine sees.
@@ -267,7 +269,8 @@ CHECKS: Mapping[str, Check] = {
     "output-archive": _of(JobKind.QUALITY, _output),
     "output-of-failed-job": _of(JobKind.FAILED, _output),
     "metric-regexes": _of(JobKind.QUALITY, _metrics),
-    "billable-seconds": _billable,
+    "billable-seconds": _seconds("BillableTimeInSeconds"),
+    "training-seconds": _seconds("TrainingTimeInSeconds"),
     "failure-class": _of(
         JobKind.FAILED, lambda job: Seen(job.failure_reason.partition(":")[0], job.failure_reason)
     ),

@@ -54,7 +54,8 @@ REPORT = {
 def described(status, secondary="", **more):
     return {
         "TrainingJobName": "j", "TrainingJobStatus": status, "CreationTime": CREATED,
-        "SecondaryStatus": secondary or status, "BillableTimeInSeconds": 60, **more,
+        "SecondaryStatus": secondary or status, "BillableTimeInSeconds": 60,
+        "TrainingTimeInSeconds": 60, **more,
     }  # fmt: skip
 
 
@@ -137,6 +138,9 @@ OTHER_WORLDS = {
     "metric-regexes": otherwise(JobKind.QUALITY, described=described("Completed")),
     "billable-seconds": otherwise(
         JobKind.LIMITED, described={**described("Stopped"), "BillableTimeInSeconds": None}
+    ),
+    "training-seconds": otherwise(
+        JobKind.LIMITED, described={**described("Stopped"), "TrainingTimeInSeconds": None}
     ),
     "failure-class": otherwise(
         JobKind.FAILED, described=described("Failed", FailureReason="ClientError: x")

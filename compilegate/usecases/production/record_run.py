@@ -148,7 +148,8 @@ def _read(
     workload, run, job = str(event["workload"]), str(event["run"]), str(event["job"])
     begun = past.begun_run(run)
     if begun is None:
-        raise NotFoundError(f"production run {run} of {workload} was never begun")
+        lost = "; ".join(record.problem for record in past.damaged)
+        raise NotFoundError(f"production run {run} of {workload} was never begun. {lost}".strip())
     spec, attempt = spec_at(services.store, begun.spec_key), Attempt.from_dict(event["attempt"])
     described = describe(job, services.jobs)
     error, cause = str(event.get("error") or ""), str(event.get("cause") or "")
