@@ -99,7 +99,9 @@ def _placed(
 
 def _parsed(document: YamlDocument) -> Workload:
     """The workload; raises InvalidInputError for what is wrong and what is still to be written."""
-    open_ = {field: _still_open(field) for field in _to_do(document.value, "")}
+    open_ = {
+        field: _still_open(field, document.comment(field)) for field in _to_do(document.value, "")
+    }
     try:
         workload = read_document(document.value)
     except InvalidInputError as error:
@@ -121,8 +123,8 @@ def _to_do(value: object, path: str) -> Iterator[str]:
             yield from _to_do(item, f"{path}[{index}]")
 
 
-def _still_open(field: str) -> InvalidInputError:
-    fix = "replace TODO; the comment beside it says by what"
+def _still_open(field: str, comment: str) -> InvalidInputError:
+    fix = f"replace TODO: {comment}" if comment else "replace TODO by its value"
     return InvalidInputError("is still to be written", field=field, value=TO_DO, fix=fix)
 
 

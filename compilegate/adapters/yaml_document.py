@@ -90,6 +90,7 @@ class YamlDocument:
 
     def __init__(self, text: str) -> None:
         self.value: Any = None
+        self._lines = text.splitlines()
         self._places: dict[tuple[int, str | int], Place] = {}
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._open: list[_Open] = []
@@ -103,6 +104,11 @@ class YamlDocument:
     def place(self, field: str) -> Place | None:
         """Where the field of a dotted path such as ``candidates[0].name`` stands."""
         return self._find(self.value, _INDEX.sub(r".\1", field))
+
+    def comment(self, field: str) -> str:
+        """The comment at the end of the field's line, empty where there is none."""
+        place = self.place(field)
+        return "" if place is None else self._lines[place.line - 1].partition(" # ")[2].strip()
 
     def _find(self, inside: Any, path: str) -> Place | None:
         if not isinstance(inside, dict | list):

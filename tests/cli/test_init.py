@@ -113,6 +113,7 @@ def test_the_whole_run_of_a_plain_loop_is_left_open_and_check_says_so(
     assert "1 value to write (TODO): training.hyperparameters.full_run_samples." in written.stdout
     assert 2 == checked.exit_code
     assert "training.hyperparameters.full_run_samples: is still to be written" in checked.stderr
+    assert "Fix: replace TODO: training samples times epochs" in checked.stderr
 
 
 def test_what_a_person_says_is_written_and_priced(code: Path, invoke: Invoke) -> None:
