@@ -259,6 +259,18 @@ def test_a_precision_goes_the_scripts_own_way_or_fails(jobs):
 
 
 @pytest.mark.training
+def test_a_try_of_a_whole_run_fails_where_a_segment_would(jobs):
+    two = {"COMPILEGATE_TRY_STEPS": "2"}
+    untold = jobs.run("launch.py", two, **PLAIN)
+    told = jobs.run("launch.py", two, **PLAIN, full_run_samples=64)
+
+    assert 1 == untold.status
+    assert "give full_run_samples" in untold.failure
+    assert 0 == told.status, told.output
+    assert (2, True) == (told.summary()["steps"], "eval_accuracy" in told.summary()["metrics"])
+
+
+@pytest.mark.training
 def test_a_segment_that_cannot_be_extended_to_a_whole_run_fails(jobs):
     done = jobs.run("launch.py", **{**PLAIN, "max_steps": 2})
 
