@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError
 from stacks.permissions import Statements, allow
 from stacks.settings import Settings
 from stacks.storage import TRAINING_LOGS, Storage
@@ -28,6 +29,8 @@ TRAINING_IMAGES = (
 )
 # The workload that a role was made for. A role without the tag matches nothing.
 OWN = f"${{aws:PrincipalTag/{naming.ROLE_TAG_WORKLOAD}}}"
+# IAM takes 6,144 characters of a managed policy; the rest of this one has at most 4,000.
+ROOM = 2000
 # A spot job continues from its own run's checkpoints; no job reads another's results.
 CHECKPOINTS = (
     naming.checkpoint_prefix(OWN, "*", "*"),
@@ -52,6 +55,7 @@ class JobRoles(Construct):
         self, scope: Construct, construct_id: str, *, storage: Storage, settings: Settings
     ) -> None:
         super().__init__(scope, construct_id)
+        _check_room(settings)
         self.policy = iam.ManagedPolicy(
             self,
             "Policy",
@@ -121,6 +125,21 @@ def _data(storage: Storage) -> Statements:
         allow(["s3:GetBucketLocation"], [bucket.bucket_arn]),
         allow(["kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"], storage.key_arns),
     ]
+
+
+def _check_room(settings: Settings) -> None:
+    """Refuse, at synthesis, more buckets and images than the policy has room for."""
+    arn = len('arn:aws-us-gov:s3:::/*",')
+    buckets = sum(2 * (arn + len(name)) for name in settings.input_buckets)
+    images = sum(len(_repository(image.uri)) for image in settings.facts.images)
+    if buckets + images > ROOM:
+        raise InvalidInputError(
+            f"needs, with image_overrides, {buckets + images} characters of the policy of training "
+            f"jobs, which has room for {ROOM}",
+            field="input_buckets",
+            value=len(settings.input_buckets),
+            fix="name fewer buckets, or collect their data in one",
+        )
 
 
 def _foreign_inputs(settings: Settings) -> Statements:

@@ -44,7 +44,9 @@ PATTERNS = (
     (r"(execution:[a-z-]+:)[\w-]+", r"\1name"),
     (r"(requests/)\w+(?=\.json)", r"\1name"), (r"(jobs/)(?!checkpoints)[\w-]+(?=/)", r"\1name"),
     (r"(stopped/)[\w-]+(?=\.json)", r"\1name"), (r"(probation[/-])[\w-]+", r"\1name"),
-    (r"(Arn>:)\d+", r"\g<1>1"), (r"(cg-bert-m0abc123-)[a-z]", r"\1q"),
+    (r"(compile-cache/bert/)[^\"]+", r"\1name"), (r"(training-job/)(?!cg-)[\w-]+", r"\1nightly"),
+    (r"(jobs/checkpoints/)[^\"]+", r"\1name"), (r"(Arn>:)\d+", r"\g<1>1"),
+    (r"(algo-1-)\d+", r"\g<1>1"), (r"(cg-bert-m0abc123-)[a-z]", r"\1q"),
 )  # fmt: skip
 ARN_OF = {  # how the template refers to a resource in an ARN, and the ARN of its physical id
     "AWS::S3::Bucket": ("<{}.Arn>", "arn:aws:s3:::{}"),

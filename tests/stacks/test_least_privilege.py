@@ -87,21 +87,14 @@ def by_services(owner: str, template: Template) -> list[Call]:
 def in_code(owner: str, template: Template) -> list[Call]:
     """Calls of rare paths, by the use case that makes them."""
     (bucket,) = (f"<{one}.Arn>" for one in template.of_type("AWS::S3::Bucket"))
-    (table,) = (f"<{one}.Arn>" for one in template.of_type("AWS::DynamoDB::Table"))
     stop, tag = Call("sagemaker:StopTrainingJob", JOB), Call("sagemaker:AddTags", JOB, RELEASE)
-    lease = Call("dynamodb:PutItem", table, {"dynamodb:LeadingKeys": [f"lock#{WORKLOAD}"]})
-    entry = Call("dynamodb:PutItem", table, {"dynamodb:LeadingKeys": [f"workload#{WORKLOAD}"]})
     answer = Call("states:SendTaskSuccess", EVALUATE)
     return {
         "acquire_lock": [stop, tag],  # usecases/trial/lock.py: of a lease that is taken over
-        "open_canary": [lease, entry, answer],  # usecases/canary.py
-        "ask_approval": [lease, entry],  # usecases/flag/approval.py
+        "open_canary": [answer],  # usecases/canary.py
         "await_approval": [answer],  # usecases/flag/approval.py
-        "record_run": [answer, tag],  # usecases/canary.py: close_after_run
-        "watch_production": [  # usecases/production/watch_production.py: a reversal
-            Call("s3:PutObject", f"{bucket}/reports/{WORKLOAD}/story.html"),
-            Call("ssm:PutParameter", FLAG),
-        ],
+        "record_run": [tag],  # usecases/canary.py: close_after_run
+        "watch_production": [Call("ssm:PutParameter", FLAG)],  # a reversal
         "sweep": [  # usecases/operations/sweep.py: a production run whose event was lost
             tag,
             answer,

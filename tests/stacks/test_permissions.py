@@ -6,6 +6,7 @@ from fnmatch import fnmatch
 
 import pytest
 
+from compilegate.domain.errors import InvalidInputError
 from compilegate.facts import read
 from stacks.functions import STEPS
 from stacks.job_roles import TRAINING_IMAGES
@@ -172,6 +173,12 @@ def test_the_policy_of_jobs_fits_what_iam_takes(template, changed):
         document = each.one("AWS::IAM::ManagedPolicy")["Properties"]["PolicyDocument"]
         text = re.sub(r"<\w+>", names, json.dumps(document, separators=(",", ":")))
         assert len(text) < 6144 * 0.8
+
+
+def test_more_buckets_than_the_policy_has_room_for_are_refused_by_name(synthesise):
+    many = [f"corpus-{number:02}-of-a-company" for number in range(30)]
+    with pytest.raises(InvalidInputError, match=r"input_buckets.*Fix: name fewer"):
+        synthesise(input_buckets=many)
 
 
 def test_only_machines_and_scheduled_functions_may_publish(template):
