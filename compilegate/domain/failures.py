@@ -55,6 +55,11 @@ _EXPLANATIONS = (
     ("AccessDenied", "a role lacks a permission: compare the deployed stack with `cdk diff`"),
     ("not authorized", "a role lacks a permission: compare the deployed stack with `cdk diff`"),
     ("Data download failed", "an input channel could not be read: check its S3 URI"),
+    # A Lambda at its time limit, and what services answer that have a fault of their own.
+    ("Sandbox.Timedout", "a step took longer than its limit: try again"),
+    *((code, "AWS did not answer as it should: try again")
+      for code in ("InternalError", "InternalFailure", "RequestTimeout", "ServiceUnavailable",
+                   "SlowDown", "EndpointConnectionError", "ReadTimeoutError")),
     ("States.Timeout", "a step took longer than its limit"),
     ("TIMED_OUT", "the trial took longer than its limit"),
     ("ABORTED", "the trial was stopped by hand"),

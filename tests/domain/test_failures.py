@@ -110,6 +110,9 @@ def test_a_spot_job_that_got_no_capacity_in_time_is_not_a_result() -> None:
         ("SageMaker.X", "Rate exceeded (Service: X)", "fewer trials"),
         ("SageMaker.AccessDeniedException", "AccessDenied: not allowed", "cdk diff"),
         ("States.Timeout", "", "longer than its limit"),
+        ("Sandbox.Timedout", "Task timed out after 60 seconds", "try again"),
+        ("ClientError", "An error occurred (SlowDown) when calling GetObject", "try again"),
+        ("ReadTimeoutError", "Read timeout on endpoint URL", "try again"),
         ("ABORTED", "", "stopped by hand"),
     ],
 )  # fmt: skip

@@ -124,7 +124,7 @@ def test_a_failing_function_is_caught_and_explained(app):
 
     ended = running.wait()
     assert "FAILED" == ended["status"]
-    assert "is not a spec of no-such-spec" in ended["cause"]
+    assert "does not exist" in ended["cause"]
     assert_cleaned_up(running)
 
 

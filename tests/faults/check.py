@@ -14,6 +14,8 @@ from tests.faults.world import FLAG, NAME, SPEC_KEY, World, execution_arn
 DAY = 24 * 3600
 # What no text for people may hold.
 NOT_WORDS = ("Traceback", "errorMessage", "\n", "{'", '{"')
+# What one is to do next, or that somebody wanted it so.
+ADVICE = ("again", "Fix: ", "fewer", "Service Quotas", "another instance type", "by hand")
 NEXT = "next0001"
 
 
@@ -115,6 +117,8 @@ def _words(world: World) -> Iterator[str]:
 def _plain(text: str) -> Iterator[str]:
     if not text.strip():
         yield "a failure has no reason"
+    elif not any(words in text for words in ADVICE):
+        yield f"a reason without advice: {text[:200]}"
     for part in NOT_WORDS:
         if part in text:
             yield f"a reason is no sentence for people: {text[:200]}"

@@ -199,5 +199,5 @@ def test_a_foreign_stop_beside_one_of_the_trials_own_is_still_a_failure(services
     put_output(services, done["job"], quality_output(17))
     own, foreign = own_stop(services, "q1b18"), outcome("q1a17", "Stopped", **STOPPED)
 
-    with pytest.raises(InfrastructureFailureError, match=f"by this trial: {foreign['job']}$"):
+    with pytest.raises(InfrastructureFailureError, match=rf"by this trial: {foreign['job']}\. Fix"):
         call_judge(services, 2, [done, own, foreign], asks_full_runs("compile 18"))

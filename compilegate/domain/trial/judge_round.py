@@ -111,7 +111,10 @@ def _failure(facts: RoundFacts, evidence: TrialEvidence) -> str | None:
     jobs = _deciding(facts)
     stopped = [job.job for job in jobs if job.stopped_by_others]
     if stopped:
-        return f"stopped before the end, not by this trial: {', '.join(stopped)}"
+        return (
+            f"stopped before the end, not by this trial: {', '.join(stopped)}. Fix: see in "
+            "CloudTrail who called StopTrainingJob, then run the trial again"
+        )
     if len(evidence.lost_rounds) <= LOST_ROUNDS:
         return None
     return next(
