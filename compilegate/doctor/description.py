@@ -9,7 +9,6 @@ from typing import Any
 from compilegate.doctor.command_line import CONSTANTS, DATACLASSES, CommandLine, command_line
 from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
-from compilegate.doctor.options import UNKNOWN
 from compilegate.doctor.reported import (
     NUMBER,
     Metric,
@@ -19,8 +18,8 @@ from compilegate.doctor.reported import (
     trainer_metrics,
 )
 from compilegate.doctor.script import Script, ScriptError, parse
-from compilegate.doctor.syntax import called, keyword
-from compilegate.doctor.words import OPTIMIZER
+from compilegate.doctor.syntax import called, constant, keyword, last_name
+from compilegate.doctor.words import HELD_OUT, OPTIMIZER
 
 # As the launcher names them (training/compilegate_runtime/launching/arguments.py).
 TRAINER, ACCELERATE, LIGHTNING, PLAIN = "trainer", "accelerate", "lightning", "plain"
@@ -108,25 +107,46 @@ def _metrics(script: Script, kind: str, guessed: str) -> list[Metric]:
 
 
 def _constants(script: Script) -> dict[str, Any]:
-    """The batch size of the training loader and the optimizer's rate, where they are constants."""
+    """The batch size of the training loader and the optimizer's rate, where they are constants.
+
+    Of several loaders the first that is not held-out data's; where its size is not known, none.
+    """
     found: dict[str, Any] = {}
     for call in script.calls:
-        if called(call) in LOADERS:
-            _keep(found, "batch_size", script.options.value(keyword(call, "batch_size")))
-        elif OPTIMIZER.search(script.called(call)):
-            _keep(found, "learning_rate", script.options.value(keyword(call, "lr")))
+        if called(call) in LOADERS and not _held_out(script, call):
+            found.setdefault("batch_size", script.options.value(keyword(call, "batch_size")))
+        elif OPTIMIZER.search(script.called(call)) and keyword(call, "lr") is not None:
+            found.setdefault("learning_rate", script.options.value(keyword(call, "lr")))
         elif called(call).endswith("TrainingArguments"):
-            batch = script.options.value(keyword(call, "per_device_train_batch_size"))
-            _keep(found, "batch_size", batch)
-            rate = script.options.value(keyword(call, "learning_rate"))
-            _keep(found, "learning_rate", rate)
-    return found
+            for name, word in (("batch_size", "per_device_train_batch_size"),
+                               ("learning_rate", "learning_rate")):  # fmt: skip
+                if keyword(call, word) is not None:
+                    found.setdefault(name, script.options.value(keyword(call, word)))
+    known = {name: value for name, value in found.items() if _is_number(value)}
+    return {**_in_a_dictionary(script), **known}
 
 
-def _keep(found: dict[str, Any], name: str, value: Any) -> None:
-    """Keep the first number; the training loader comes before the held-out one."""
-    if value is not UNKNOWN and isinstance(value, int | float) and not isinstance(value, bool):
-        found.setdefault(name, value)
+def _held_out(script: Script, call: ast.Call) -> bool:
+    statement = script.statement(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement]
+    return any(HELD_OUT.search(last_name(target)) for target in targets)
+
+
+def _in_a_dictionary(script: Script) -> dict[str, Any]:
+    """The settings of ``config = {"lr": 2e-5, "batch_size": 16}``."""
+    for node in script.nodes:
+        if isinstance(node, ast.Dict):
+            values = {constant(key): constant(value)
+                      for key, value in zip(node.keys, node.values, strict=True)}  # fmt: skip
+            rate = values.get("lr", values.get("learning_rate"))
+            found = {"batch_size": values.get("batch_size"), "learning_rate": rate}
+            if all(map(_is_number, found.values())):
+                return found
+    return {}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def passes_equals(takes: CommandLine) -> bool:

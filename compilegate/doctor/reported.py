@@ -84,8 +84,17 @@ def printed_metrics(source: Source) -> list[Metric]:
 
     Where no text says that, it is taken of an accuracy and the like, never of a loss.
     """
-    certain = _best_first(list(_printed(source, anywhere=False)))
+    certain = _best_first([*_loaded(source), *_printed(source, anywhere=False)])
     return certain or [one for one in _printed(source, anywhere=True) if one.goal == "maximize"]
+
+
+def _loaded(source: Source) -> Iterator[Metric]:
+    """The metric of ``evaluate.load("accuracy")`` or of GLUE, as its dictionary is printed."""
+    for call in source.calls:
+        if source.called(call) == "evaluate.load" and call.args:
+            name = str(constant(call.args[0])).replace("glue", "accuracy")
+            if name in RISING:
+                yield Metric(f"eval_{RISING[name]}", "maximize", f"'{name}': {NUMBER}")
 
 
 def _printed(source: Source, *, anywhere: bool) -> Iterator[Metric]:

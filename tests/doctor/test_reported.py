@@ -37,3 +37,49 @@ def test_a_printed_metric_is_found_again(statement: str, line: str, name: str, n
 @pytest.mark.parametrize("statement", NOT_HELD_OUT)
 def test_what_training_prints_is_no_metric(statement: str) -> None:
     assert () == describe(f"import torch\n{statement}\n".encode(), "train.py").metrics
+
+
+ACCELERATE = """
+import evaluate, torch
+from torch.optim import AdamW
+from torch.utils.data import DataLoader
+EVAL_BATCH_SIZE = 32
+def loaders(data, batch_size=16):
+    train = DataLoader(data, shuffle=True, batch_size=batch_size)
+    eval_dataloader = DataLoader(data, batch_size=EVAL_BATCH_SIZE)
+    return train, eval_dataloader
+def run(config, model, accelerator):
+    optimizer = AdamW(model.parameters(), lr=config["lr"])
+    metric = evaluate.load("glue", "mrpc")
+    accelerator.print(f"epoch {0}:", metric.compute())
+run({"lr": 2e-5, "num_epochs": 3, "batch_size": 16}, None, None)
+"""
+
+
+def test_settings_in_a_dictionary_and_a_loaded_metric_are_found() -> None:
+    found = describe(ACCELERATE.encode(), "train.py")
+
+    assert {"batch_size": 16, "learning_rate": 2e-5} == found.constants
+    assert ["0.7"] == re.findall(
+        found.metrics[0].pattern or "", "epoch 0: {'accuracy': 0.7, 'f1': 1}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("loaders", "size"),
+    [
+        (
+            "train = DataLoader(d, batch_size=8)\nval = DataLoader(d, batch_size=4)",
+            {"batch_size": 8},
+        ),
+        (
+            "val = DataLoader(d, batch_size=4)\ntrain = DataLoader(d, batch_size=8)",
+            {"batch_size": 8},
+        ),
+        ("train = DataLoader(d, batch_size=size())\nother = DataLoader(d, batch_size=4)", {}),
+    ],
+)
+def test_the_batch_size_is_the_training_loaders(loaders: str, size: dict[str, int]) -> None:
+    script = f"import torch\nfrom torch.utils.data import DataLoader\n{loaders}\n"
+
+    assert size == describe(script.encode(), "train.py").constants
