@@ -171,3 +171,17 @@ def evidence_without_history(services: Any) -> None:
     document = json.loads(services.store.get(key))
     document["quality"]["history"] = []
     services.store.put(key, json.dumps(document).encode())
+
+
+def test_a_run_whose_entry_is_damaged_is_reported_and_the_others_are_judged(services: Any) -> None:
+    promote(services)
+    run_and_watch(services, 1)
+    damaged = {"kind": "run", "run": "x", "at": services.clock.now()}
+    services.ledger.put_once(WORKLOAD, "run#x#j", damaged)
+    run_and_watch(services, 2)
+
+    last = [entry for entry in entries(services) if entry["kind"] == "watch"][-1]
+    assert ["run_unreadable"] == [note["code"] for note in last["notes"]]
+    assert "kind 'run'" in last["notes"][0]["message"]
+    assert 2 == last["runs"]
+    assert "A record cannot be read" in history_page(WORKLOAD, services).html

@@ -140,7 +140,9 @@ def _judged(
         verdict=str(decision.verdict) if decision else None,
         next=decision.next.to_dict() if decision and decision.next else None,
         reasons=tuple(decision.reasons) if decision else (),
-        notes=() if promotion.flag.state == PERMANENT else blind_spots(runs, promotion),
+        notes=()
+        if promotion.flag.state == PERMANENT
+        else blind_spots(runs, promotion, inputs.history.damaged),
         changed=compared.changed,
         differs=_differs(compared, findings),
         not_compared=compared.unknown,

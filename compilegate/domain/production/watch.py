@@ -18,6 +18,7 @@ from compilegate.domain.production.fingerprint import Fingerprint, recorded, sta
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import known_fields
+from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE, Policy
 
@@ -177,9 +178,15 @@ def _when(run: ProductionRun) -> tuple[float, str, str]:
     return run.started_at, run.run, run.job
 
 
-def blind_spots(runs: Sequence[ProductionRun], promotion: Promotion) -> tuple[Reason, ...]:
-    """Notes on runs that could not be judged."""
+def blind_spots(
+    runs: Sequence[ProductionRun], promotion: Promotion, damaged: Sequence[DamagedRecord] = ()
+) -> tuple[Reason, ...]:
+    """Notes on runs that could not be judged; some of the ledger's ``damaged`` entries are."""
     reasons = []
+    lost = [record for record in damaged if record.kind == ProductionRun.kind]
+    if lost:
+        text = f"Left out, because the ledger's entries of them cannot be read: {len(lost)} runs"
+        reasons.append(Reason("run_unreadable", f"{text}, at last: {lost[-1].problem}"))
     broken = unreadable_runs(runs, promotion)
     if broken:
         run, problem = broken[-1]
