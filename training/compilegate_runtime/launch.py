@@ -50,8 +50,8 @@ class Launch:
         self.few, self.shortened = environment.try_steps(), None
         # A segment would fail for it, which a try does not run.
         counted = settings.script_kind in ("trainer", "lightning")
-        told = counted or settings.full_run_steps or settings.full_run_samples
-        self.untold = bool(self.few and not told)
+        known = counted or settings.full_run_steps or settings.full_run_samples
+        self.length_unknown = bool(self.few and not known)
         if self.few:
             recorder.steps_planned = self.few
         recorder.bad_losses_allowed = BAD_LOSSES_ALLOWED
@@ -148,7 +148,7 @@ class Launch:
         if settings.full_run_samples and samples:
             per_step = samples * environment.world_size()
             self._planned(max(1, round(settings.full_run_samples / per_step)))
-        if (settings.max_steps and not self.full_run_steps) or self.untold:
+        if (settings.max_steps and not self.full_run_steps) or self.length_unknown:
             raise HyperparameterError(
                 "the number of steps of a whole run is unknown, so a segment says nothing about "
                 "it: give full_run_samples (training samples times epochs) or full_run_steps"
