@@ -14,7 +14,9 @@ Both need scikit-learn, so run this with the training environment's Python.
 import ast
 import csv
 import hashlib
+import io
 import json
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -50,14 +52,20 @@ def main(folder):
     for channel in ("train", "validation"):
         chosen = [row for row in rows if row["channel"] == channel]
         path = folder / "docstrings" / channel / "docstrings.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8") as file:
-            for row in chosen:
-                line = {key: row[key] for key in ("name", "topic", "text")}
-                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        lines = [{key: row[key] for key in ("name", "topic", "text")} for row in chosen]
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        put(path, text.encode(), folder)
         print(f"{path}: {len(chosen)} docstrings")
     write_table(folder / "table")
     write_pictures(folder / "pictures")
+
+
+def put(path, body, folder):
+    """Write a file of ``folder`` in one step: another demo may be reading it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder / f".{os.getpid()}.partial"  # in no channel
+    partial.write_bytes(body)
+    partial.replace(path)
 
 
 def docstrings():
@@ -116,14 +124,14 @@ def write_table(folder):
     measurements, labels = load_breast_cancer(return_X_y=True)
     for channel in ("train", "validation"):
         path = folder / channel / "biopsies.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
         chosen = [
             [int(label), *row.tolist()]
             for index, (label, row) in enumerate(zip(labels, measurements, strict=True))
             if (fraction(str(index)) < TABLE_VALIDATION_SHARE) == (channel == "validation")
         ]
-        with path.open("w", newline="") as file:
-            csv.writer(file).writerows(chosen)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(chosen)
+        put(path, text.getvalue().encode(), folder)
         print(f"{path}: {len(chosen)} rows")
 
 
@@ -141,10 +149,11 @@ def write_pictures(folder):
         parts = {"train": photograph[:, :border], "validation": photograph[:, border:]}
         for channel, part in parts.items():
             path = folder / channel / Path(name).stem
-            path.mkdir(parents=True, exist_ok=True)
             made = list(pieces(part))
             for number, piece in enumerate(made):
-                Image.fromarray(piece).save(path / f"{number:04d}.png")
+                picture = io.BytesIO()
+                Image.fromarray(piece).save(picture, format="PNG")
+                put(path / f"{number:04d}.png", picture.getvalue(), folder)
             print(f"{path}: {len(made)} pictures")
 
 

@@ -1,6 +1,7 @@
 """Channel files as people have them, the demo's channels, and its tabular job."""
 
 import json
+import os
 import subprocess
 from collections import Counter
 
@@ -50,15 +51,28 @@ def test_what_cannot_be_read_is_named(channel, name, body, said):
 def data(jobs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for name in ("first", "second"):
-        subprocess.run(
-            [PYTHON, TRAINING / "prepare_data.py", folder / name], check=True, capture_output=True
-        )
+        prepare(folder / name)
     return folder
+
+
+def prepare(folder):
+    subprocess.run([PYTHON, TRAINING / "prepare_data.py", folder], check=True, capture_output=True)
 
 
 def files(folder):
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+@pytest.mark.training
+def test_a_file_is_replaced_whole_while_another_demo_reads_it(data):
+    place = data / "first" / "docstrings" / "train" / "docstrings.jsonl"
+    with place.open("rb") as reading:
+        prepare(data / "first")
+        held = reading.read()
+        replaced = os.fstat(reading.fileno()).st_ino != place.stat().st_ino
+
+    assert (True, place.read_bytes()) == (replaced, held)
 
 
 @pytest.mark.training
