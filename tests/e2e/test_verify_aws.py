@@ -269,11 +269,11 @@ def test_the_whole_dry_run_with_its_record(tmp_path: Path, monkeypatch: pytest.M
             obj=Session(providers=providers),
         )
 
+    assert result.exit_code == 0, result.output
     record = json.loads((tmp_path / "verified-on-aws.json").read_text())
     rows = {row["id"]: row for row in record["assumptions"]}
     differing = {name for name, row in rows.items() if row["agreement"] == "differs"}
     assert not differing
-    assert result.exit_code == 0, result.output
     assert not [name for name, row in rows.items() if row["agreement"] == "not seen"]
     assert "embedded cloud" in record["cloud"]
     assert "`sync-times`" in (tmp_path / "verified-on-aws.md").read_text()
