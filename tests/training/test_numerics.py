@@ -3,6 +3,7 @@
 import pytest
 
 from tests.training.jobs import run_code
+from tests.training.test_jobs import LANGUAGE_MODEL
 from tests.training.test_launch import PLAIN
 
 pytestmark = pytest.mark.training
@@ -106,14 +107,13 @@ SEGMENT = {"compiler": "torch_compile", "max_steps": 6}
 @pytest.fixture(scope="module")
 def segments(jobs):
     """Segments that fill a cache, of a family and of a script that knows nothing of it."""
-    family = {"width": 16, "layers": 1, "heads": 2, "block": 16, "steps": 10, "batch_size": 4}
     return jobs.run_all(
         {
-            "family": ("causal_lm.py", FILLS_THE_CACHE, {**family, **SEGMENT}),
+            "family": ("causal_lm.py", FILLS_THE_CACHE, {**LANGUAGE_MODEL, **SEGMENT}),
             "script": (
                 "launch.py", FILLS_THE_CACHE, {**PLAIN, **SEGMENT, "full_run_samples": 640}
             ),
-            "timed": ("causal_lm.py", {}, {**family, **SEGMENT}),
+            "timed": ("causal_lm.py", {}, {**LANGUAGE_MODEL, **SEGMENT}),
         }
     )  # fmt: skip
 
