@@ -25,7 +25,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Every run tries the same few examples. The longer tier tries many, other ones each time:
 # pytest -m "slow or hypothesis" --hypothesis-profile deep.
 settings.register_profile("quick", max_examples=20, deadline=None, derandomize=True)
-settings.register_profile("deep", max_examples=200, deadline=None, print_blob=True)
+settings.register_profile("deep", max_examples=100, deadline=None, print_blob=True)
 settings.load_profile("quick")
 
 # Made once for each process: the command line with all its commands, and botocore's descriptions

@@ -46,9 +46,15 @@ def become(job):
     random.seed()  # a fork has its parent's random numbers, a new interpreter has others
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()
-    sys.argv = job["words"]
-    sys.path.insert(0, str(Path(sys.argv[0]).parent))
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    program, *arguments = job["words"]
+    if program == "-c":
+        sys.argv = [program, *arguments[1:]]
+        sys.path.insert(0, "")
+        exec(arguments[0], sys.modules["__main__"].__dict__)
+        return
+    sys.argv = [program, *arguments]
+    sys.path.insert(0, str(Path(program).parent))
+    runpy.run_path(program, run_name="__main__")
 
 
 def leave(job):

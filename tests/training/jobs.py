@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from tests.training.fork_server import ForkServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,6 +93,12 @@ class Jobs:
     def run(self, entry_point, variables=None, **hyperparameters):
         return self._ended(*self._start(entry_point, variables, hyperparameters))
 
+    def run_code(self, code, *arguments):
+        """Run code; what its last line prints, read as JSON."""
+        done = self._ended(*self._start_words(["-c", code, *arguments], {}))
+        assert 0 == done.status, done.output
+        return json.loads(done.output.splitlines()[-1])
+
     def run_all(self, described):
         """Run jobs, (entry point, variables, hyperparameters) by name."""
         return {
@@ -129,6 +133,9 @@ class Jobs:
         words, variables = self.words(entry_point, hyperparameters), variables or {}
         if any(name.startswith(READ_AT_START) for name in variables):
             return self._start_interpreter(words, variables)
+        return self._start_words(words, variables, **more)
+
+    def _start_words(self, words, variables, **more):
         self.warm(*IMPORTED_AHEAD)
         folder, environment = self._place(variables)
         return self._server.start(words, environment, folder / OUTPUT, **more), folder
@@ -191,15 +198,3 @@ def stopped_after(jobs, steps, variables, **settings):
 
 def numbers(done):
     return [line["step"] for line in done.steps()]
-
-
-def run_code(code, *arguments):
-    """Run code in the training environment; what its last line prints, read as JSON."""
-    if not PYTHON.exists():
-        pytest.skip("the training environment is not set up; run make setup")
-    done = subprocess.run(
-        [PYTHON, "-c", code, *arguments], cwd=TRAINING, env={**os.environ, **QUICK},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])

@@ -7,7 +7,6 @@ import pytest
 from compilegate_runtime.compilers import fp8
 from compilegate_runtime.errors import NotAppliedError
 
-from tests.training.jobs import run_code
 from tests.training.test_jobs import LANGUAGE_MODEL
 from tests.training.test_launch import PLAIN
 
@@ -99,8 +98,8 @@ print(json.dumps({**evidence, **moved}))
 
 
 @pytest.fixture(scope="module")
-def broken():
-    return run_code(BREAKS)
+def broken(jobs):
+    return jobs.run_code(BREAKS)
 
 
 @pytest.mark.training

@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.training.jobs import run_code
-
 pytestmark = pytest.mark.training
 
 CODE = """
@@ -38,8 +36,8 @@ print(json.dumps({**before, "changed": changed, "a part": whole(model)}))
 
 
 @pytest.fixture(scope="module")
-def made():
-    return run_code(CODE)
+def made(jobs):
+    return jobs.run_code(CODE)
 
 
 def test_the_same_weights_have_the_same_fingerprint_however_they_are_wrapped(made):

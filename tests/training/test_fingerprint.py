@@ -5,8 +5,6 @@ import json
 import pytest
 from compilegate_runtime import fingerprint
 
-from tests.training.jobs import run_code
-
 COLUMNS = {"text": "a film", "label": 1, "score": 0.5}
 
 
@@ -135,8 +133,8 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def weights():
-    return run_code(FINGERPRINTS)
+def weights(jobs):
+    return jobs.run_code(FINGERPRINTS)
 
 
 @pytest.mark.training

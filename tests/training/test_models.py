@@ -6,8 +6,6 @@ import pytest
 from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.launching.models import check_precision, loss_in, size_of
 
-from tests.training.jobs import run_code
-
 CASES = """
 import json
 import torch
@@ -75,8 +73,8 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def cases():
-    return run_code(CASES)
+def cases(jobs):
+    return jobs.run_code(CASES)
 
 
 @pytest.mark.training

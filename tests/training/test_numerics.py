@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.training.jobs import run_code
 from tests.training.test_jobs import LANGUAGE_MODEL
 from tests.training.test_launch import PLAIN
 
@@ -60,8 +59,8 @@ print(json.dumps({
 
 
 @pytest.fixture(scope="module")
-def made():
-    return run_code(CODE)
+def made(jobs):
+    return jobs.run_code(CODE)
 
 
 def error(figures, side="compiled"):

@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.training.jobs import run_code
-
 CASES = """
 import copy, io, json
 import torch
@@ -215,8 +213,8 @@ print(json.dumps([results, given_up]))
 
 
 @pytest.fixture(scope="module")
-def results():
-    return run_code(CASES)
+def results(jobs):
+    return jobs.run_code(CASES)
 
 
 @pytest.fixture(scope="module")

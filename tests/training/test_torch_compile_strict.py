@@ -5,7 +5,6 @@ import pytest
 from compilegate.domain.compilers import COMPILERS, NAMES
 from compilegate.domain.workload.model import Candidate, Framework
 from tests.domain.workload_builder import SOUND, change, check, severities
-from tests.training.jobs import run_code
 
 NAME = "torch_compile_strict"
 STRICT = Candidate(name="strict", compiler=NAME)
@@ -40,8 +39,8 @@ print(json.dumps({"difference": difference, "evidence": compiler.evidence()}))
 
 
 @pytest.mark.parametrize(("compiler", "as_eager"), [("torch_compile", False), (NAME, True)])
-def test_bf16_is_rounded_as_eager_rounds_it(compiler, as_eager):
-    result = run_code(JOB, compiler)
+def test_bf16_is_rounded_as_eager_rounds_it(jobs, compiler, as_eager):
+    result = jobs.run_code(JOB, compiler)
     evidence = result["evidence"]
 
     assert as_eager is (result["difference"] == 0.0)
