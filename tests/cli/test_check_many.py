@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.check.batch import Totals
+from compilegate.domain.errors import path_shown
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
@@ -108,7 +109,7 @@ def test_a_name_that_the_disk_refuses_is_bad_input(name: str, invoke: Invoke) ->
     result = invoke("check", name)
 
     assert 2 == result.exit_code
-    assert result.stderr.startswith(f"Error: {name}: ")
+    assert result.stderr.startswith(f"Error: {path_shown(name)}: ")
 
 
 def test_an_error_of_many_files_is_counted(team: Path, invoke: Invoke) -> None:
