@@ -152,6 +152,7 @@ def test_an_arm_that_hangs_is_ended(project: Path, tmp_path: Path, invoke: Invok
     (arm,) = json.loads(result.stdout)["arms"]
     assert (1, "failed") == (result.exit_code, arm["outcome"])
     assert "its time was up" in arm["why"]
+    assert "" == arm["log"]  # it was not kept
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -93,6 +94,8 @@ def try_(
     finally:
         if keep is None:
             shutil.rmtree(place, ignore_errors=True)
+    if keep is None:
+        found = [replace(one, log="") for one in found]
     if as_json:
         emit_json({"workload": workload.name, "arms": [one.to_dict() for one in found],
                    "notes": list(_notes(workload_file, found))})  # fmt: skip
