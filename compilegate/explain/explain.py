@@ -57,13 +57,14 @@ def _sections(document: object, decision: Decision) -> Iterator[Item]:
 
 
 def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
-    judged, design = judge_trial(evidence, segments), design_of(evidence)
+    judged = judge_trial(evidence, segments)
     yield from value_items(evidence)
     for finding in judged.findings:
         yield from speed_items(finding, evidence, segments)
         if finding.quality is None and finding.whole is not None:
             yield from whole_job_items(Reporter(Section.SPEED, finding.arm.name), finding.whole)
     for finding in judged.findings:
+        design = design_of(evidence, finding.arm)
         if finding.quality is not None and design is not None:
             yield from full_run_items(finding.arm, evidence, finding.whole)
             yield from quality_items(finding.arm.name, finding.quality, evidence, design)

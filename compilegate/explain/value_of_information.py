@@ -45,7 +45,7 @@ def value_items(evidence: Evidence) -> Iterator[Item]:
 
 
 def _trial_value(evidence: Evidence) -> InformationValue | None:
-    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_remaining
+    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
     if steps is None or remaining is None:
         return None
     return value_of_a_trial(
@@ -85,7 +85,7 @@ def _trial_figures(evidence: Evidence, value: InformationValue) -> Iterator[Item
         unit="baseline runs",
         formula=f"{CHANCE_OF_A_WIN:g} max(0, (L - {RUNS_DURING_TRIAL})({saved}) "
         f"- {FULL_RUNS_EXPECTED:g}/{TYPICAL_WIN:g})",
-        inputs={"L (runs that remain)": evidence.runs_remaining},
+        inputs={"L (runs that remain)": evidence.runs_left()},
         of=value_of_a_trial,
     )
     yield item(
@@ -114,7 +114,7 @@ def _design_items(evidence: Evidence, design: Design) -> Iterator[Item]:
         symbol="n_max",
         unit="runs",
         formula="largest of 2, 3, 5, 8, 12, 18, 24, 36 up to min(policy, L/2)",
-        inputs={"policy": allowed_runs(evidence.policy), "L": evidence.runs_remaining},
+        inputs={"policy": allowed_runs(evidence.policy), "L": evidence.runs_left()},
         of=design_for,
     )
     yield item(
@@ -178,7 +178,7 @@ def step_value_items(
         f"{percent(CHANCE_QUALITY_HOLDS)} of candidates this fast hold their quality and then save "
         f"on every run that remains: {'worth it' if value.pays else 'not worth it'}.",
         unit="baseline runs", formula=f"{CHANCE_QUALITY_HOLDS:g} (L - k)(1 - price ratio / S)",
-        inputs={"L": evidence.runs_remaining, "k (runs still needed)": runs, "S": whole.speedup,
+        inputs={"L": evidence.runs_left(), "k (runs still needed)": runs, "S": whole.speedup,
                 "price ratio": evidence.price_ratio(finding.arm)},
         of=value_of_shadow_runs,
     )  # fmt: skip

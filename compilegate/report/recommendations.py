@@ -232,7 +232,7 @@ def _proof_options(trial: TrialReport, *, with_runs: bool = True) -> Iterator[st
     if isinstance(trial.measured, str):
         return
     evidence = trial.measured.evidence
-    design, spread = design_of(evidence), _spread(trial, trial.measured)
+    design, spread = design_of(evidence, trial.measured.lead.arm), _spread(trial, trial.measured)
     if design is None or not spread:
         return
     margin = evidence.quality.margin
@@ -271,7 +271,7 @@ def _more_runs(evidence: Evidence, design: Design, relative: float) -> Iterator[
             continue
         if replace(design, n_max=n).runs_needed(relative, design.least_chance) is None:
             continue
-        remaining, enough = evidence.runs_remaining, runs_left_for(n)
+        remaining, enough = evidence.runs_left(), runs_left_for(n)
         if remaining is not None and remaining < enough:
             yield (
                 f"More production runs to come: {enough} or more (now {count(remaining)}), of "
@@ -298,18 +298,18 @@ def _cheaper_proof(trial: TrialReport) -> Iterator[str]:
     if isinstance(trial.measured, str):
         return
     evidence, candidate = trial.measured.evidence, trial.measured.lead.arm
-    now, speedup = evidence.runs_remaining, trial.speed.estimate
+    now, speedup = evidence.runs_left(), trial.speed.estimate
 
     def proof_pays(remaining: float) -> bool:
-        changed = replace(evidence, runs_remaining=remaining)
-        design = design_of(changed)
+        changed = evidence.with_runs_left(remaining)
+        design = design_of(changed, candidate)
         if design is None or speedup is None:
             return False
         value = value_of_shadow_runs(candidate, changed, design, speedup)
         return value is None or value[0].pays
 
     def trial_pays(remaining: float) -> bool:
-        return _trial_pays(replace(evidence, runs_remaining=remaining))
+        return _trial_pays(evidence.with_runs_left(remaining))
 
     needed = None if now is None else _least(now, trial_pays if speedup is None else proof_pays)
     if needed is not None and now is not None:
@@ -330,7 +330,7 @@ def _cheaper_proof(trial: TrialReport) -> Iterator[str]:
 
 
 def _trial_pays(evidence: Evidence) -> bool:
-    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_remaining
+    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
     if design_of(evidence) is None or remaining is None:
         return False
     return (

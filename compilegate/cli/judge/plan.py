@@ -160,7 +160,7 @@ def _recorded(file: str) -> Recorded:
         history=len(evidence.quality.history),
         candidates=len(evidence.candidates),
         policies=[evidence.policy],
-        runs_remaining=evidence.runs_remaining,
+        runs_remaining=evidence.runs_left(),
     )
     return Recorded(question, (judge(evidence).quality or {}).get("evaluation"))
 

@@ -92,7 +92,7 @@ def evaluation_of(
     quality: QualityFinding | None, candidate: Arm, evidence: Evidence, segments: Segments
 ) -> Evaluation | None:
     """What the evaluation adds to the spread; None where no run recorded outcomes."""
-    design = design_of(evidence)
+    design = design_of(evidence, candidate)
     split = split_of(candidate, evidence) if quality and design else None
     if quality is None or design is None or split is None:
         return None

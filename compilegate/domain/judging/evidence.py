@@ -7,6 +7,7 @@ uses ``fingerprint``, ``initial_loss``, ``initial_weights_sha256``, ``final_weig
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -154,6 +155,8 @@ class TrialPlan:
     ``production_beside``: production's own baseline runs come in as evidence while a trial
     lasts, so that a shadow trial need not pay for them. ``asked_quality_runs`` is what the
     team's policy says where the trial runs in another mode, ``runs_as_shadow_because`` why.
+    ``runs_at_start``: production runs that remained when the trial began; None where the evidence
+    gives one number of remaining runs, which is then taken for that.
     """
 
     speed_steps: int = 320
@@ -165,6 +168,7 @@ class TrialPlan:
     usd_per_block: float | None = None
     usd_per_quality_run: float | None = None
     spent_usd: float | None = None
+    runs_at_start: float | None = None
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,27 @@ class Evidence:
     def promoted_arm(self) -> Arm:
         """The arm that a probation's evidence is about; the baseline where none is named."""
         return self.arm(self.promoted or "") or self.baseline
+
+    def runs_left(self, before: Arm | None = None) -> float | None:
+        """Production runs still to come, now or when the first full run of ``before`` was made.
+
+        Those that production has made for the trial are taken off what there was at its start.
+        """
+        at_start = self.plan.runs_at_start
+        at_start = self.runs_remaining if at_start is None else at_start
+        if at_start is None:
+            return None
+        own = before.quality if before else ()
+        begun = min((run.order for run in own), default=math.inf)
+        made = sum(
+            run.mode != "shadow" and run.order < begun for arm in self.arms for run in arm.quality
+        )
+        return max(at_start - made, 0.0)
+
+    def with_runs_left(self, runs: float) -> Evidence:
+        """The evidence as it would be with so many production runs still to come."""
+        made = sum(run.mode != "shadow" for arm in self.arms for run in arm.quality)
+        return replace(self, plan=replace(self.plan, runs_at_start=runs + made))
 
     def oriented(self, values: Sequence[float]) -> list[float]:
         """Metrics turned so that higher is better."""

@@ -141,6 +141,7 @@ def _plan(fields: Fields | None) -> TrialPlan:
         usd_per_block=fields.number("usd_per_block", "USD", low=0.0, default=None),
         usd_per_quality_run=fields.number("usd_per_quality_run", "USD", low=0.0, default=None),
         spent_usd=fields.number("spent_usd", "USD", low=0.0, default=None),
+        runs_at_start=fields.number("runs_at_start", "runs", low=0.0, default=None),
     )
 
 

@@ -139,9 +139,8 @@ def judge(evidence: Evidence) -> Decision:
 
 def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
     """Decide the trial as far as the evidence goes."""
-    design = design_of(evidence)
-    refused = _refused(evidence, design)
-    if refused or design is None:
+    refused = _refused(evidence)
+    if refused:
         return TrialFinding(Verdict.INCONCLUSIVE, "speed", tuple(refused))
     if any(not run.finished for run in evidence.baseline.speed):
         text = "the baseline failed in a speed block: nothing to compare with"
@@ -151,22 +150,29 @@ def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
         (_speed_finding(arm, evidence, segments) for arm in evidence.candidates),
         key=lambda finding: (-_saved_share(finding, evidence), finding.arm.name),
     )
-    return _in_order(evidence, findings, design, segments)
+    return _in_order(evidence, findings, segments)
 
 
-def _refused(evidence: Evidence, design: Design | None) -> list[Reason]:
+def _refused(evidence: Evidence) -> list[Reason]:
     """Why the trial should not begin; what has begun is judged on what it has cost."""
+    if any(arm.quality for arm in evidence.arms):
+        return []
+    design = design_of(evidence)
     if design is None:
-        text = f"{evidence.runs_remaining:g} production runs remain: too few to prove quality on"
-        return [Reason("saving_below_trial_cost", text)]
+        return [_too_few_runs(evidence)]
     if any(arm.runs for arm in evidence.arms):
         return []
     underpowered = refuse_before_spending(evidence, design)
     return [underpowered] if underpowered else list(_not_paying(evidence))
 
 
+def _too_few_runs(evidence: Evidence) -> Reason:
+    text = f"{evidence.runs_left():g} production runs remain: too few to prove quality on"
+    return Reason("saving_below_trial_cost", text)
+
+
 def _not_paying(evidence: Evidence) -> Iterator[Reason]:
-    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_remaining
+    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
     if steps is None or remaining is None:
         return
     value = value_of_a_trial(
@@ -210,7 +216,7 @@ def _saved_share(finding: CandidateFinding, evidence: Evidence) -> float:
 
 
 def _in_order(
-    evidence: Evidence, findings: list[CandidateFinding], design: Design, segments: Segments
+    evidence: Evidence, findings: list[CandidateFinding], segments: Segments
 ) -> TrialFinding:
     """One candidate at a time, greatest saving first, so that only undecided ones cost anything.
 
@@ -222,6 +228,10 @@ def _in_order(
             step: NextStep = next_speed(evidence, _open_ahead(findings[index:]))
             return _finding(finding, judged[: index + 1], step)
         if finding.verdict is not Verdict.PROMOTE:
+            continue
+        design = design_of(evidence, finding.arm)
+        if design is None:
+            judged[index] = _unprovable(finding, evidence)
             continue
         tested = _quality_finding(finding, evidence, design)
         judged[index] = tested
@@ -242,6 +252,12 @@ def _open_ahead(findings: list[CandidateFinding]) -> list[str]:
     """Candidates whose speed is open, down to the first whose speed is proven."""
     ahead = itertools.takewhile(lambda finding: finding.verdict is not Verdict.PROMOTE, findings)
     return [finding.arm.name for finding in ahead if finding.verdict is Verdict.CONTINUE]
+
+
+def _unprovable(passed: CandidateFinding, evidence: Evidence) -> CandidateFinding:
+    """A fast candidate for whose proof other candidates left too few production runs."""
+    reason = replace(_too_few_runs(evidence), arm=passed.arm.name)
+    return replace(passed, verdict=Verdict.INCONCLUSIVE, reasons=(reason, *passed.reasons))
 
 
 def _quality_finding(

@@ -196,19 +196,17 @@ def _unproven_words(compared: Comparison, margin: float, design: Design) -> str:
     )
 
 
-def design_of(evidence: Evidence) -> Design | None:
-    """What the quality gate of each candidate may use, None if not even two runs are left.
+def design_of(evidence: Evidence, candidate: Arm | None = None) -> Design | None:
+    """What the quality gate of a candidate may use, None if not even two runs are left.
 
-    Runs that production made since the trial began count as remaining: the design is fixed
-    by what there was to begin with, whether or not ``runs_remaining`` is counted down.
+    The design is fixed by the runs that were left when the candidate's own first full run was
+    made: what others have used up cannot serve its proof. Before that, by those left now.
     """
-    remaining = evidence.runs_remaining
-    made = sum(run.mode != "shadow" for arm in evidence.arms for run in arm.quality)
     return design_for(
         evidence.policy,
         history=len(evidence.quality.history),
         candidates=len(evidence.candidates),
-        runs_remaining=None if remaining is None else remaining + made,
+        runs_remaining=evidence.runs_left(candidate),
     )
 
 

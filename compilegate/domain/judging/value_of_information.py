@@ -68,7 +68,7 @@ def value_of_shadow_runs(
     candidate: Arm, evidence: Evidence, design: Design, speedup: float
 ) -> tuple[InformationValue, int] | None:
     """What the dedicated runs still needed bring and cost, and how many; None if L is unknown."""
-    remaining = evidence.runs_remaining
+    remaining = evidence.runs_left()
     samples = samples_of(candidate, evidence)
     n, variance = len(samples.candidate), samples.pooled_variance
     if remaining is None:

@@ -91,10 +91,15 @@ class TrialEvidence:
         return tuple(arm for arm in self.arms if self.plan.arm(arm.name).role == CONTROL)
 
     @property
+    def runs_at_start(self) -> float:
+        """Runs of the year that began with the trial."""
+        return self.workload.schedule.runs_per_week * WEEKS_PER_YEAR
+
+    @property
     def runs_remaining(self) -> float:
-        """Runs of the next year that production has not already made for the trial."""
+        """Runs of that year that production has not already made for the trial."""
         made = sum(run.mode != SHADOW for arm in self.arms for run in arm.full_runs)
-        return max(self.workload.schedule.runs_per_week * WEEKS_PER_YEAR - made, 0)
+        return max(self.runs_at_start - made, 0)
 
     def arm(self, name: str) -> Arm:
         """The arm of that name."""
@@ -177,6 +182,7 @@ def to_evidence(evidence: TrialEvidence) -> Evidence:
             usd_per_block=plan.usd_per_block,
             usd_per_quality_run=plan.usd_per_quality_run,
             spent_usd=evidence.spent_usd,
+            runs_at_start=evidence.runs_at_start,
         ),
         content=content_of(to_document(evidence)),
     )
@@ -212,6 +218,7 @@ def _plan(evidence: TrialEvidence) -> dict[str, Any]:
         "usd_per_block": plan.usd_per_block,
         "usd_per_quality_run": plan.usd_per_quality_run,
         "spent_usd": evidence.spent_usd,
+        "runs_at_start": evidence.runs_at_start,
         "usd_by_job": dict(evidence.usd_by_job),
         "asked_quality_runs": plan.quality_mode.asked,
         "runs_as_shadow_because": plan.quality_mode.why,
