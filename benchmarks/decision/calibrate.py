@@ -4,11 +4,10 @@ The gate looks several times at growing samples, so each look must spend only a 
 error. Under a loss of exactly the margin the statistic (D + margin) / (s sqrt(v)) is pivotal:
 neither the margin nor the seeds' spread is left in its law, so one run serves every ratio of
 the two. ``c`` is the largest factor with P(any look passes) <= alpha/K over every length of
-history, every pattern of baseline runs that the rules allow, one to eight candidates, and
-history that is off by a normal error of sd kappa or by kappa in the harmful direction
-(gate.py has the rules, among them that for contradicting history). A look is one test however
-often the judge is called, so the looks are all there is to pass. Rules that stop early for
-other reasons only remove passes and are left out.
+history, every pattern of baseline runs that the rules allow, and one to eight candidates
+(gate.py has the rules). Where the history lies makes no difference, since only its spread
+counts. A look is one test however often the judge is called, so the looks are all there is to
+pass. Rules that stop early for other reasons only remove passes and are left out.
 
     python -m benchmarks.decision.calibrate [--paths 400000] [--output FILE]
 """
@@ -29,19 +28,15 @@ import numpy as np
 from benchmarks.decision.gate import (
     DESIGNS,
     HISTORIES,
-    NORMAL,
     Array,
-    Drift,
     achieved,
     pass_levels,
     shares,
 )
 from compilegate.domain.judging.looks import SCHEDULE
-from compilegate.domain.judging.noninferiority import KAPPA
 
 ALPHA = 0.05
 CANDIDATES = (1, 2, 3, 4, 8)
-DRIFTS: tuple[Drift, ...] = (NORMAL, -KAPPA)
 SEED = 20_260_101
 
 
@@ -52,11 +47,9 @@ def factor(levels: Array, n_max: int, level: float) -> float:
     return float(np.quantile(smallest, level) / level)
 
 
-def scenarios() -> Iterator[tuple[str, int, Drift]]:
-    """Every design, history and drift; a history of none cannot drift."""
-    for design, history, drift in itertools.product(DESIGNS, HISTORIES, DRIFTS):
-        if history or drift == NORMAL:
-            yield design, history, drift
+def scenarios() -> Iterator[tuple[str, int]]:
+    """Every design and length of history."""
+    return itertools.product(DESIGNS, HISTORIES)
 
 
 def calibrate(paths: int, seed: int) -> dict[str, Any]:
@@ -67,16 +60,16 @@ def calibrate(paths: int, seed: int) -> dict[str, Any]:
     """
     sure = dict.fromkeys(SCHEDULE, 1.0)
     exact = dict.fromkeys(SCHEDULE, math.inf)
-    for number, (design, history, drift) in enumerate(scenarios()):
+    for number, (design, history) in enumerate(scenarios()):
         rng = np.random.default_rng([seed, number])
-        drawn = pass_levels(rng, paths, design=design, history=history, drift=drift)
+        drawn = pass_levels(rng, paths, design=design, history=history)
         for n_max, k in itertools.product(SCHEDULE, CANDIDATES):
             level = ALPHA / k
             doubt = 1 - 2 * math.sqrt((1 - level) / level / paths)
             greatest = factor(drawn, n_max, level)
             exact[n_max] = min(exact[n_max], greatest)
             sure[n_max] = min(sure[n_max], greatest * doubt)
-        print(f"{design}, {history} past runs, drift {drift}", file=sys.stderr, flush=True)
+        print(f"{design}, {history} past runs", file=sys.stderr, flush=True)
     factors = {n_max: math.floor(100 * c) / 100 for n_max, c in sure.items()}
     worst = _checked(paths, seed, factors)
     rows = [
@@ -89,15 +82,15 @@ def calibrate(paths: int, seed: int) -> dict[str, Any]:
         }
         for n_max in SCHEDULE
     ]
-    return {"paths": paths, "seed": seed, "looks": SCHEDULE, "kappa": KAPPA, "factors": rows}
+    return {"paths": paths, "seed": seed, "looks": SCHEDULE, "factors": rows}
 
 
 def _checked(paths: int, seed: int, factors: dict[int, float]) -> dict[int, dict[str, Any]]:
     """For every n_max the scenario that spends the largest share of its level, drawn anew."""
     worst: dict[int, dict[str, Any]] = {n_max: {"share": 0.0} for n_max in SCHEDULE}
-    for number, (design, history, drift) in enumerate(scenarios()):
+    for number, (design, history) in enumerate(scenarios()):
         rng = np.random.default_rng([seed, number, 1])
-        drawn = pass_levels(rng, paths // 2, design=design, history=history, drift=drift)
+        drawn = pass_levels(rng, paths // 2, design=design, history=history)
         for n_max, k in itertools.product(SCHEDULE, CANDIDATES):
             level = ALPHA / k
             share = achieved(drawn, n_max, level, factors[n_max]) / level
@@ -108,7 +101,6 @@ def _checked(paths: int, seed: int, factors: dict[int, float]) -> dict[int, dict
                     "candidates": k,
                     "design": design,
                     "history": history,
-                    "drift": drift,
                 }
     return worst
 

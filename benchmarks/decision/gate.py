@@ -19,26 +19,17 @@ import numpy.typing as npt
 from scipy.special import stdtr
 
 from compilegate.domain.judging.looks import SCHEDULE
-from compilegate.domain.judging.noninferiority import (
-    BESIDE_SHARE,
-    CONFLICT,
-    HISTORY_SHARE,
-    KAPPA,
-)
+from compilegate.domain.judging.noninferiority import BESIDE_SHARE
 
 Array = npt.NDArray[np.float64]
 
 HISTORIES = (0, 3, 5, 10, 20)
 # How many baseline runs of the same weeks a look sees that has n of the candidate.
 DESIGNS = {
-    "as many baseline runs": "production takes turns: hybrid and canary",
+    "as many baseline runs": "production takes turns, or the trial pays for them",
     "one more every round": "production goes on beside extra runs: shadow",
-    "history makes up for some": "a trial that pays for its baseline runs: EVALUATE",
     "half as many": "the fewest that can promote",
 }
-# Where the history's mean lies, in sd: normal with sd kappa, or fixed, the harmful way.
-NORMAL = "normal"
-Drift = float | str
 
 
 class Sample:
@@ -96,41 +87,23 @@ def statistic(candidate: Sample, baseline: Sample, past: Sample) -> Statistic | 
     own = candidate.squares / (candidate.size - 1)
     pooled = (candidate.squares + baseline.squares + past.squares) / df
     variance = np.maximum(pooled, own)
-    weight = history_weights(baseline, past, variance)
-    beside = weight + baseline.size
-    reference = (weight * past.mean + baseline.size * baseline.mean) / beside
-    theirs = (baseline.squares + past.squares) / max(rest, 1) / beside
+    theirs = (baseline.squares + past.squares) / max(rest, 1) / baseline.size
     mine = own / candidate.size
     spread = mine**2 / (candidate.size - 1) + theirs**2 / max(rest, 1)
     satterthwaite = np.maximum((mine + theirs) ** 2 / spread, candidate.size - 1)
     return Statistic(
-        difference=candidate.mean - reference,
-        error=np.sqrt(variance * (1 / candidate.size + 1 / beside)),
+        difference=candidate.mean - baseline.mean,
+        error=np.sqrt(variance * (1 / candidate.size + 1 / baseline.size)),
         df=np.where(own > pooled, satterthwaite, df),
     )
 
 
-def history_weights(baseline: Sample, past: Sample, variance: Array) -> Array:
-    """w_H of every trial: the rule for contradicting history, and its share at most."""
-    if not past.size:
-        return np.zeros(variance.size)
-    shift = (baseline.mean - past.mean) ** 2 / variance
-    expected = 1 / past.size + 1 / baseline.size + KAPPA**2
-    drift = np.where(shift <= CONFLICT**2 * expected, KAPPA**2, shift)
-    return np.minimum(1 / (1 / past.size + drift), HISTORY_SHARE * baseline.size)
-
-
-def baseline_runs(design: str, n: int, look: int, history: int) -> int:
+def baseline_runs(design: str, n: int, look: int) -> int:
     """Baseline runs that look number ``look`` at ``n`` candidate runs sees, the first being 0."""
     fewest = max(1, math.ceil(BESIDE_SHARE * n))
     if design == "as many baseline runs":
         return n
-    if design == "one more every round":
-        return max(look + 1, fewest)
-    if design == "history makes up for some" and history:
-        weight = 1 / (1 / history + KAPPA**2)
-        return max(math.ceil(n - weight), math.ceil(n / (1 + HISTORY_SHARE)), fewest)
-    return n if design == "history makes up for some" else fewest
+    return max(look + 1, fewest) if design == "one more every round" else fewest
 
 
 def pass_levels(
@@ -139,22 +112,19 @@ def pass_levels(
     *,
     design: str,
     history: int,
-    drift: Drift = NORMAL,
     spread: float = 1.0,
     looks: tuple[int, ...] = SCHEDULE,
 ) -> Array:
     """P(t_df > statistic) of every trial (row) at every look (column), at a loss of the margin.
 
-    ``spread`` is the candidate's, over the baseline's; ``drift`` is how far the history lies
-    from the baseline of today, negative being lower.
+    ``spread`` is the candidate's, over the baseline's. Where the history lies makes no difference.
     """
     candidate, baseline, past = (Sample(rng, trials, sd) for sd in (spread, 1.0, 1.0))
     past.grow(history)
-    past.mean += KAPPA * rng.standard_normal(trials) if drift == NORMAL else float(drift)
     columns = []
     for look, n in enumerate(looks):
         candidate.grow(n)
-        baseline.grow(baseline_runs(design, n, look, history))
+        baseline.grow(baseline_runs(design, n, look))
         compared = statistic(candidate, baseline, past)
         columns.append(np.ones(trials) if compared is None else compared.level)
     return np.column_stack(columns)

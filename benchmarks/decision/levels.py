@@ -1,10 +1,10 @@
 """What the quality gate's looks spend in the designs and worlds that trials really have.
 
-calibrate.py finds the look constants for history that drifts as allowed. Here the shipped
-constants meet every design alone, history that is off by more, candidates that vary more than
-the baseline, and a metric that moves while the trial lasts; each at a loss of exactly the
-margin, for one to eight candidates, in the worst of five lengths of history and three last
-looks. Giving up, which only removes passes, is left out.
+calibrate.py finds the look constants. Here they meet every design alone, candidates that vary
+more than the baseline, and a metric that moves while the trial lasts; each at a loss of exactly
+the margin, for one to eight candidates, in the worst of five lengths of history and three last
+looks. Where the history lies makes no difference, since only its spread counts. Giving up,
+which only removes passes, is left out.
 
     python -m benchmarks.decision.levels [--paths 400000] [--output FILE]
 """
@@ -58,10 +58,6 @@ def cases() -> tuple[Case, ...]:
         *(
             Case(f"{design} ({words})", (partial(_drawn, design=design),))
             for design, words in DESIGNS.items()
-        ),
-        *(
-            Case(f"history {-drift:g} sd lower, the harmful way", _in_designs(drift=drift))
-            for drift in (-0.5, -1.0, -1.5)
         ),
         *(
             Case(f"candidate's sd {spread:g} times the baseline's", _in_designs(spread=spread))

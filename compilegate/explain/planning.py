@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain.judging.looks import looks
-from compilegate.domain.judging.noninferiority import KAPPA
 from compilegate.domain.judging.power import (
     LIKELY,
     VERY_LIKELY,
@@ -61,7 +60,7 @@ def planning_table(alpha: float, candidates: int) -> dict[str, Any]:
                 for n in looks(design.n_max)
             ]
     return {
-        "alpha": alpha, "candidates": candidates, "drift_allowance": KAPPA,
+        "alpha": alpha, "candidates": candidates,
         "runs_needed": cells, "provable_margin": margins,
     }  # fmt: skip
 

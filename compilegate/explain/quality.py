@@ -11,13 +11,7 @@ from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.identity import IDENTICAL_PAIRS, identity_of
 from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
-from compilegate.domain.judging.noninferiority import (
-    KAPPA,
-    Comparison,
-    Samples,
-    compare,
-    weight_beside,
-)
+from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
 from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
@@ -87,35 +81,13 @@ def _counts(item: Reporter, samples: Samples) -> Iterator[Item]:
 def _reference(
     item: Reporter, samples: Samples, comparison: Comparison, unit: str
 ) -> Iterator[Item]:
-    drifted = comparison.kappa > KAPPA
-    yield item(
-        "drift allowed for history", comparison.kappa,
-        "How far, in spreads, past runs may differ from current ones"
-        + (": more than usual, because today's baseline differs from them." if drifted else "."),
-        symbol="kappa", unit="spreads",
-        formula=f"{KAPPA:g}, or |mean(B) - mean(H)| / s where that is far more",
-        inputs={"runs B": len(samples.baseline), "runs H": len(samples.history)}, of=compare,
-    )  # fmt: skip
-    yield item(
-        "weight of history", comparison.history_weight,
-        "Past runs count as this many current runs, so that a long history cannot outweigh them.",
-        symbol="w_H", unit="runs", formula="min(1 / (1/n_0 + kappa^2), n_b / 2)",
-        inputs={"n_0": len(samples.history), "kappa": comparison.kappa,
-                "n_b": len(samples.baseline)},
-        of=weight_beside,
-    )  # fmt: skip
-    means = {
-        key: mean(values)
-        for key, values in (("mean(H)", samples.history), ("mean(B)", samples.baseline))
-        if values
-    }
     centre = mean(samples.candidate)
     yield item(
         "where the baseline stands", centre - comparison.difference,
-        "Metrics are turned so that higher is better.",
-        symbol="mu", unit=unit, formula="(w_H mean(H) + n_b mean(B)) / (w_H + n_b)",
-        inputs={**means, "w_H": comparison.history_weight, "n_b": len(samples.baseline)},
-        of=compare,
+        "Metrics are turned so that higher is better. Past runs tell how much the metric varies, "
+        "not where it stands today.",
+        symbol="mu", unit=unit, formula="mean(B)",
+        inputs={"mean(B)": mean(samples.baseline), "n_b": len(samples.baseline)}, of=compare,
     )  # fmt: skip
     side = (
         "better" if comparison.difference > 0 else "worse" if comparison.difference < 0 else "level"
@@ -151,9 +123,9 @@ def _spread(item: Reporter, samples: Samples, comparison: Comparison, unit: str)
     yield item(
         "standard error", comparison.standard_error,
         "How far the difference may be from the true one by chance.",
-        symbol="se", unit=unit, formula="s sqrt(v), v = 1/n + 1/(w_H + n_b)",
+        symbol="se", unit=unit, formula="s sqrt(v), v = 1/n + 1/n_b",
         inputs={"s": comparison.spread, "n": comparison.runs,
-                "w_H + n_b": comparison.reference_runs},
+                "n_b": comparison.reference_runs},
         of="judging.noninferiority.Comparison.standard_error",
     )  # fmt: skip
 

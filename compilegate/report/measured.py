@@ -1,6 +1,6 @@
 """The evidence as reports need it, through the same analysis as the judge's.
 
-Also the reference that quality is compared with: past runs at their weight, and the trial's own.
+Also the reference that quality is compared with: the baseline's runs of the same weeks.
 """
 
 from __future__ import annotations
@@ -152,24 +152,10 @@ def _segments(evidence: Evidence) -> Segments:
 
 @dataclass(frozen=True)
 class Reference:
-    """``value`` in the metric's own unit; ``weight`` is what ``past`` runs count for today."""
+    """What the candidate's runs are compared with; ``value`` in the metric's own unit."""
 
     value: float
-    past: int
-    weight: float
-    today: int
-
-    @property
-    def words(self) -> str:
-        """``8 past runs worth 2.7, 1 of today``."""
-        if not self.past:
-            return plural(self.today, "baseline run")
-        return f"{past_runs(self.past, self.weight)}, {self.today} of today"
-
-
-def past_runs(past: int, weight: float) -> str:
-    """How many past runs there are and what they count for."""
-    return f"{plural(past, 'past run')} worth {significant(weight, 2)}"
+    words: str
 
 
 def compared_runs(measured: Measured, arm: MeasuredArm) -> Sequence[FullRun]:
@@ -185,14 +171,15 @@ def reference_of(measured: Measured | str, quality: QualityFigures) -> Reference
         return None
     samples = _samples(measured)
     comparison = _as_decided(samples, quality)
-    today, past = samples.baseline, samples.history
     if comparison is None:  # no spread or no candidate run: the plain mean of what is there
-        values = [*past, *today]
+        values = samples.baseline or samples.history
         if not values:
             return None
-        return Reference(_sign(measured) * mean(values), len(past), float(len(past)), len(today))
+        named = "baseline run" if samples.baseline else "past run"
+        return Reference(_sign(measured) * mean(values), plural(len(values), named))
     value = mean(samples.candidate[: comparison.runs]) - comparison.difference
-    return Reference(_sign(measured) * value, len(past), comparison.history_weight, len(today))
+    words = plural(comparison.reference_runs, "baseline run")
+    return Reference(_sign(measured) * value, words)
 
 
 def _samples(measured: Measured) -> Samples:

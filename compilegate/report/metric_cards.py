@@ -103,7 +103,7 @@ def _quality(trial: TrialReport) -> MetricCard:
     margin = quality.margin
     parts.append(f"margin {UNKNOWN if margin is None else significant(margin)}")
     reference = reference_of(trial.measured, quality)
-    if reference and reference.past:
+    if reference:
         parts.append(f"reference: {reference.words}")
     bullet = None
     if margin is not None:

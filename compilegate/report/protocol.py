@@ -24,8 +24,6 @@ from compilegate.report.measured import (
     Measured,
     MeasuredArm,
     compared_runs,
-    past_runs,
-    reference_of,
 )
 from compilegate.report.tables import RUN_MODES
 from compilegate.report.trial_report import TrialReport
@@ -79,11 +77,9 @@ def _quality(trial: TrialReport) -> str:
     measured = trial.measured
     runs = [text for arm in measured.arms if (text := _arm_runs(measured, arm))]
     parts = [f"full runs: {', '.join(runs)}" if runs else "no full run"]
-    past, reference = len(measured.evidence.quality.history), reference_of(measured, trial.quality)
-    if past and reference and runs:
-        parts.append(past_runs(past, reference.weight))
-    elif past:
-        parts.append(plural(past, "past run"))
+    past = len(measured.evidence.quality.history)
+    if past:
+        parts.append(f"{plural(past, 'past run')}, for the spread")
     return "; ".join(parts)
 
 

@@ -17,7 +17,7 @@ from compilegate.domain.judging.looks import (
     next_look,
     spent,
 )
-from compilegate.domain.judging.noninferiority import KAPPA, Samples
+from compilegate.domain.judging.noninferiority import Samples
 from compilegate.domain.judging.power import (
     EVEN,
     FAIR,
@@ -84,7 +84,7 @@ def test_looks_come_at_fixed_numbers_of_runs() -> None:
 
 
 def error_at_the_margin(
-    paths: int, *, history: int, n_max: int, sd: float, seed: int, drift: float = KAPPA
+    paths: int, *, history: int, n_max: int, sd: float, seed: int, drift: float = 0.5
 ) -> float:
     """Share of candidates promoted that lose exactly the margin of 1, one look after another."""
     rng, held = np.random.default_rng(seed), 0

@@ -14,8 +14,8 @@ from functools import cached_property
 from compilegate.domain.arithmetic import mean, ratio, squares
 from compilegate.domain.judging import cusum
 from compilegate.domain.judging.alarm_check import Look, look, mean_fall, spread_of
+from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weight
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics, walls
-from compilegate.domain.judging.noninferiority import KAPPA, allowed_drift, history_weight
 from compilegate.domain.judging.speed import log_price_ratio
 from compilegate.domain.reasons import Reason
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.looks import last_look, looks, spent
-from compilegate.domain.judging.noninferiority import weight_beside
 from compilegate.domain.workload.model import Policy
 
 LIKELY = 0.8
@@ -60,7 +59,7 @@ class Design:
             return None
         quantiles = student_t.quantile(1 - spent(n, self.n_max, self.level), df)
         quantiles += student_t.quantile(chance, df)
-        return quantiles * math.sqrt(1 / n + 1 / (weight_beside(self.history, n) + n))
+        return quantiles * math.sqrt(2 / n)
 
     def runs_needed(self, relative_spread: float, chance: float = LIKELY) -> int | None:
         """First look that proves the margin at ``relative_spread`` = sd / margin; None: none."""
@@ -89,7 +88,7 @@ def runs_for_one_look(
     def proves(n: int) -> bool:
         df = max(history - 1, 0) + 2 * (n - 1)
         needed = student_t.quantile(1 - level, df) + student_t.quantile(chance, df)
-        error = relative_spread * math.sqrt(1 / n + 1 / (weight_beside(history, n) + n))
+        error = relative_spread * math.sqrt(2 / n)
         return 1 / error >= needed
 
     if not proves(limit):  # more runs never prove less

@@ -175,7 +175,7 @@ def chance_of_passing(compared: Comparison, margin: float, design: Design) -> fl
     The trend D is shrunk towards no loss by the share of runs that it rests on.
     """
     last = design.n_max
-    reference = max(compared.reference_runs, compared.history_weight + last)
+    reference = max(compared.reference_runs, last)
     drift = compared.difference * min(1.0, compared.runs / last) + margin
     bar = student_t.quantile(
         1 - spent(last, last, design.level), compared.df + 2 * (last - compared.runs)
@@ -243,7 +243,7 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
     due = look_at(len(samples.candidate), design.n_max)
     if due is None or samples.baseline_at(due) is not None:
         return finding
-    reason = f"history may be outdated: of {baseline_needed(due)} baseline runs of the same weeks "
+    reason = f"of {baseline_needed(due)} baseline runs of the same weeks "
     reason += f"that the look at {due} needs, {len(samples.baseline)} are there"
     return replace(finding, reason=reason, lacks_baseline_only=True)
 

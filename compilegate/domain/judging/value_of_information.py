@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import Arm, Evidence, walls
 from compilegate.domain.judging.looks import next_look
-from compilegate.domain.judging.noninferiority import balanced_baseline, baseline_needed
+from compilegate.domain.judging.noninferiority import baseline_needed
 from compilegate.domain.judging.power import EVEN, Design
 from compilegate.domain.judging.quality import first_runs
 
@@ -90,7 +90,7 @@ def paid_baseline_runs(candidate: Arm, evidence: Evidence, target: int) -> int:
     """Dedicated baseline runs beside which ``target`` candidate runs prove most for their price.
 
     Production's own come for nothing beside a shadow trial, one or more a round, so it pays
-    only for what they leave to be made. Otherwise history and they weigh as much as the target.
+    only for what they leave to be made. Otherwise it pays for as many as the candidate's.
     """
     samples = samples_of(candidate, evidence)
     missing = concurrent_runs_missing(candidate, evidence, target)
@@ -98,8 +98,7 @@ def paid_baseline_runs(candidate: Arm, evidence: Evidence, target: int) -> int:
         return max(missing - 1, 0)
     if target < 2:  # no look yet
         return missing
-    balanced = balanced_baseline(target, len(samples.history)) - len(samples.baseline)
-    return max(balanced, missing)
+    return max(target - len(samples.baseline), missing)
 
 
 def concurrent_runs_missing(candidate: Arm, evidence: Evidence, target: int) -> int:

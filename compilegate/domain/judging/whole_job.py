@@ -11,7 +11,7 @@ wall clock tell it. Without it F = 0.
 
 Measurement. On ln(wall clock at equal steps): D = mean(ln T_B) - mean(ln T_C),
 v_D = s_T^2 (1/n_C + 1/w_B), where w_B counts runs of today fully and earlier ones under drift
-(noninferiority.py: history_weight). A job that stopped early is scaled to the planned steps.
+(drift.py). A job that stopped early is scaled to the planned steps.
 
 Few runs show no spread reliably, so both variances are moderated by a prior worth 3 degrees of
 freedom (scaled inverse chi-square, Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3:3; Student's t
@@ -48,8 +48,8 @@ from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.judging import student_t
+from compilegate.domain.judging.drift import history_weight, still_valid
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
-from compilegate.domain.judging.noninferiority import history_weight, still_valid
 from compilegate.domain.judging.speed import (
     Segments,
     assumed_spread,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.looks import looks
-from compilegate.domain.judging.noninferiority import Samples, balanced_baseline
+from compilegate.domain.judging.noninferiority import Samples
 from compilegate.domain.judging.power import Design, design_for
 from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
 from compilegate.domain.reasons import Reason
@@ -63,14 +63,11 @@ class Proof:
         return runs - extra + max(beside, 0) if extra < runs else 0
 
     def baseline_runs(self, runs: int, *, later: bool = False) -> int:
-        """Baseline runs beside ``runs`` of a candidate: history replaces a third at most.
+        """Baseline runs beside ``runs`` of a candidate: as many.
 
         To a ``later`` candidate those beside the one before are history, but for the last.
         """
-        if not later:
-            return balanced_baseline(runs, self.history)
-        earlier = self.baseline_runs(runs) - 1
-        return max(balanced_baseline(runs, self.history + earlier) - 1, 0)
+        return max(runs - later, 0)
 
 
 def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Proof | None:

@@ -70,7 +70,7 @@ def _finding(quality: QualityFigures, reference: Reference | None, metric: str) 
     if estimate is None:
         return f"No difference in {metric} could be computed."
     text = f"Candidate {better_or_worse(estimate)}"
-    if reference and reference.past:
+    if reference:
         text += f" than {reference.words}" if estimate else f" from {reference.words}"
     if ends:
         level = confidence_words(quality)
