@@ -42,9 +42,8 @@ def test_the_judge_called_after_every_run_passes_as_often_as_the_vectorised_gate
             if beside
         )
     levels = pass_levels(
-        np.random.default_rng(5), 100_000, design="as many baseline runs", history=history,
-        drift=-0.5,
-    )  # fmt: skip
+        np.random.default_rng(5), 100_000, design="as many baseline runs", history=history
+    )
     expected = achieved(levels, 12, 0.05, CALIBRATED[12])
 
     assert pytest.approx(expected, abs=3 * (0.05 * 0.95 / paths) ** 0.5) == held / paths
@@ -54,9 +53,9 @@ def test_the_judge_called_after_every_run_passes_as_often_as_the_vectorised_gate
 def test_the_looks_together_err_at_most_at_the_level_in_every_scenario():
     """20,000 other trials than the table's: the bound is the level and three standard errors."""
     paths = 20_000
-    for number, (design, history, drift) in enumerate(scenarios()):
+    for number, (design, history) in enumerate(scenarios()):
         rng = np.random.default_rng([7, number])
-        levels = pass_levels(rng, paths, design=design, history=history, drift=drift)
+        levels = pass_levels(rng, paths, design=design, history=history)
         errors = {n_max: achieved(levels, n_max, ALPHA, CALIBRATED[n_max]) for n_max in SCHEDULE}
 
         assert max(errors.values()) <= ALPHA + 3 * (ALPHA * (1 - ALPHA) / paths) ** 0.5, errors
@@ -70,8 +69,7 @@ def test_the_kept_table_is_of_the_shipped_rules_and_holds_its_levels():
         assert len(looks(row["n_max"])) > 0
 
 
-def test_the_calibration_covers_every_pattern_of_runs_and_drift():
+def test_the_calibration_covers_every_pattern_of_runs_and_length_of_history():
     cases = list(scenarios())
 
-    assert len(set(cases)) == len(cases) == 4 * (5 + 4)
-    assert {0.5} == {-drift for _, _, drift in cases if drift != "normal"}
+    assert len(set(cases)) == len(cases) == 3 * 5

@@ -94,13 +94,12 @@ def test_a_dearer_candidate_gets_full_runs_only_where_they_cost_no_more_than_tod
     assert pytest.approx(3 * 6 * 4) == full(cheaper)
 
 
-def test_history_spares_baseline_runs_but_never_all_of_them() -> None:
-    long = replace(PROOF, history=1000, runs=2)
+@pytest.mark.parametrize("history", [0, 1000])
+def test_baseline_runs_are_as_many_whatever_the_history(history: int) -> None:
+    proof = replace(PROOF, history=history, runs=2)
 
-    assert 2 == long.baseline_runs(2)
-    assert 2 == long.baseline_runs(3)
-    assert 3 == PROOF.baseline_runs(3)
-    assert 12 - 3 == long.baseline_runs(12)
+    assert [2, 3, 12] == [proof.baseline_runs(n) for n in (2, 3, 12)]
+    assert [1, 2, 11] == [proof.baseline_runs(n, later=True) for n in (2, 3, 12)]
 
 
 def test_a_block_costs_what_the_whole_gate_costs_over_its_blocks() -> None:

@@ -97,12 +97,18 @@ def test_a_calm_metric_is_decided_by_the_margin_alone(loss: float, outcome: str)
     assert outcome == gate(sample(5, -loss * MARGIN, 1e-5), sample(5, 0.0, 1e-5)).outcome
 
 
-def test_one_run_against_a_long_history_can_prove_a_large_loss_and_nothing_else() -> None:
+def test_one_run_each_beside_a_long_history_can_prove_a_large_loss_and_nothing_else() -> None:
     history = tuple(sample(8, 0.0, 0.004))
 
-    assert QualityOutcome.WORSE == gate([-0.2], [], history).outcome
-    assert QualityOutcome.MORE_RUNS == gate([-0.004], [], history).outcome
-    assert QualityOutcome.MORE_RUNS == gate([+0.2], [], history).outcome
+    assert QualityOutcome.WORSE == gate([-0.2], [0.0], history).outcome
+    assert QualityOutcome.MORE_RUNS == gate([-0.004], [0.0], history).outcome
+    assert QualityOutcome.MORE_RUNS == gate([+0.2], [0.0], history).outcome
+
+
+def test_without_a_baseline_run_of_the_same_weeks_nothing_is_proven() -> None:
+    history = tuple(sample(8, 0.0, 0.004))
+
+    assert QualityOutcome.MORE_RUNS == gate([-0.2], [], history).outcome
 
 
 def test_a_disaster_between_looks_ends_the_trial() -> None:

@@ -105,7 +105,7 @@ def test_past_runs_are_a_pale_column_of_their_own_before_the_arms():
     assert ["past runs", "baseline", "compile"] == drawn["layout"]["xaxis"]["ticktext"]
     assert source["evidence"]["quality"]["history"] == past["y"]
     assert past["opacity"] < 1
-    assert "dashed: reference, 8 past runs worth 1, 2 of today" in [
+    assert "dashed: reference, 3 baseline runs" in [
         note["text"] for note in drawn["layout"]["annotations"]
     ]
 
@@ -124,7 +124,7 @@ def test_a_probation_draws_the_production_runs_that_were_compared():
     [
         ("promote", "speedup", "over 3 blocks and 3 full runs."),
         ("passed_probation", "speedup", "over 3 blocks and 15 full runs."),
-        ("with_history", "quality", "99% interval, holds at every look); margin 0.02."),
+        ("with_history", "quality", "98.5% interval, holds at every look); margin 0.02."),
     ],
 )
 def test_a_chart_says_what_its_figure_rests_on(sample, chart, words):

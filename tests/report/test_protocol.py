@@ -69,8 +69,8 @@ def unregistered():
         (samples.promote, "Quality",
          "full runs: baseline 3 (seeds 17 to 19), compile 3 (seeds 17 to 19)"),
         (samples.with_history, "Quality",
-         "full runs: baseline 2 (seeds 17, 18), compile 3 (seeds 17 to 19); "
-         "8 past runs worth 1"),
+         "full runs: baseline 3 (seeds 17 to 19), compile 3 (seeds 17 to 19); "
+         "8 past runs, for the spread"),
         (samples.promote, "Error rate",
          "at most 0.05 in all: 0.025 per gate for each of 2 candidates, one-sided, shared by all "
          "its looks"),
@@ -82,11 +82,11 @@ def unregistered():
          "the trial at first, then production as canary runs (hybrid)"),
         (hybrid, "Extra full runs", "compile 1; $0.70 and 0.5 GPU-hours"),
         (hybrid, "Canary and production runs",
-         "baseline 2 as canary, compile 2 as canary; $5.63 and 4 GPU-hours"),
+         "baseline 3 as canary, compile 2 as canary; $7.04 and 5 GPU-hours"),
         (unpriced, "Extra full runs", f"compile 1; {UNKNOWN} and {UNKNOWN} GPU-hours"),
         (lambda: hybrid(lost=True), "Extra full runs", "compile 1; $1.41 and 1 GPU-hours"),
         (lambda: hybrid(lost=True), "Canary and production runs",
-         "baseline 2 as canary, compile 2 as canary; $2.82 and 2 GPU-hours"),
+         "baseline 3 as canary, compile 2 as canary; $4.22 and 3 GPU-hours"),
         (lambda: hybrid(lost=True), "Exposed", "no candidate model was made in production"),
         (unregistered, "Full runs made by",
          "the trial, as extra runs (shadow); policy asks for canary, but it is not registered"),
@@ -121,8 +121,8 @@ def test_every_production_run_is_listed_in_the_order_of_time():
     table = canary_table(read_trial_report(hybrid()).measured)
 
     assert [(row[1], row[4]) for row in table.rows] == [
-        ("baseline", "as canary"), ("baseline", "as canary"),
-        ("compile", "as canary"), ("compile", "as canary"),
+        ("baseline", "as canary"), ("baseline", "as canary"), ("compile", "as canary"),
+        ("baseline", "as canary"), ("compile", "as canary"),
     ]  # fmt: skip
     assert all(row[0].startswith("2026-") for row in table.rows)
     assert table.title in render(hybrid()).html
@@ -133,9 +133,9 @@ def test_programs_get_the_same_figures():
     document = json.loads(render(hybrid()).json)["full_runs"]
 
     assert (document["asked"], document["used"]) == ("hybrid", "hybrid")
-    assert (document["extra"]["runs"], document["carried"]["runs"]) == (1, 4)
+    assert (document["extra"]["runs"], document["carried"]["runs"]) == (1, 5)
     assert document["extra"]["gpu_hours"] == pytest.approx(0.5)
-    assert document["carried"]["usd"] == pytest.approx(4 * RATE)
+    assert document["carried"]["usd"] == pytest.approx(5 * RATE)
     assert json.loads(render(samples.promote()).json)["full_runs"] is None
 
 
@@ -146,14 +146,15 @@ def test_the_reference_is_the_one_that_the_judge_compares_with():
     trial = read_trial_report(source)
     reference = reference_of(trial.measured, trial.quality)
 
-    assert (comparison.history_weight, 8, 2) == (reference.weight, reference.past, reference.today)
+    assert comparison.reference_runs == 3
+    assert "3 baseline runs" == reference.words
 
 
 @pytest.mark.parametrize(
     ("source", "card", "note"),
     [
-        (samples.with_history, "Quality", "99% interval, holds at every look; margin 0.02; "
-         "reference: 8 past runs worth 1, 2 of today"),
+        (samples.with_history, "Quality", "98.5% interval, holds at every look; margin 0.02; "
+         "reference: 3 baseline runs"),
         (samples.promote, "Cost", "expected about $0.42, cap $20.00"),
         (samples.cheaper_cluster, "Speed-up", "in dollars, at 0.50 times the price per hour"),
     ],
