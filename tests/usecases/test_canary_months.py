@@ -213,7 +213,7 @@ def test_the_two_arms_take_turns_so_that_neither_keeps_its_day_of_the_week() -> 
 
 def test_the_longest_trial_of_weekly_runs_is_decided_within_the_machines_year() -> None:
     days = []
-    for seed in (10, 13, 15):
+    for seed in (5, 8, 9):
         trial = Months("canary", runs_per_week=1.0, spread=1.3, seed=seed)
         assert trial.run()["reasons"][0]["code"] not in ("trial_over_time", "canary_overdue")
         days.append(trial.days)
