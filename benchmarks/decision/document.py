@@ -18,6 +18,8 @@ from typing import Any
 
 from benchmarks.decision.calibrate import CANDIDATES
 from benchmarks.decision.cells import Cell
+from benchmarks.decision.gate_curve import LOSSES, MODES, SPREADS
+from benchmarks.decision.gate_curve import RESULTS as GATE_CURVE
 from benchmarks.decision.levels import LEVELS_FILE
 from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE, looks
 
@@ -249,6 +251,20 @@ def levels(_: Cells) -> str:
     return table(["share of alpha/K that is spent", *(f"K = {k}" for k in CANDIDATES)], rows)
 
 
+def gate_curve(_: Cells) -> str:
+    """How often the quality gate passes a true loss, and how many runs that takes."""
+    kept = json.loads(GATE_CURVE.read_text())["cells"]
+    cells = {(one["mode"], one["loss"], one["spread"]): one for one in kept}
+    rows = []
+    for mode in MODES:
+        for loss in LOSSES:
+            own = [cells[mode, loss, spread] for spread in SPREADS]
+            rows.append(
+                [mode, f"{loss:g}", *(f"{one['percent']:.1f} ({one['runs']:.0f})" for one in own)]
+            )
+    return table(["", "true loss", *(f"sd {spread:g}" for spread in SPREADS)], rows)
+
+
 BLOCKS: Mapping[str, Callable[[Cells], str]] = {
     "provenance": provenance,
     "errors": errors,
@@ -259,6 +275,7 @@ BLOCKS: Mapping[str, Callable[[Cells], str]] = {
     "watch": watch,
     "constants": constants,
     "levels": levels,
+    "gate-curve": gate_curve,
 }
 
 

@@ -27,6 +27,7 @@ from benchmarks.decision.truth import STRESSES
 from benchmarks.decision.world import World
 from compilegate.domain.judging.looks import CALIBRATED, looks, spent
 from compilegate.domain.judging.noninferiority import Samples, compare
+from tests.docs.worked_example import explained
 from tests.domain.evidence_builder import judge
 
 PAGES = [HOW_IT_DECIDES, SIMULATION]
@@ -72,6 +73,15 @@ def test_the_worked_example_is_the_judges():
         arm: decision["quality"]["runs"][arm] for arm in ("baseline", "candidate")
     }
     assert f"differ by {abs(decision['quality']['estimate']):.5f}" in words
+
+
+def test_the_worked_example_says_how_rare_its_result_would_be():
+    figures, words = explained(), " ".join(PAGE_TEXT.split())
+    level = figures["quality", "a(n)"]
+    assert 2 == round(1e5 * figures["quality", "p"]["value"])
+    assert 7 == round(0.01 / level["value"])
+    assert "twice in a hundred thousand trials; one in seven hundred is allowed" in words
+    assert f"last look at {level['inputs']['n_max']} runs" in words
 
 
 def test_the_worked_example_of_a_revert_is_the_judges():

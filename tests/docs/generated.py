@@ -24,7 +24,7 @@ from compilegate.domain.workload.model import library
 from compilegate.domain.workload.schema import every_key, workload_schema
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.verify.assumptions import load_assumptions
-from tests.docs import examples
+from tests.docs import examples, worked_example
 from tests.docs.folders import with_imports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -111,6 +111,12 @@ def doctor_rules(page: str) -> str:
         ]
         sections.append(f"### {title}\n\n{table(('rule', 'severity', 'why'), rows)}")
     return _between(page, "rules", "\n".join(sections))
+
+
+def how_it_decides(page: str) -> str:
+    """The worked example, and how many runs a proof takes."""
+    text = table(worked_example.HEAD, worked_example.rows())
+    return examples.with_output(_between(page, "example", text))
 
 
 def compilers(page: str) -> str:
@@ -275,6 +281,7 @@ PAGES: Mapping[Path, Callable[[str], str]] = {
     MEASUREMENTS: flag_reads,
     NOTIFICATIONS: notifications,
     DOCS / "architecture.md": with_imports,
+    DOCS / "how-it-decides.md": how_it_decides,
     ELIGIBILITY: lambda page: examples.with_output(eligibility(page)),
     DOCS / "doctor.md": lambda page: examples.with_output(doctor_rules(page)),
     DOCS / "training.md": compilers,
