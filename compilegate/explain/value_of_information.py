@@ -110,10 +110,10 @@ def _design_items(evidence: Evidence, design: Design) -> Iterator[Item]:
         "full runs allowed per candidate",
         design.n_max,
         f"Policy allows {allowed_runs(evidence.policy)} in mode {evidence.policy.quality_runs}; "
-        "at most half of the runs that remain go into proving what the rest would save.",
+        "the candidate's are at most half of the runs that remain, above 36 at most 40%.",
         symbol="n_max",
         unit="runs",
-        formula="largest of 2, 3, 5, 8, 12, 18, 24, 36 up to min(policy, L/2)",
+        formula="largest look up to min(policy, 36, L/2), or up to min(policy, 0.4 L)",
         inputs={"policy": allowed_runs(evidence.policy), "L": evidence.runs_left()},
         of=design_for,
     )
