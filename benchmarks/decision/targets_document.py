@@ -105,14 +105,18 @@ def worlds(kept: Kept) -> str:
 
 def curve(kept: Kept) -> str:
     """How often one fast arm is promoted, and is still on after the probation, by its true loss."""
-    rows = []
+    rows, shown_cells = [], []
     for loss in LOSSES:
         cells = [_of(kept, f"loss {loss:g}", "none", spread) for spread in SPREADS]
+        shown_cells += [cell for cell in cells if cell]
         if any(cells):
             both = [f"{_figure(c, 'promoted')}, {_figure(c, 'kept')}" if c else "" for c in cells]
             rows.append([f"{loss:g}", *both])
     heads = [f"sd {spread:g} margins" for spread in SPREADS]
-    return table(["true loss, margins", *heads], rows)
+    text = table(["true loss, margins", *heads], rows)
+    sizes = " or ".join(map(str, sorted({cell["workloads"] for cell in shown_cells})))
+    judges = ", ".join(sorted({cell["judge"] for cell in shown_cells}))
+    return f"{text}\n\n{sizes} workloads a cell, judge {judges}." if shown_cells else text
 
 
 BLOCKS: Mapping[str, Callable[[Kept], str]] = {
