@@ -110,7 +110,8 @@ def test_no_capacity_is_no_result_of_the_arm(trial, app):
 
 def test_a_failing_function_is_caught_and_explained(app):
     trial_id = naming.trial_id(int(time.time() * 1000))
-    start = {"workload": "no-such-spec", "trial": trial_id, "spec_key": "workloads/none.json"}
+    spec_key = naming.spec_key("no-such-spec", "none")
+    start = {"workload": "no-such-spec", "trial": trial_id, "spec_key": spec_key}
     execution = app.client("stepfunctions").start_execution(
         stateMachineArn=app.outputs["EvaluateStateMachine"],
         name=naming.execution_name("no-such-spec", trial_id),

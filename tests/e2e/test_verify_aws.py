@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
@@ -49,6 +50,8 @@ class AppProviders:
     def __init__(self, app: App, monkeypatch: pytest.MonkeyPatch, *, simulated: bool) -> None:
         for name, value in app.cloud.running_state().environment().items():
             monkeypatch.setenv(name, value)
+        # boto3's own session remembers the key of the cloud that another test used before.
+        monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
         self.app, self.simulated = app, simulated
 
     def aws(self, stage: str) -> Cloud:

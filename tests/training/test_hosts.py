@@ -130,7 +130,9 @@ def test_a_process_that_is_killed_fails_the_run(launcher: str, tmp_path: Path) -
     assert any(done.status.values()), done.log
     assert done.evidence()["finished"] is False
     assert done.evidence()["reason"]
-    assert re.search(DEATH, done.failure), done.failure
+    # The toolkit's reader may be late for a job that ends at once; its file then quotes nothing.
+    seen = done.log if 'ErrorMessage ""' in done.failure else done.failure
+    assert re.search(DEATH, seen), done.log
     assert (True, []) == (done.seconds < END_SECONDS, done.left)
 
 
