@@ -22,6 +22,7 @@ import numpy as np
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.provenance import judge_name
 from benchmarks.decision.rules import NAIVE, Outcome, play
+from benchmarks.decision.truth import Workload
 
 CHUNK = 5
 SPREADS = (0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0)
@@ -74,16 +75,20 @@ class Cell:
         return tuple(dict.fromkeys((*self.rules, DENOMINATOR)))
 
 
-def play_workload(cell: Cell, index: int) -> list[Outcome]:
-    """Every rule on the same workload, each with chance of its own."""
-    truth = np.random.default_rng([cell.seed, _number(cell.portfolio), index])
-    workload = draw(
-        truth,
+def drawn(cell: Cell, index: int) -> Workload:
+    """The cell's workload of that number."""
+    return draw(
+        np.random.default_rng([cell.seed, _number(cell.portfolio), index]),
         cell.portfolio,
         stress=cell.stress,
         candidates=cell.candidates,
         spread=cell.spread,
     )
+
+
+def play_workload(cell: Cell, index: int) -> list[Outcome]:
+    """Every rule on the same workload, each with chance of its own."""
+    workload = drawn(cell, index)
     return [
         play(
             rule,

@@ -7,6 +7,7 @@ cost nothing extra but time, and exposure where a bad arm makes them.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -185,10 +186,15 @@ def loss_at(arm: Arm, since_promotion: int) -> float:
 
 def oracle_hours(workload: Workload) -> float:
     """Hours that the best arm saves from the first run on; 0 without one."""
+    return best_hours(workload, lambda _: True)
+
+
+def best_hours(workload: Workload, may: Callable[[Arm], bool]) -> float:
+    """The same of the arms that lose less than the margin and that one may turn on."""
     base = workload.hours(workload.arms[0])
     savings = [0.0]
     for arm in workload.candidates:
-        if arm.loss < workload.margin:
+        if arm.loss < workload.margin and may(arm):
             sound = workload.runs_left
             if arm.regresses_at is not None and arm.loss + arm.regression >= workload.margin:
                 sound = min(sound, arm.regresses_at)
