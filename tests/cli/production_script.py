@@ -27,12 +27,16 @@ METRIC, SPREAD = 2.5, 0.002
 
 @dataclass
 class Production:
-    """``loss`` is what a faulty run loses; ``broken`` are nights whose run fails, from 1."""
+    """``loss`` is what a faulty run loses; ``broken`` are nights whose run fails, from 1.
+
+    The trial sees ``metrics`` and ``speedup``.
+    """
 
     cloud: Cloud
     loss: float = 0.1
     broken: tuple[int, ...] = ()
     metrics: Mapping[str, list[float]] | None = None
+    speedup: float = 1.4
 
     def __post_init__(self) -> None:
         production = self.cloud.with_production().executions
@@ -47,7 +51,8 @@ class Production:
         name = naming.execution_name(str(payload["workload"]), str(payload["trial"]))
         event = {**payload, "execution": MACHINE + name}
         acquire_lock(event, services=self.cloud.services)  # what the trial knows of the flag
-        decided(self.cloud, payload, metrics=self.metrics or GOOD)
+        decided(self.cloud, payload, metrics=GOOD if self.metrics is None else self.metrics,
+                speedup=self.speedup)  # fmt: skip
         release_lock(event, services=self.cloud.services)
 
     def night(self, payload: Mapping[str, Any]) -> None:

@@ -152,3 +152,16 @@ def test_data_preparation_never_outlives_its_block(python: str, tmp_path: Path) 
 
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_busy_machine_is_named_before_anything_starts(
+    tmp_path: Path, invoke: Invoke, local: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(start.os, "getloadavg", lambda: (6.04, 1.0, 1.0))
+    busy = invoke("demo", *options(tmp_path)).stdout
+    monkeypatch.setattr(start.os, "getloadavg", lambda: (1.9, 9.0, 9.0))
+    quiet = invoke("demo", *options(tmp_path)).stdout
+
+    assert " ".join(busy.split()).startswith("This machine is busy (load 6.0 on 2 cores): ")
+    assert quiet.startswith("Preparing")

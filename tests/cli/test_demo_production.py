@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +14,11 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import production, start
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.file import parse_workload
+from compilegate.usecases.flag.change_flag import flag_versions
 from tests.cli.conftest import Invoke
 from tests.cli.production_script import Production
 from tests.cli.project import write_project
-from tests.domain.evidence_builder import WORSE
+from tests.domain.evidence_builder import NOISY, WORSE
 from tests.fakes import FakeProviders, cloud
 
 NOTE = "Trained on this machine's CPU."
@@ -86,7 +88,38 @@ def test_as_json(invoke: Invoke, local: Cloud, file: Path) -> None:
     assert "Injected fault removed" in kinds
 
 
-def test_a_trial_that_promotes_nothing_is_reported_and_is_a_failure(
+@pytest.mark.parametrize(
+    ("verdict", "production"),
+    [
+        # The metric varies too much; the speed was not proven, so no full run was made.
+        ("inconclusive", {"metrics": NOISY, "loss": 2.0}),
+        ("stay_off", {"metrics": {}, "speedup": 1.04}),
+    ],
+)
+def test_a_trial_that_proves_nothing_is_named_and_the_flag_is_turned_on_by_hand(
+    invoke: Invoke, local: Cloud, file: Path, verdict: str, production: dict[str, Any]
+) -> None:
+    Production(local, **production)
+
+    result = invoke("demo-production", "--workload", file, "--json")
+
+    document = json.loads(result.stdout)
+    assert 0 == result.exit_code, document["wrong"]
+    assert (verdict, True) == (document["trial"]["verdict"], document["turned_on_by_hand"])
+    assert "The trial did not prove the compiler, so it left the flag off." in result.stderr
+    command = 'compilegate flag set bert-docs --candidate compile --reason "to show production'
+    assert command in result.stderr
+    (by_hand, *_) = [
+        version
+        for version in flag_versions("bert-docs", local.services.ledger)
+        if version.flag.enabled
+    ]
+    assert "human:demo" == by_hand.by
+    assert ["baseline", "compile"] == [night["arm"] for night in document["nights"][:2]]
+    assert "reverted" == document["nights"][-1]["flag"]["state"]
+
+
+def test_a_trial_that_finds_a_defect_is_reported_and_is_a_failure(
     invoke: Invoke, local: Cloud, file: Path
 ) -> None:
     Production(local, metrics=WORSE)

@@ -25,9 +25,12 @@ from compilegate.cli.trials.start import StartedTrial, follow, start, stop, watc
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN
+from compilegate.domain.flag_override import Override
 from compilegate.domain.production.registration import FAULT_VARIABLE
+from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
+from compilegate.usecases.flag.override import find_candidate, set_by_hand
 from compilegate.usecases.registration.register import RegisterOptions
 
 if TYPE_CHECKING:
@@ -38,6 +41,24 @@ INTERVAL_MILLISECONDS = 2 * 24 * 3600 * 1000
 # Before the trial: a baseline to compare with. After the promotion: some runs without a fault.
 # With the fault: more runs than detection of a fault of this size has ever taken.
 BASELINE_RUNS, SOUND_RUNS, MOST_FAULTY_RUNS = 1, 3, 18
+BY = "demo"
+BY_HAND = "to show production although the trial proved nothing"
+# Findings that timings of a busy machine, or a metric's chance, can leave a sound candidate with.
+UNPROVEN = frozenset({
+    "speed_inconclusive", "speedup_too_small", "speedup_below_promote", "full_run_disagrees",
+    "full_run_unproven", "saving_unproven", "quality_inconclusive",
+})  # fmt: skip
+# Findings that no load explains.
+DEFECTS = frozenset({"quality_worse", "candidate_crashed", "numerics_wrong"})
+
+
+def unproven_candidate(decision: RecordedDecision | None) -> str | None:
+    """The candidate that a trial measured and found no defect in, and yet did not prove."""
+    if decision is None or decision.verdict not in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF):
+        return None
+    if DEFECTS & set(decision.codes):
+        return None
+    return next((one.arm for one in decision.reasons if one.code in UNPROVEN), None)
 
 
 @dataclass(frozen=True)
@@ -80,10 +101,14 @@ class NightlyRun:
 
 @dataclass
 class ScenarioResult:
-    """What has happened so far; ``failure`` says where it did not go as planned."""
+    """What has happened so far; ``failure`` says where it did not go as planned.
+
+    ``by_hand`` says whether the demo turned the flag on where the trial did not.
+    """
 
     runs: list[NightlyRun] = field(default_factory=list)
     outcome: Outcome | None = None
+    by_hand: bool = False
     failure: str | None = None
 
 
@@ -147,8 +172,24 @@ class DemoScenario:
         outcome = read_outcome(view.trial, self._cloud, view.state, self._reports)
         self.result.outcome = outcome
         self._reporter.trial_ended(outcome)
-        promoted = outcome.verdict == Verdict.PROMOTE and self._flag.enabled
-        self._expect(promoted, f"the trial did not turn the compiler on: {outcome.headline}")
+        candidate = unproven_candidate(outcome.decision)
+        if candidate is not None:
+            self._turn_on_by_hand(candidate)
+        enabled = self.result.by_hand or outcome.verdict == Verdict.PROMOTE
+        self._expect(
+            enabled and self._flag.enabled,
+            f"the trial did not turn the compiler on: {outcome.headline}",
+        )
+
+    def _turn_on_by_hand(self, name: str) -> None:
+        """What a person may do by ``compilegate flag set``; the ledger keeps that it was."""
+        services = self._cloud.services
+        words = f'flag set {self.workload} --candidate {name} --reason "{BY_HAND}"'
+        self._reporter.turned_on_by_hand(self._cloud.command(words))
+        candidate = find_candidate(self.workload, name, services)
+        made = set_by_hand(self.workload, candidate, Override(BY, BY_HAND), services=services)
+        self._expect(made.unwritten is None, f"the flag could not be written: {made.unwritten}")
+        self.result.by_hand = True
 
     def _follow_flag(self) -> None:
         self._reporter.phase("Production follows the flag.")
@@ -199,7 +240,7 @@ class DemoScenario:
             environment[FAULT_VARIABLE] = fault
         workload = replace(self._file.workload, training=replace(training, environment=environment))
         file = replace(self._file, workload=workload)
-        (result,) = register_files([file], self._cloud, RegisterOptions(by="demo"))
+        (result,) = register_files([file], self._cloud, RegisterOptions(by=BY))
         if result.error is not None:
             raise result.error
 
