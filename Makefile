@@ -17,7 +17,7 @@ help: ## list the targets
 
 setup: build/.tool build/.lambdas build/.localcloud build/.training ## the command, the Lambda packages, the embedded cloud, training
 
-dev: setup build/.dev build/.toolkits build/.asl ## setup, and what tests and lint need
+dev: setup build/.dev build/.toolkits build/.asl build/.checkov ## setup, and what tests and lint need
 
 demo: setup ## three real workloads through the deployed state machine, on this machine
 	$(BIN)/compilegate demo
@@ -102,7 +102,7 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
-	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk node_modules tests/asl/node_modules .compilegate
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov node_modules tests/asl/node_modules .compilegate
 
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
@@ -158,6 +158,11 @@ build/.sdk: build/.tool requirements/sdk.lock
 	$(UV) pip sync --quiet --python .venv-sdk/bin/python --require-hashes requirements/sdk.lock
 	@touch $@
 
+build/.checkov: build/.tool requirements/checkov.lock
+	test -x .venv-checkov/bin/python || $(PYTHON) -m venv --without-pip .venv-checkov
+	$(UV) pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.lock
+	@touch $@
+
 build/.cdk: build/.tool package-lock.json
 	$(NPM) ci --silent --no-audit --no-fund
 	@touch $@
@@ -174,6 +179,7 @@ lock: build/.tool ## resolve the locks again
 	done
 	$(LOCK) requirements/lambdas.in -o requirements/lambdas.lock
 	$(LOCK) requirements/sdk.in -o requirements/sdk.lock
+	$(LOCK) requirements/checkov.in -o requirements/checkov.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock
 	$(BIN)/python requirements/split_torch.py build/training-full.lock
 	for folder in . tests/asl; do \

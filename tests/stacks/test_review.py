@@ -1,9 +1,11 @@
-"""cfn-lint and AWS's own review of the template: findings are fixed, or accepted with a reason."""
+"""What cfn-lint, Checkov and AWS's own review find is fixed, or accepted with a reason."""
 
 import json
 import re
+import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,9 @@ from stacks.assets import stage_bundle
 from stacks.functions import STEPS
 from stacks.settings import Settings
 from tests.stacks.template import Template, lint_template
+
+NAG, LINT, CHECKOV = "AwsSolutions", "W", "CKV"  # how their rules begin
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,16 @@ def roles(*functions: str) -> str:
     return f"Functions/(?:{'|'.join(functions)})Role/DefaultPolicy"
 
 
+def lambdas(rule: str, functions: Iterable[str], why: str) -> Accepted:
+    """A rule of Checkov on these functions."""
+    names = "|".join(functions)
+    return Accepted(rule, rf"AWS::Lambda::Function\.Functions(?:{names})[0-9A-F]{{8}}", why)
+
+
 BUCKET = r"<StorageData\w+\.Arn>"
 TITLES = [step.name.title().replace("_", "") for step in STEPS]
 FUNCTIONS = roles(*TITLES)
+EVENTED = {"AbortTrial", "RecordRun", "WeeklyDigest", "Sweep"}  # called by rules
 MACHINES = r"(?:Evaluate|Train)/Machine/Role/DefaultPolicy"
 TRIALS = roles("CheckEligibility", "PlanTrial", "JudgeArms", "SettleRun", "OpenCanary",
                "RecordDecision", "AskApproval", "ApplyFlag", "ReleaseModels", "WriteReport",
@@ -91,6 +103,19 @@ ACCEPTED = (
              "docs/decisions/0005-storage-that-stays.md"),
     Accepted("AwsSolutions-SQS3", "Compilegate/DeadLetters/Queue/Resource",
              "it is itself the dead-letter queue of rules and functions"),
+    Accepted("CKV_AWS_18", r"AWS::S3::Bucket\.StorageData\w+",
+             "docs/decisions/0005-storage-that-stays.md"),
+    Accepted("CKV_AWS_27", r"AWS::SQS::Queue\.DeadLettersQueue\w+",
+             "a key of SQS encrypts it; the rule knows keys of KMS only"),
+    lambdas("CKV_AWS_115", TITLES,
+            "a reservation is taken from the account's other functions"),
+    lambdas("CKV_AWS_116", sorted({*TITLES} - EVENTED), "state machines call it, and get errors"),
+    lambdas("CKV_AWS_116", sorted(EVENTED),
+            "its EventInvokeConfig names the dead letters; the rule does not read it"),
+    lambdas("CKV_AWS_117", TITLES, "it calls AWS's public APIs and nothing in a network"),
+    lambdas("CKV_AWS_173", TITLES, "names of resources, encrypted by Lambda's own key"),
+    Accepted(r"CKV_AWS_(?:109|111)", r"AWS::IAM::ManagedPolicy\.JobsPolicy\w+",
+             "with a vpc only: the network interfaces that SageMaker makes, as it documents them"),
     # cfn-lint. The CDK writes it for every function and machine whose role has a policy.
     Accepted("W3005", r"Resources/(?:Functions\w+|(?:Evaluate|Train)Machine\w+)/DependsOn/\d",
              "a dependency that CloudFormation would find as well"),
@@ -102,13 +127,12 @@ def unaccepted(findings: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return [one for one in findings if not any(each.covers(*one) for each in ACCEPTED)]
 
 
-def unused(findings: Sequence[tuple[str, str]], linted: bool) -> list[Accepted]:
-    """Entries that cover nothing any more."""
+def unused(findings: Sequence[tuple[str, str]], rules: str) -> list[Accepted]:
+    """Entries of rules that begin so, which cover nothing any more."""
     return [
         one
         for one in ACCEPTED
-        if one.finding.startswith("W") is linted
-        and not any(one.covers(*finding) for finding in findings)
+        if one.finding.startswith(rules) and not any(one.covers(*finding) for finding in findings)
     ]
 
 
@@ -136,7 +160,7 @@ def test_the_review_finds_nothing_that_is_not_accepted_with_a_reason(tmp_path):
         for construct in violation["violatingConstructs"]
     ]
     assert [] == unaccepted(findings)
-    assert [] == unused(findings, linted=False)
+    assert [] == unused(findings, NAG)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +178,11 @@ def test_the_review_finds_nothing_that_is_not_accepted_with_a_reason(tmp_path):
          "Compilegate/Jobs/Policy/Resource"),
         ("AwsSolutions-IAM5[Action::s3:*]", "Compilegate/Jobs/Policy/Resource"),
         ("AwsSolutions-IAM5[Resource::*]", "Compilegate/Schedules/Role/DefaultPolicy/Resource"),
+        ("CKV_AWS_18", "AWS::S3::Bucket.Another6BB23F4E"),
+        ("CKV_AWS_27", "AWS::SQS::Queue.AnotherQueue631681B1"),
+        ("CKV_AWS_111", "AWS::IAM::Policy.FunctionsSweepRoleDefaultPolicy0FF0870B"),
+        ("CKV_AWS_116", "AWS::Lambda::Function.CustomResource0FF0870B"),
+        ("CKV_AWS_45", "AWS::Lambda::Function.FunctionsSweepE321ADB6"),
         ("W3005", "Resources/StorageData6BB23F4E/DependsOn/0"),
     ],
 )  # fmt: skip
@@ -174,7 +203,7 @@ def test_the_linter_finds_nothing_that_is_not_accepted_with_a_reason(request, na
     findings = linted(request.getfixturevalue(name))
 
     assert [] == unaccepted(findings)
-    assert [] == unused(findings, linted=True)
+    assert [] == unused(findings, LINT)
 
 
 def test_the_linter_finds_a_seeded_error(template):
@@ -184,3 +213,27 @@ def test_the_linter_finds_a_seeded_error(template):
     seeded = Template({"Resources": {key: {**queue, "Properties": too_long}}})
 
     assert 1 == len(unaccepted(linted(seeded)))
+
+
+def checked(*templates: Template, folder: Path) -> list[tuple[str, str]]:
+    """What Checkov finds in these templates: rule and resource."""
+    files = [folder / f"{number}.template.json" for number in range(len(templates))]
+    for file, template in zip(files, templates, strict=True):
+        file.write_text(json.dumps(template.document))
+    done = subprocess.run(
+        [REPOSITORY / ".venv-checkov" / "bin" / "python", "-m", "tests.stacks.in_checkov", *files],
+        capture_output=True, check=True, cwd=REPOSITORY, text=True, timeout=250,
+    )  # fmt: skip
+    return [(rule, resource) for rule, resource in json.loads(done.stdout)]
+
+
+@pytest.mark.slow
+def test_checkov_finds_nothing_that_is_not_accepted_with_a_reason(template, changed, tmp_path):
+    (key,) = template.of_type("AWS::SNS::Topic")
+    seeded = Template({"Resources": {"Seeded": {"Type": "AWS::SNS::Topic"}}})
+    assert "KmsMasterKeyId" in template.resources[key]["Properties"]
+
+    findings = checked(template, changed, seeded, folder=tmp_path)
+
+    assert [("CKV_AWS_26", "AWS::SNS::Topic.Seeded")] == unaccepted(findings)
+    assert [] == unused(findings, CHECKOV)
