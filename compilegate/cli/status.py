@@ -16,10 +16,12 @@ from compilegate.cli.common.session import (
     on_cloud,
 )
 from compilegate.cli.trials.view import waiting_rounds
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.formats import clock
 from compilegate.domain.production.attempts import RUN_SECONDS
-from compilegate.domain.production.history import history
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.reasons.registry import advice
+from compilegate.domain.records.runs import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.domain.utc import minute
 from compilegate.domain.words import run_reason
@@ -27,6 +29,7 @@ from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.flag.approval import waiting_approvals
 
 LAST = 3
+Pasts = Mapping[str, WorkloadHistory]  # by workload
 UNDER_WAY, WAITS = "under way", "waits for machines"
 
 
@@ -50,6 +53,7 @@ def status(
     mark = drain_mark(cloud.services.ledger)
     drained = {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None
     names = [workload] if workload else cloud.overview.workloads()
+    pasts = {name: history(cloud.services.ledger.entries(name)) for name in names}
     document = {
         "stage": cloud.stage,
         "drained": drained,
@@ -60,8 +64,9 @@ def status(
             if workload in (None, lock.workload)
         ],
         "approvals": _approvals(cloud, names),
-        "production": _production(cloud, names),
-        "trials": _trials(cloud, names, [item["execution"] for item in running]),
+        "production": _production(pasts),
+        "ignored_jobs": _ignored_jobs(pasts),
+        "trials": _trials(cloud, pasts, [item["execution"] for item in running]),
     }
     if invocation.as_json:
         emit_json(document)
@@ -90,11 +95,10 @@ def _open_round(execution: str, cloud: Cloud) -> dict[str, Any] | None:
     return None
 
 
-def _trials(cloud: Cloud, names: Collection[str], running: Collection[str]) -> list[dict[str, Any]]:
+def _trials(cloud: Cloud, pasts: Pasts, running: Collection[str]) -> list[dict[str, Any]]:
     """The last trials of each workload that ended, newest first over all of them."""
     rows: list[dict[str, Any]] = []
-    for name in names:
-        past = history(cloud.services.ledger.entries(name))
+    for name, past in pasts.items():
         records: list[TrialDecided | TrialFailed] = [*past.decided, *past.failed]
         ended = [
             {"workload": name, **record.to_entry()}
@@ -140,6 +144,7 @@ def _show(document: Mapping[str, Any]) -> None:
             )
     _show_approvals(document["approvals"])
     _show_production(document["production"])
+    _show_ignored(document["ignored_jobs"])
     trials = document["trials"]
     say("Last trials:" if trials else "No trial has ended yet.")
     for entry in trials:
@@ -184,14 +189,13 @@ def _show_approvals(items: Sequence[Mapping[str, Any]]) -> None:
         say_line(f"    {item['reject']}")
 
 
-def _production(cloud: Cloud, names: Collection[str]) -> list[dict[str, Any]]:
+def _production(pasts: Pasts) -> list[dict[str, Any]]:
     """The last runs of each workload, running ones included, newest first over all of them."""
-    runs = [one for name in names for one in _runs(name, cloud)[-LAST:]]
+    runs = [one for name, past in pasts.items() for one in _runs(name, past)[-LAST:]]
     return sorted(runs, key=lambda one: float(one["at"]), reverse=True)
 
 
-def _runs(workload: str, cloud: Cloud) -> list[dict[str, Any]]:
-    past = history(cloud.services.ledger.entries(workload, ledger_keys.RUN_ENTRIES))
+def _runs(workload: str, past: WorkloadHistory) -> list[dict[str, Any]]:
     ended = [
         {
             "workload": workload, "run": run.run, "job": run.job, "at": run.started_at,
@@ -221,3 +225,24 @@ def _show_production(items: Sequence[Mapping[str, Any]]) -> None:
         what = f"{item['arm']}, {str(item['status']).lower()}"
         say(f"{minute(item['at'])}  {item['workload']}-{item['run']}: {what}", indent=2)
         say(item["reason"] or run_reason(str(item["why"])), indent=4)
+
+
+def _ignored_jobs(pasts: Pasts) -> list[dict[str, Any]]:
+    """The last jobs of each workload that did not count, since it was registered last."""
+    rows: list[dict[str, Any]] = []
+    for name, past in pasts.items():
+        since = past.registrations[-1].at if past.registrations else 0
+        found = [one for one in past.records if isinstance(one, IgnoredJob) and one.at >= since]
+        last = sorted(found, key=lambda one: one.at)[-LAST:]
+        rows += [{"workload": name, **one.to_entry(), "fix": advice(one.code)} for one in last]
+    return sorted(rows, key=lambda one: int(one["at"]), reverse=True)
+
+
+def _show_ignored(items: Sequence[Mapping[str, Any]]) -> None:
+    if items:
+        say("Jobs that carry a workload's tags and did not count:")
+    for item in items:
+        what = f"{item['workload']}: {item['job']} ran as {item['role']} ({item['code']})"
+        say(f"{minute(item['at'])}  {what}", indent=2)
+    for fix in dict.fromkeys(str(item["fix"]) for item in items):
+        say(fix, indent=4)

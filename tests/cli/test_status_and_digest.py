@@ -10,8 +10,10 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys
+from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.canary import CanaryRound, RequestedRun
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.runs import BegunRun, CapacityWait, IgnoredJob, ProductionRun
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
 from tests.fakes import FakeProviders, cloud
@@ -81,6 +83,24 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
     assert "bert-docs-r1: compile, failed CUDA out of memory" in shown
     assert "bert-docs-r3: baseline, waits for machines no free instance" in shown
     assert "bert-docs-r2: baseline, under way a current baseline" in shown
+
+
+def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_again(
+    invoke: Invoke, promoted: Cloud
+) -> None:
+    services, now = promoted.services, promoted.services.clock.now()
+    ignored = IgnoredJob(now, "nightly-7", "arn:x:role/etl", "job_of_another_role")
+    services.ledger.put_once("bert-docs", ignored.key, ignored.to_entry())
+
+    (shown,) = json.loads(invoke("status", "--json").stdout)["ignored_jobs"]
+    assert {"workload": "bert-docs", **ignored.to_entry(), "fix": advice(ignored.code)} == shown
+    screen = " ".join(invoke("status").stdout.split())
+    assert "bert-docs: nightly-7 ran as arn:x:role/etl (job_of_another_role)" in screen
+    assert "name its role as `schedule.team_role`" in screen
+
+    again = RegistrationChange(revision=9, active=True, at=now + 1)
+    services.ledger.put_once("bert-docs", again.key, again.to_entry())
+    assert [] == json.loads(invoke("status", "--json").stdout)["ignored_jobs"]
 
 
 def test_status_of_one_workload_as_json(invoke: Invoke, promoted: Cloud) -> None:

@@ -19,7 +19,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import replay_probation
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.runs import BegunRun, IgnoredJob
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.usecases.flag.override import revert_by_hand
 from compilegate.usecases.production.history_page import history_page, write_history
@@ -282,6 +282,18 @@ def test_runs_without_evidence_and_failed_ones_say_why(services: Any) -> None:
         next(word for word in ("no evidence", "out of memory") if word in text) for text in texts
     ]
     assert [None, None] == [one["metric"] for one in document["runs"]]
+
+
+def test_a_job_of_another_role_is_in_it_with_what_to_do(services: Any) -> None:
+    registered(services)
+    ignored = IgnoredJob(services.clock.now(), "nightly-7", "arn:etl", "job_of_another_role")
+    services.ledger.put_once(WORKLOAD, ignored.key, ignored.to_entry())
+
+    _, document = page_of(services)
+
+    (event,) = [one for one in document["events"] if one["kind"] == ignored.kind]
+    assert event["text"].startswith("nightly-7 ran as arn:etl. ")
+    assert "schedule.team_role" in event["text"]
 
 
 def test_half_a_thousand_runs_are_summed_up(services: Any) -> None:

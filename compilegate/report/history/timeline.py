@@ -10,12 +10,13 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.formats import duration, fixed, money, number, plural, shown
 from compilegate.domain.production.next_arm import PROBLEMS
+from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import Record, Unlocked
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, IgnoredJob, ProductionRun
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,
@@ -106,6 +107,9 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             yield from _begun(view, record)
         case CapacityWait():
             yield _waited(view, record)
+        case IgnoredJob():
+            text = f"{record.job} ran as {record.role}. {advice(record.code)}"
+            yield _event(view, record, "A job did not count", text, tone="open")
         case FlagVersion():
             yield _flag_changed(view, record)
         case Review():
@@ -126,13 +130,8 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             text = f"{CLOSED_WORDS.get(code, code)}."
             tone = "" if code == "complete" else "open"
             yield _event(view, record, "Canary runs end", text, tone=tone)
-        case ApprovalRequested():
-            text = f"“{record.candidate}” takes effect once a person approves it."
-            yield _event(view, record, "Waits for approval", text, tone="open")
-        case ApprovalAnswer():
-            title = "Approved" if record.approved else "Not approved"
-            text = f"by {_person(record.by)}: {record.reason or 'no reason recorded'}"
-            yield _event(view, record, title, text, mark=title.lower())
+        case ApprovalRequested() | ApprovalAnswer():
+            yield _approval(view, record)
 
 
 def _event(view: HistoryView, record: Record, title: str, text: str, **more: Any) -> Event:
@@ -142,6 +141,15 @@ def _event(view: HistoryView, record: Record, title: str, text: str, **more: Any
         "at": at, "kind": record.kind, "title": title, "text": text, "place": view.place_at(at),
         **more,
     })  # fmt: skip
+
+
+def _approval(view: HistoryView, record: ApprovalRequested | ApprovalAnswer) -> Event:
+    if isinstance(record, ApprovalRequested):
+        text = f"“{record.candidate}” takes effect once a person approves it."
+        return _event(view, record, "Waits for approval", text, tone="open")
+    title = "Approved" if record.approved else "Not approved"
+    text = f"by {_person(record.by)}: {record.reason or 'no reason recorded'}"
+    return _event(view, record, title, text, mark=title.lower())
 
 
 def _ended(view: HistoryView, run: ProductionRun) -> Event:
