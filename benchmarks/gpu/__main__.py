@@ -3,6 +3,7 @@
     python -m benchmarks.gpu [--quick] [--only bert-128 ...] [--arms compile ...] [--blocks 3]
         [--steps 80] [--seeds 3] [--budget-minutes 9] [--state build/gpu]
     python -m benchmarks.gpu --profile gpt2-1024/compile
+    python -m benchmarks.gpu --same gpt2-1024/compile
     python -m benchmarks.gpu --table
     python -m benchmarks.gpu --dry-run-cpu
 
@@ -26,7 +27,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import judged, observe, results, runs
+from benchmarks.gpu import judged, observe, results, runs, same
 from benchmarks.gpu.machine import ROOT, Machine, description
 from benchmarks.gpu.workloads import (
     BASELINE,
@@ -63,7 +64,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     machine.prepare()
     chosen = _chosen(TINY if simulated else WORKLOADS, options.only)
     if options.profile:
-        _profile(options.profile, chosen, machine)
+        workload, arm = _arm(chosen, options.profile, "--profile")
+        profile = observe.observe("profile", workload, arm, machine)
+        print(json.dumps(profile, indent=1) if profile else "the profiled run failed")
+        return
+    if options.same:
+        _same(*_arm(chosen, options.same, "--same"), machine, options)
         return
     names = {arm.name for workload in chosen for arm in workload.arms}
     if unknown := set(options.arms or ()) - names:
@@ -151,15 +157,25 @@ def _keep(
     results.keep(record, _path(options))
 
 
-def _profile(target: str, workloads: Sequence[Workload], machine: Machine) -> None:
-    name, _, arm_name = target.partition("/")
+def _same(workload: Workload, arm: Arm, machine: Machine, options: argparse.Namespace) -> None:
+    """Measure an arm against itself and print what the intervals say."""
+    twins = same.against_itself(workload, arm)
+    blocks = options.blocks_given or same.BLOCKS
+    runs.measure_speed(twins, twins.arms, machine, blocks=blocks, steps=options.steps, say=say)
+    folder = machine.state / twins.name
+    logs = judged.steady_logs(judged.document(twins, folder), same.AGAIN)
+    result = same.coverage(logs)
+    (folder / "coverage.json").write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+    print("all is measured" if len(logs) >= blocks else "not all is measured yet: run it again")
+
+
+def _arm(workloads: Sequence[Workload], target: str, option: str) -> tuple[Workload, Arm]:
     for workload in workloads:
         for arm in workload.arms:
-            if (workload.name, arm.name) == (name, arm_name):
-                profile = observe.observe("profile", workload, arm, machine)
-                print(json.dumps(profile, indent=1) if profile else "the profiled run failed")
-                return
-    sys.exit(f"--profile takes WORKLOAD/ARM, for example bert-128/compile, not {target!r}")
+            if f"{workload.name}/{arm.name}" == target:
+                return workload, arm
+    sys.exit(f"{option} takes WORKLOAD/ARM, for example bert-128/compile, not {target!r}")
 
 
 def _chosen(workloads: Sequence[Workload], names: Sequence[str] | None) -> list[Workload]:
@@ -191,11 +207,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--budget-minutes", type=float)
     parser.add_argument("--state", type=Path, help="folder of what is measured so far")
     parser.add_argument("--profile", metavar="WORKLOAD/ARM")
+    parser.add_argument("--same", metavar="WORKLOAD/ARM", help="an arm against itself, 12 blocks")
     parser.add_argument("--table", action="store_true", help="write benchmarks/gpu/README.md")
     parser.add_argument("--dry-run-cpu", action="store_true")
     options = parser.parse_args(arguments)
     if options.steps is None:
         options.steps = QUICK_STEPS if options.quick or options.dry_run_cpu else 80
+    options.blocks_given = options.blocks
     if options.blocks is None:
         options.blocks = DRY_BLOCKS if options.dry_run_cpu else BLOCKS
     if options.seeds is None:

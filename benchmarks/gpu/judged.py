@@ -118,6 +118,13 @@ def _speed(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
     return {**row, "blocks": speed.blocks, "full_run": whole, "steady": steady}
 
 
+def steady_logs(document: Mapping[str, Any], arm: str) -> list[float]:
+    """The arm's blocks in a document of ``document``; empty where none is whole."""
+    evidence = read_evidence(document)
+    measured = [one for one in evidence.candidates if one.name == arm]
+    return _steady_logs(measured[0], evidence, analyse_segments(evidence)) if measured else []
+
+
 def _steady_logs(arm: Arm, evidence: Evidence, segments: Segments) -> list[float]:
     """ln of the steady speed-up of every block, sample for sample: compilation left out."""
     base, ours = segments[BASELINE], segments[arm.name]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu import judged, observed, results, runs
+from benchmarks.gpu import judged, observe, observed, results, runs, same
 from benchmarks.gpu.machine import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
@@ -218,6 +219,58 @@ def test_an_empty_trace_says_so():
     assert "the trace holds no work" == observed.summary([], steps=1)["reason"]
 
 
+def test_the_recorders_steps_are_held_against_the_profilers_without_its_start_and_end():
+    first, end = observed.PROFILED
+    steps = [{"step": n, "seconds": 0.011} for n in range(1, end + 1)]
+    steps[first - 1]["seconds"] = 3.0  # the profiler starts
+    steps[end - 2]["seconds"] = 5.0  # and writes what it saw
+
+    assert {"seconds_per_step": pytest.approx(0.011), "ratio": pytest.approx(1.1)} == (
+        observe.recorded(steps, 0.01)
+    )
+    assert observe.recorded(steps, None) is None
+    assert observe.recorded(steps[:10], 0.01) is None
+
+
+def test_an_arm_against_itself_is_measured_by_the_speed_gate_under_two_names(tmp_path):
+    arm = WORKLOAD.arms[1]
+    twins = same.against_itself(WORKLOAD, arm)
+    made = job(tmp_path, {BASELINE: 0.1, same.AGAIN: 0.1}, blocks=3)
+
+    logs = judged.steady_logs(judged.document(twins, made.parent), same.AGAIN)
+
+    assert [BASELINE, same.AGAIN] == [one.name for one in twins.arms]
+    assert WORKLOAD.hyperparameters(arm, 10) == twins.hyperparameters(twins.arms[1], 10)
+    assert twins.hyperparameters(twins.arms[0], 10) == twins.hyperparameters(twins.arms[1], 10)
+    assert [0.0, 0.001, 0.002] == pytest.approx(logs, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("logs", "share", "whole"),
+    [
+        ([-0.01, 0.01, -0.01, 0.01], 1.0, True),
+        ([0.10, 0.11, 0.10, 0.11], 0.0, False),
+        ([0.05], None, None),
+        ([], None, None),
+    ],
+)
+def test_coverage_counts_the_intervals_that_hold_one(logs, share, whole):
+    counted = same.coverage(logs)
+
+    assert share == counted["share_that_holds_one"]
+    assert whole is counted["holds_one"]
+
+
+def test_coverage_of_nothing_but_noise_is_as_promised():
+    noise = random.Random(7)
+    shares = [
+        same.coverage([noise.gauss(0, 0.01) for _ in range(12)])["share_that_holds_one"]
+        for _ in range(60)
+    ]
+
+    assert pytest.approx(0.95, abs=0.03) == sum(shares) / len(shares)
+
+
 @pytest.mark.parametrize(("cost", "expected"), [(0.0, True), (0.03, False)])
 def test_quality_is_the_judges_comparison_against_the_margin(tmp_path, cost, expected):
     job(tmp_path, {BASELINE: 0.2, "compile": 0.1}, blocks=3)
@@ -247,6 +300,7 @@ def test_the_whole_pipeline_runs_without_a_gpu_and_goes_on_where_it_stopped(tmp_
     second = dry_run(tmp_path)
     third = dry_run(tmp_path)
     profile = dry_run(tmp_path, "--profile", "tiny-lm/baseline")
+    itself = dry_run(tmp_path, "--same", "tiny-lm/baseline", "--blocks", "1")
 
     assert "SIMULATED" in second
     assert "all is measured" in first
@@ -254,6 +308,8 @@ def test_the_whole_pipeline_runs_without_a_gpu_and_goes_on_where_it_stopped(tmp_
     assert "block=0" not in second
     assert "block=" not in third
     assert "matrix multiplication" in profile
+    assert '"recorded": {' in profile
+    assert '"blocks": 1' in itself
     record = results.read(tmp_path / "results.json")["cards"][results.SIMULATED]["tiny-lm"]
     evidence = json.loads((tmp_path / "tiny-lm" / "evidence.json").read_text())
     compiled = next(arm for arm in record["arms"] if arm["name"] == "compile")

@@ -8,7 +8,9 @@ import pytest
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
 from compilegate.localcloud.emulator.sagemaker.scheduler import (
     Scheduler,
+    has_gpu,
     measuring_cores,
+    slots_for,
 )
 
 
@@ -102,3 +104,31 @@ def test_waiting_job_is_pending(make_job):
     waiting = Waiting(scheduler, make_job("b"))
 
     assert waiting.job.describe()["SecondaryStatus"] == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("answer", "visible", "expected"),
+    [
+        ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", None, True),
+        ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", "0", True),
+        ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", "", False),
+        ("echo 'GPU 0: NVIDIA H100 (UUID: GPU-1)'", "-1", False),
+        ("echo 'No devices found.'", None, False),
+        ("exit 9", None, False),  # a driver that does not run
+        (None, None, False),
+    ],
+)
+def test_a_gpu_counts_where_the_driver_lists_it_and_it_is_not_hidden(
+    tmp_path, monkeypatch, answer, visible, expected
+):
+    if answer is not None:
+        driver = tmp_path / "nvidia-smi"
+        driver.write_text(f"#!/bin/sh\n{answer}\n")
+        driver.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+
+    assert expected is has_gpu()
+    assert slots_for(8) == (1 if expected else 8)

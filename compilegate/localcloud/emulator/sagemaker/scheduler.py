@@ -3,11 +3,14 @@
 A cloud gives each job its own instances. Here jobs share one machine, and each trains on one
 core. A job that measures speed has half of the machine, so that two workloads can be measured at
 once and neither waits for a core: the arms of a block run one after the other in the same job, and
-what remains of their neighbour is part of the spread over blocks.
+what remains of their neighbour is part of the spread over blocks. Where the machine has GPUs, every
+job may use all of them, and jobs run one at a time: two on one GPU would share its memory and time.
 """
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 from collections import deque
 
@@ -19,6 +22,25 @@ MOST_MEASURING_CORES = 4
 def measuring_cores(slots: int) -> int:
     """Cores of a job that measures speed: it trains on one and compiles on all of them."""
     return max(1, min(MOST_MEASURING_CORES, slots // 2))
+
+
+def has_gpu() -> bool:
+    """Whether jobs can use an NVIDIA GPU here: the driver lists one, and it is not hidden."""
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return False
+    try:
+        listed = subprocess.run(  # the driver's own program, wherever it is installed
+            ["nvidia-smi", "--list-gpus"],  # noqa: S607
+            capture_output=True, text=True, check=True, timeout=30,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return "GPU " in listed.stdout
+
+
+def slots_for(cores: int) -> int:
+    """Jobs of one core that may run side by side: as many as cores, one where a GPU is used."""
+    return 1 if has_gpu() else cores
 
 
 class Scheduler:

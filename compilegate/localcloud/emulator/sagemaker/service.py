@@ -20,7 +20,7 @@ from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
 from compilegate.localcloud.emulator.sagemaker.process import ForkServer
 from compilegate.localcloud.emulator.sagemaker.quotas import AccountQuotas
 from compilegate.localcloud.emulator.sagemaker.runner import TrainingRun
-from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler
+from compilegate.localcloud.emulator.sagemaker.scheduler import Scheduler, slots_for
 from compilegate.localcloud.emulator.sagemaker.validation import check_request, check_semantics
 from compilegate.localcloud.emulator.settings import Settings
 
@@ -99,7 +99,7 @@ class TrainingService:
         self.failures = InjectedFailures()
         self.quotas = AccountQuotas(settings.quotas)
         self._settings = settings
-        self._scheduler = Scheduler(settings.slots)
+        self._scheduler = Scheduler(slots_for(settings.slots))
         self._fork_server = ForkServer(settings)
         self._events = StateChangeEvents()
         self._lock = threading.Lock()
