@@ -5,7 +5,6 @@ Contents depend on files alone: no times, no modes of this machine, no compiled 
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +23,6 @@ SOURCES = (
     "compilegate/usecases",
     "lambdas",
 )
-# plotly's Python package stays behind: the report needs its JavaScript only.
-CHART_LIBRARY = "plotly.min.js"
-CHART_LIBRARY_PLACE = "compilegate/report/assets"
 # Modes of the machine that builds are not part of the function.
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
@@ -58,7 +54,6 @@ def _files(repository: Path) -> Iterator[tuple[Path, Path]]:
         place = path.relative_to(packages)
         if place.parts[0] != "bin" and not place.parts[0].endswith(".dist-info"):
             yield path, place
-    yield _chart_library(), Path(CHART_LIBRARY_PLACE) / CHART_LIBRARY
 
 
 def _below(path: Path) -> Iterator[Path]:
@@ -69,16 +64,3 @@ def _below(path: Path) -> Iterator[Path]:
         hidden = any(part.startswith(".") for part in entry.relative_to(path).parts)
         if entry.is_file() and "__pycache__" not in entry.parts and not hidden:
             yield entry
-
-
-def _chart_library() -> Path:
-    # The package's place, without importing it: that takes a second.
-    spec = importlib.util.find_spec("plotly")
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    for folder in folders:
-        path = Path(folder) / "package_data" / CHART_LIBRARY
-        if path.is_file():
-            return path
-    raise EnvironmentNotReadyError(
-        f"{CHART_LIBRARY} is missing from the plotly package. Fix: run `make setup`"
-    )

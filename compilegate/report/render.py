@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.formats import UNKNOWN, ascii_only
+from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
 from compilegate.domain.reasons import with_fix
 from compilegate.report.charts import charts
@@ -31,8 +32,6 @@ from compilegate.report.tables import (
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import control_sentences, flag_sentence, headline, label, lede
 
-# An evidence document beyond this is linked by its place in the bucket, not embedded.
-EMBEDDED_EVIDENCE_MAX = 4_000_000
 MARKDOWN_ROWS = {
     "Samples per second", "Median step", "Compile time, warm cache", "Recompilations",
     "Peak memory", "Cluster", "Price of 1,000 samples", "Price of a production run",
@@ -56,7 +55,7 @@ def render(document: ReportInput) -> Report:
     """The report of one trial; the same records always give the same bytes.
 
     Raises ValueError when the records have neither a decision nor a failure, or a verdict
-    outside the closed set; EnvironmentNotReadyError when plotly.js is not to be found.
+    outside the closed set.
     """
     trial = read_trial_report(document)
     cards, changes = metric_cards(trial), recommendations(trial)
@@ -109,13 +108,14 @@ def _page(
 
 
 def _downloads(trial: TrialReport, summary: str) -> list[Download]:
-    stem = f"{trial.workload}-{trial.source['context']['trial']}"
-    downloads = [Download.of_json("Decision and context", f"{stem}-report.json", summary)]
+    workload, name = trial.workload, trial.source["context"]["trial"]
+    stem, key = f"{workload}-{name}", report_key(workload, name, "json")
+    downloads = [Download.of("Decision and context", f"{stem}-report.json", summary, place=key)]
     evidence: Document | None = trial.source["evidence"]
-    text = "" if evidence is None else stable_json(evidence, indent=None)
-    if text and len(text) <= EMBEDDED_EVIDENCE_MAX:
-        name = "Evidence, to judge it again"
-        downloads.append(Download.of_json(name, f"{stem}-evidence.json", text))
+    if evidence is not None:
+        text, key = stable_json(evidence, indent=None), record_key(workload, name, "evidence")
+        about = "Evidence, to judge it again"
+        downloads.append(Download.of(about, f"{stem}-evidence.json", text, place=key))
     return downloads
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.history import history
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.report.charts.base import LIGHT
+from compilegate.report.charts.figure import Points
+from compilegate.report.charts.svg import draw
 from compilegate.report.history.axis import bands, marks, runs_axis
 from compilegate.report.history.charts import charts
 from compilegate.report.history.view import Event, HistoryView
@@ -45,10 +47,8 @@ def lived() -> HistoryView:
 
 
 def test_the_flag_lies_behind_the_runs_that_read_it() -> None:
-    shapes, _ = bands(lived())
-
-    assert [(2.5, 6.5, LIGHT["first_fill"]), (6.5, 8.5, LIGHT["limit_fill"])] == [
-        (shape["x0"], shape["x1"], shape["fillcolor"]) for shape in shapes
+    assert [(2.5, 6.5, "first"), (6.5, 8.5, "limit")] == [
+        (band.low, band.high, band.role) for band in bands(lived())
     ]
 
 
@@ -56,22 +56,11 @@ def event(place: float, mark: str | None) -> Event:
     return Event(0.0, "flag", "title", place=place, mark=mark)
 
 
-@pytest.mark.parametrize(
-    ("places", "rows"),
-    [([1.5, 6.5], [0, 0]), ([1.5, 1.5, 1.5], [0, 1, 2]), ([1.5, 2.0, 7.5], [0, 1, 0])],
-)
-def test_names_that_would_lie_on_each_other_stand_one_row_up(
-    places: list[float], rows: list[int]
-) -> None:
-    _, names = marks(lived(), [event(place, "x") for place in places], named=True)
+def test_what_happened_is_a_line_between_the_runs_with_its_name() -> None:
+    happened = [event(1.5, "on"), event(2.5, None), event(6.5, "off")]
 
-    assert rows == [(name["yshift"] - 2) // 15 for name in names]
-
-
-def test_too_many_marks_are_lines_without_names() -> None:
-    lines, names = marks(lived(), [event(1.5, "x")] * 20 + [event(1.5, None)], named=True)
-
-    assert (20, 0) == (len(lines), len(names))
+    assert [(1.5, "on"), (6.5, "off")] == [(m.x, m.name) for m in marks(happened, named=True)]
+    assert {""} == {mark.name for mark in marks(happened, named=False)}
 
 
 def test_the_rolling_baseline_follows_production() -> None:
@@ -100,18 +89,18 @@ def test_the_rolling_baseline_follows_production() -> None:
 def test_runs_are_whole_numbers_on_the_axis(count: int, step: int) -> None:
     one = view_of([production_run(1)])
     many = replace(one.history, runs=one.history.runs * count)
-    axis = runs_axis(replace(one, history=many))
+    ticks = [at for at, _ in runs_axis(replace(one, history=many)).ticks]
 
-    assert ("linear", step) == (axis["tickmode"], axis["dtick"])
+    assert {float(step)} == {b - a for a, b in pairwise(ticks)} or [float(step)] == ticks
 
 
 def test_the_margin_is_in_view_however_near_the_runs_are() -> None:
     runs = [production_run(number, "baseline", metric=1.0) for number in (1, 2)]
     (quality, *_) = charts(view_of(runs), [])
 
-    low, high = quality.views[0].figure["layout"]["yaxis"]["range"]
-    assert low < 1.0
-    assert high > 1.05
+    scale = quality.views[0].figure.y
+    assert scale.low < 1.0
+    assert scale.high > 1.05
 
 
 def test_two_charts_stand_side_by_side_and_none_is_left_over() -> None:
@@ -129,5 +118,6 @@ def test_a_text_that_a_team_wrote_is_no_markup_in_a_chart() -> None:
     view = view_of([production_run(1, "<b>arm</b>", metric=1.0)])
     (quality, *_) = charts(view, [])
 
-    traces = quality.views[0].figure["data"]
-    assert "&lt;b&gt;arm&lt;/b&gt;" in {trace.get("name") for trace in traces}
+    figure = quality.views[0].figure
+    assert "<b>arm</b>" in {mark.name for mark in figure.marks if isinstance(mark, Points)}
+    assert "<b>" not in draw(figure, "")

@@ -1,9 +1,9 @@
-"""The report's charts: one function per figure, each a plain plotly document."""
+"""The report's charts: one function per figure, drawn as SVG by ``svg``."""
 
 from __future__ import annotations
 
-from compilegate.report.charts.base import Chart
 from compilegate.report.charts.cost import cost_chart
+from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.loss import loss_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart, throughput_chart

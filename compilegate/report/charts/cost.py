@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from compilegate.domain.economics import WEEKS_PER_YEAR
-from compilegate.domain.formats import money, number, plural
+from compilegate.domain.formats import (
+    MINUS,
+    count,
+    money,
+    number,
+    plural,
+    significant,
+)
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.charts.base import (
-    LIGHT,
+from compilegate.report.charts.figure import (
+    DASHED,
+    Area,
     Chart,
     Figure,
+    Line,
+    Mark,
+    Rule,
     View,
     arm_style,
-    figure,
-    label,
-    line_across,
-    line_up,
-    scatter,
 )
+from compilegate.report.charts.scale import axis
 from compilegate.report.trial_report import TrialReport
 
 TITLE = "Cost and break-even"
@@ -47,10 +54,9 @@ class Costs:
         return self.trial / self.saving
 
     @property
-    def grid(self) -> list[float]:
-        """Where the lines are computed."""
-        points = min(self.runs, 60)
-        return [round(i * self.runs / points, 3) for i in range(points + 1)]
+    def ends(self) -> tuple[float, float]:
+        """Where the lines, which are straight, begin and end."""
+        return 0.0, float(self.runs)
 
 
 def cost_chart(trial: TrialReport) -> Chart:
@@ -105,55 +111,51 @@ def _finding(costs: Costs) -> str:
 
 
 def _net(costs: Costs) -> Figure:
-    style, x, trial = arm_style(1), costs.grid, costs.trial or 0.0
-    traces = [
-        scatter(
-            "lines", x, [n * end - trial for n in x], line={"width": 0, "color": style.colour},
-            hoverinfo="skip", **fill,
-        )
-        for end, fill in zip(
-            costs.spread or (), ({}, {"fill": "tonexty", "fillcolor": style.fill}), strict=False
-        )
-    ]  # fmt: skip
-    traces.append(scatter(
-        "lines", x, [n * costs.saving - trial for n in x],
-        line={"color": style.colour, "width": 2.6},
-        hovertemplate="after %{x:.3~g} runs: $%{y:,.4~g}<extra></extra>",
-    ))  # fmt: skip
-    return _figure(costs, traces, "saved in total, USD", showlegend=False)
+    style, x, trial = arm_style(1), costs.ends, costs.trial or 0.0
+    marks: list[Mark] = []
+    if costs.spread is not None:
+        low, high = ([n * end - trial for n in x] for end in costs.spread)
+        marks.append(Area(x, low, high, style.role))
+    marks.append(Line(x, [n * costs.saving - trial for n in x], style.role))
+    return _figure(costs, marks, "saved in total")
 
 
 def _spend(costs: Costs) -> Figure:
-    x, trial = costs.grid, costs.trial or 0.0
+    x, trial = costs.ends, costs.trial or 0.0
     lines = (
         ("stay on the baseline", [n * costs.base_run for n in x]),
         ("trial, then the candidate", [trial + n * (costs.base_run - costs.saving) for n in x]),
     )
-    traces = [
-        scatter(
-            "lines", x, y, name=name,
-            line={"color": style.colour, "width": 2.6, "dash": style.dash},
-            hovertemplate="after %{x:.3~g} runs: $%{y:,.4~g}<extra>%{fullData.name}</extra>",
-        )
+    marks = [
+        Line(x, y, style.role, dash=style.dash, name=name)
         for style, (name, y) in zip(map(arm_style, (0, 1)), lines, strict=True)
-    ]  # fmt: skip
-    return _figure(costs, traces, "spent in total, USD")
+    ]
+    return _figure(costs, marks, "spent in total")
 
 
-def _figure(costs: Costs, traces: list[dict[str, Any]], y_title: str, **layout: Any) -> Figure:
-    shapes, notes = [line_across(0.0, LIGHT["axis"])], []
+def _figure(costs: Costs, marks: Sequence[Mark], y_title: str) -> Figure:
+    rules: list[Mark] = [Rule("axis", y=0.0)]
     if costs.break_even is not None:
-        shapes.append(line_up(costs.break_even, LIGHT["goal"], "dash", 1.6))
-        notes.append(label(
-            f"paid back after {plural(costs.break_even, 'run')}", LIGHT["goal"],
-            x=costs.break_even, xref="x", xanchor="left", xshift=6, y=0.03, yref="paper",
-            yanchor="bottom",
-        ))  # fmt: skip
-    return figure(
-        traces,
-        x={"title": "production runs after the trial", "showgrid": False, "range": [0, costs.runs]},
-        y={"title": y_title, "tickformat": "$,.3~r"},
-        shapes=shapes,
-        annotations=notes,
-        **layout,
+        paid = f"paid back after {plural(costs.break_even, 'run')}"
+        rules.append(Rule("goal", x=costs.break_even, dash=DASHED, name=paid))
+    values = [value for mark in marks for value in _values(mark)]
+    return Figure(
+        axis("production runs after the trial", costs.ends, show=count, room=0),
+        axis(y_title, [0.0, *values], show=dollars, grid=True),
+        [*marks, *rules],
     )
+
+
+def _values(mark: Mark) -> list[float]:
+    match mark:
+        case Line():
+            return [y for y in mark.y if y is not None]
+        case Area():
+            return [*mark.low, *mark.high]
+        case _:
+            return []
+
+
+def dollars(usd: float) -> str:
+    """A tick: without the cents that every other tick would have too."""
+    return f"${significant(usd)}".replace(f"${MINUS}", f"{MINUS}$")

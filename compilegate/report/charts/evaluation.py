@@ -1,7 +1,8 @@
 """The metric's spread in two parts: what the evaluation examples add, and what training does.
 
 Variances add up and spreads do not, so the bars show shares of today's variance; larger sets of
-examples shrink one part only. Above each bar: the full runs of each arm that a proof would take.
+examples shrink one part only. Each bar is named by its examples and the full runs of each arm that
+a proof would take.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compilegate.domain.formats import count, number
-from compilegate.report.charts.base import LIGHT, Figure, View, arm_style, figure, label
+from compilegate.domain.formats import count, number, percent
+from compilegate.report.charts.figure import Axis, Bar, Figure, Label, Mark, View, arm_style
+from compilegate.report.charts.scale import NAME_ABOVE, ROW_PIXELS, axis, rows_axis
 
 # Of the sizes in the decision, today's first: more bars would say nothing new.
 BARS = 5
@@ -32,35 +34,26 @@ def evaluation_view(quality: Mapping[str, Any]) -> View | None:
 def _figure(sizes: Sequence[Mapping[str, Any]], evaluation: float, training: float) -> Figure:
     """``evaluation`` and ``training`` are today's variances."""
     whole, first = evaluation + training, sizes[0]["examples"]
-    names = [count(size["examples"]) for size in sizes]
-    shares = [evaluation * first / size["examples"] / whole for size in sizes]
-    style = arm_style(1)
-    bars = [
-        _bar("training itself", names, [training / whole] * len(sizes), LIGHT["baseline"]),
-        _bar("choice of examples", names, shares, style.colour),
-    ]
-    notes = [
-        label(
-            _runs(size.get("runs")), LIGHT["text"], x=name, xref="x", y=share + training / whole,
-            yref="y", yanchor="bottom", yshift=2,
-        )
-        for name, share, size in zip(names, shares, sizes, strict=True)
-    ]  # fmt: skip
-    return figure(
-        bars,
-        x={"title": "evaluation examples, today's first", "type": "category", "showgrid": False},
-        y={"title": "share of today's variance", "tickformat": ".0%", "range": [0, 1.15]},
-        annotations=notes,
-        barmode="stack",
+    marks: list[Mark] = []
+    for row, size in enumerate(sizes):
+        own, added = training / whole, evaluation * first / size["examples"] / whole
+        words, named = f"{count(size['examples'])} examples", row == 0
+        marks += [
+            _bar(0.0, own, row, "baseline", f"{words}: training {percent(own, 2)}",
+                 name="training itself" if named else ""),
+            _bar(own, own + added, row, arm_style(1).role,
+                 f"{words}: choice of examples {percent(added, 2)}",
+                 name="choice of examples" if named else ""),
+            Label(f"{words}: {_runs(size.get('runs'))}", 0.0, row, above=NAME_ABOVE),
+        ]  # fmt: skip
+    shares: Axis = axis(
+        "share of today's variance", [1.0], show=lambda x: percent(x, 2), from_zero=True, room=0.02
     )
+    return Figure(shares, rows_axis(len(sizes)), marks, height=ROW_PIXELS * len(sizes))
 
 
-def _bar(name: str, names: Sequence[str], shares: Sequence[float], colour: str) -> dict[str, Any]:
-    return {
-        "type": "bar", "name": name, "x": list(names), "y": list(shares), "width": 0.55,
-        "marker": {"color": colour},
-        "hovertemplate": "%{x} examples: %{y:.0%}<extra>%{fullData.name}</extra>",
-    }  # fmt: skip
+def _bar(low: float, high: float, row: int, role: str, words: str, *, name: str) -> Bar:
+    return Bar(low, high, row, 0.3, role, words, full=True, name=name)
 
 
 def _runs(runs: object) -> str:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
-from compilegate.domain.formats import duration, number
+from compilegate.domain.formats import count, duration, number
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.report.charts.base import (
-    POINTS,
-    Chart,
-    Figure,
-    View,
-    arm_style,
-    figure,
-    inert,
-    scatter,
-    smooth,
-)
+from compilegate.report.charts.figure import Chart, Figure, Line, View, arm_style
+from compilegate.report.charts.scale import axis, points_each, smooth
 from compilegate.report.measured import Measured
 
 TITLE = "Training loss"
@@ -27,7 +17,8 @@ Curve = dict[int, tuple[float | None, float | None]]  # step -> (loss, seconds)
 
 def loss_chart(measured: Measured) -> Chart:
     """Every full run's loss thin, each arm's mean over runs bold; over steps and over time."""
-    curves = [[_curve(run) for run in arm.quality] for arm in measured.arms]
+    points = points_each(2 * sum(len(arm.quality) for arm in measured.arms))  # in two views
+    curves = [[_curve(run, points) for run in arm.quality] for arm in measured.arms]
     if not any(curve for arm in curves for curve in arm):
         why = (
             "No full training run recorded its loss: the trial ended before, or the runs did not "
@@ -48,50 +39,48 @@ def loss_chart(measured: Measured) -> Chart:
     )
 
 
-def _curve(run: FullRun) -> Curve:
+def _curve(run: FullRun, most: int) -> Curve:
     points = run.record.get("loss_curve")
     curve: Curve = {}
     for point in points if isinstance(points, Sequence) else ():
         if isinstance(point, Sequence) and len(point) >= 2 and number(point[0]) is not None:
             seconds = number(point[2]) if len(point) > 2 else None
             curve[int(point[0])] = (number(point[1]), seconds)
-    stride = -(-len(curve) // POINTS) or 1
+    stride = -(-len(curve) // most) or 1
     return {step: curve[step] for step in sorted(curve)[::stride]}
 
 
 def _figure(measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time: bool) -> Figure:
-    thin_lines: list[dict[str, Any]] = []
-    bold_lines: list[dict[str, Any]] = []
+    thin_lines: list[Line] = []
+    bold_lines: list[Line] = []
     for index, (arm, runs) in enumerate(zip(measured.arms, curves, strict=True)):
         style, recorded = arm_style(index), [run for run in runs if run]
         thin_lines += [
-            scatter(
-                "lines", *_coordinates(run, over_time=over_time), opacity=0.28,
-                line={"color": style.colour, "width": 1}, hoverinfo="skip", showlegend=False,
-                legendgroup=str(index),
-            )
+            Line(*_coordinates(run, over_time=over_time), style.role, width=1, pale=True)
             for run in recorded
-        ]  # fmt: skip
+        ]
         mean = _mean(recorded)
         if mean:
-            at = "%{x:.3~g} s" if over_time else "step %{x}"
-            bold_lines.append(scatter(
-                "lines", *_coordinates(mean, over_time=over_time), name=inert(arm.name),
-                line={"color": style.colour, "width": 2.6, "dash": style.dash},
-                legendgroup=str(index),
-                hovertemplate=f"{at}: loss %{{y:.4~g}}<extra>%{{fullData.name}}</extra>",
+            bold_lines.append(Line(
+                *_coordinates(mean, over_time=over_time), style.role, dash=style.dash,
+                name=arm.name,
             ))  # fmt: skip
+    lines = [*thin_lines, *reversed(bold_lines)]
     title = "seconds of training" if over_time else "optimiser step"
-    return figure(
-        [*thin_lines, *reversed(bold_lines)],
-        x={"title": title, "showgrid": False},
-        y={"title": "loss"},
+    return Figure(
+        axis(title, [x for line in lines for x in line.x], show=count, room=0.02),
+        axis("loss", [y for line in lines for y in line.y if y is not None], grid=True),
+        lines,
     )
 
 
-def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float | None], list[float | None]]:
-    x = [seconds if over_time else float(step) for step, (_, seconds) in curve.items()]
-    return x, [loss for loss, _ in curve.values()]
+def _coordinates(curve: Curve, *, over_time: bool) -> tuple[list[float], list[float | None]]:
+    """Points without a time are left out of a curve over time."""
+    points = [
+        (seconds if over_time else float(step), loss) for step, (loss, seconds) in curve.items()
+    ]
+    placed = [(x, loss) for x, loss in points if x is not None]
+    return [x for x, _ in placed], [loss for _, loss in placed]
 
 
 def _mean(runs: Sequence[Curve]) -> Curve:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
-from compilegate.domain.formats import UNKNOWN, significant
+from compilegate.domain.formats import UNKNOWN, Format, significant
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.report.charts.base import (
-    LIGHT,
+from compilegate.report.charts.evaluation import evaluation_view
+from compilegate.report.charts.figure import (
+    DASHED,
+    DOTTED,
+    Axis,
+    Band,
     Chart,
     Figure,
+    Interval,
+    Line,
+    Mark,
+    Points,
+    Rule,
     View,
     arm_style,
-    band_up,
-    error_bar,
-    figure,
-    inert,
-    label,
-    line_across,
-    line_up,
-    marker,
-    scatter,
 )  # fmt: skip
-from compilegate.report.charts.evaluation import evaluation_view
+from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
+from compilegate.report.charts.speed import spread
 from compilegate.report.evaluation import evaluation_words
 from compilegate.report.figures import QualityFigures
 from compilegate.report.measured import (
@@ -91,119 +92,78 @@ def _finished(runs: Sequence[FullRun]) -> list[tuple[FullRun, float]]:
 
 def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
     past = measured.evidence.quality.history
-    names, traces = ["past runs"] if past else [], _past_traces(past)
+    names, marks = ["past runs"] if past else [], _past_marks(past)
     for index, arm in enumerate(measured.arms):
         runs = _finished(compared_runs(measured, arm))
         if runs:
-            traces += _arm_traces(len(names), index, runs)
-            names.append(inert(arm.name))
-    shapes, notes = _reference_lines(measured, reference) if reference else ([], [])
-    return figure(
-        traces,
-        x={
-            "tickvals": list(range(len(names))), "ticktext": names,
-            "range": [-0.6, len(names) - 0.4], "showgrid": False,
-            "tickfont": {"size": 12.5, "color": LIGHT["text"]},
-        },
-        y={"title": inert(measured.evidence.quality.metric)},
-        shapes=shapes,
-        annotations=notes,
-        showlegend=False,
-        margin={"l": 62, "r": 18, "t": 32, "b": 40},
-    )  # fmt: skip
+            marks += _arm_marks(len(names), index, runs)
+            names.append(arm.name)
+    values = [x for mark in marks if isinstance(mark, Points) for x in mark.x]
+    if reference is not None:
+        rules = _reference_rules(measured, reference)
+        values += [rule.x for rule in rules if rule.x is not None]
+        marks = [*rules, *marks]
+    scale = axis(measured.evidence.quality.metric, values, show=_figures(values))
+    marks += row_names(names, scale.low)
+    return Figure(scale, rows_axis(len(names)), marks, height=ROW_PIXELS * len(names))
 
 
-def _reference_lines(
-    measured: Measured, reference: Reference
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The limit named at its line; the reference above the plot, clear of the points around it."""
+def _figures(values: Sequence[float]) -> Format:
+    """As many digits as tell the ends of the scale apart."""
+    span = max(values) - min(values)
+    digits = 3 if not span else 2 + max(0, math.ceil(math.log10(max(map(abs, values)) / span)))
+    return lambda value: significant(value, digits)
+
+
+def _reference_rules(measured: Measured, reference: Reference) -> list[Rule]:
     goal, margin = measured.evidence.quality.goal, measured.evidence.quality.margin
     limit = reference.value + (-margin if goal == "maximize" else margin)
-    lines = [
-        line_across(limit, LIGHT["limit"], "dot", 1.6),
-        line_across(reference.value, LIGHT["muted"], "dash", 1.2),
+    return [
+        Rule("limit", x=limit, dash=DOTTED, name=f"limit {significant(limit, 4)}"),
+        Rule("muted", x=reference.value, dash=DASHED, name=f"reference, {reference.words}"),
     ]
-    names = [
-        label(f"limit {significant(limit, 4)}", LIGHT["limit"], xref="paper", x=0.5,
-              xanchor="center", yref="y", y=limit,
-              yanchor="top" if limit < reference.value else "bottom"),
-        label(f"dashed: reference, {reference.words}", LIGHT["muted"], xref="paper", x=1,
-              xanchor="right", yref="paper", y=1, yanchor="bottom", yshift=6),
-    ]  # fmt: skip
-    return lines, names
 
 
-def _past_traces(past: Sequence[float]) -> list[dict[str, Any]]:
-    """A pale first column: these runs count for less than those of today."""
+def _past_marks(past: Sequence[float]) -> list[Mark]:
+    """A pale first row: these runs count for less than those of today."""
     if not past:
         return []
-    return [
-        scatter(
-            "markers", _spread(0, len(past)), past, opacity=0.6,
-            marker={"symbol": "circle-open", "size": 8, "color": LIGHT["baseline"]},
-            hovertemplate="past run: %{y:.5~g}<extra></extra>",
-        ),
-        {**_mean_line(0, past, LIGHT["baseline"]), "opacity": 0.6},
-    ]  # fmt: skip
+    words = [f"past run: {significant(value, 5)}" for value in past]
+    y = spread(0, len(past), 0.06)
+    points = Points(list(past), y, "baseline", "circle", words, open=True, pale=True)
+    return [points, _mean_line(0, past, "baseline", pale=True)]
 
 
-def _arm_traces(
-    place: int, index: int, runs: Sequence[tuple[FullRun, float]]
-) -> list[dict[str, Any]]:
+def _arm_marks(row: int, index: int, runs: Sequence[tuple[FullRun, float]]) -> list[Mark]:
     style, values = arm_style(index), [metric for _, metric in runs]
-    return [
-        scatter(
-            "markers", _spread(place, len(runs)), values,
-            customdata=[UNKNOWN if run.seed is None else run.seed for run, _ in runs],
-            marker=marker(style, 9),
-            hovertemplate="seed %{customdata}: %{y:.5~g}<extra></extra>",
-        ),
-        _mean_line(place, values, style.colour),
-    ]  # fmt: skip
+    words = [
+        f"seed {UNKNOWN if run.seed is None else run.seed}: {significant(metric, 5)}"
+        for run, metric in runs
+    ]
+    y = spread(row, len(runs), 0.06)
+    points = Points(values, y, style.role, style.symbol, words)
+    return [points, _mean_line(row, values, style.role)]
 
 
-def _spread(place: int, count: int) -> list[float]:
-    """Positions side by side around a column's middle."""
-    step = min(0.08, 0.6 / count)
-    return [place + step * (i - (count - 1) / 2) for i in range(count)]
-
-
-def _mean_line(place: int, values: Sequence[float], colour: str) -> dict[str, Any]:
+def _mean_line(row: int, values: Sequence[float], role: str, *, pale: bool = False) -> Line:
     mean = statistics.fmean(values)
-    return scatter(
-        "lines", [place - 0.28, place + 0.28], [mean, mean], line={"color": colour, "width": 2.4},
-        hovertemplate="mean %{y:.5~g}<extra></extra>",
-    )  # fmt: skip
+    return Line([mean, mean], [row - 0.2, row + 0.3], role, pale=pale)
 
 
 def _difference_figure(measured: Measured, quality: QualityFigures) -> Figure:
     margin, style = measured.evidence.quality.margin, arm_style(1)
     estimate, ends = quality.estimate or 0.0, quality.interval
-    marks = [estimate, 0.0, -margin, *(ends or ())]
-    room = 0.12 * (max(marks) - min(marks))
-    low, high = min(marks) - room, max(marks) + room
-    point = scatter(
-        "markers", [estimate], [0],
-        error_x=error_bar(estimate, ends, style, thickness=3, width=12),
-        marker={"symbol": style.symbol, "size": 14, "color": style.colour},
-        hovertemplate="%{x:.4~g}<extra></extra>",
+    scale = axis(
+        "difference from the reference, right is better",
+        [estimate, 0.0, -margin, *(ends or ())], room=0.12,
     )  # fmt: skip
-    top = {"yref": "paper", "y": 1, "yanchor": "bottom"}
-    return figure(
-        [point],
-        x={"title": "difference from the reference, right is better", "range": [low, high]},
-        y={"visible": False, "range": [-1, 1]},
-        shapes=[
-            band_up(low, -margin, LIGHT["limit_fill"]),
-            line_up(-margin, LIGHT["limit"], "dot", 1.6),
-            line_up(0.0, LIGHT["axis"]),
-        ],
-        annotations=[
-            label("beyond the margin", LIGHT["limit"], x=0, xref="paper", xanchor="left", **top),
-            label("equal", LIGHT["muted"], x=0, xref="x", xanchor="left", xshift=4, **top),
-            label(confidence_words(quality), style.colour, x=0.5, xref="paper", xanchor="center",
-                  y=0, yref="y", yanchor="bottom", yshift=14),
-        ],
-        showlegend=False,
-        margin={"l": 20, "r": 20, "t": 30, "b": 50},
-    )  # fmt: skip
+    marks: list[Mark] = [
+        Band(scale.low, -margin, "limit"),
+        Rule("limit", x=-margin, dash=DOTTED, name=f"margin {significant(-margin)}"),
+        Rule("muted", x=0.0, name="equal"),
+    ]
+    if ends is not None:
+        marks.append(Interval(*ends, 0.0, style.role))
+    words = [significant(estimate, 4)]
+    marks.append(Points([estimate], [0.0], style.role, style.symbol, words, 14))
+    return Figure(scale, Axis(confidence_words(quality), -1.0, 1.0), marks, height=90)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
+from collections.abc import Sequence
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import (
@@ -14,26 +14,28 @@ from compilegate.domain.formats import (
     shown,
     significant,
 )  # fmt: skip
-from compilegate.report.charts.base import (
-    LIGHT,
+from compilegate.report.charts.figure import (
+    DASHED,
+    DOTTED,
+    Axis,
+    Band,
+    Bar,
     Chart,
+    Figure,
+    Interval,
+    Mark,
+    Points,
+    Rule,
     View,
     arm_style,
-    band_across,
-    error_bar,
-    figure,
-    inert,
-    label,
-    line_across,
-    marker,
-    scatter,
 )
+from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
 from compilegate.report.figures import Document, SpeedFigures
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
 
 THROUGHPUT, SPEEDUP = "Throughput per arm", "Speed-up in each block"
-TOUCHING = 0.14  # share of the axis that a label of two lines takes
+BLOCK_PIXELS, FEWEST_PIXELS = 28, 200
 
 
 def throughput_chart(trial: TrialReport, measured: Measured) -> Chart:
@@ -43,22 +45,16 @@ def throughput_chart(trial: TrialReport, measured: Measured) -> Chart:
     if not any(number(row.get("samples_per_second")) for _, row in rows):
         why = "No block has a steady state with a recorded number of samples per step."
         return Chart("throughput", THROUGHPUT, "", missing=why)
-    traces: list[dict[str, Any]] = []
+    marks: list[Mark] = []
     for index, (arm, row) in enumerate(rows):
-        place = len(rows) - 1 - index
-        traces += [_bar(index, place, row), _block_rates(index, place, arm)]
-    drawn = figure(
-        traces,
-        x={"title": "samples per second, steady state", "rangemode": "tozero"},
-        y={
-            "tickvals": list(range(len(rows))),
-            "ticktext": [inert(arm.name) for arm, _ in reversed(rows)],
-            "tickfont": {"size": 12.5, "color": LIGHT["text"]},
-            "showgrid": False,
-            "range": [-0.6, len(rows) - 0.4],
-        },
-        showlegend=False,
-        margin={"l": 60, "r": 24, "t": 10, "b": 46},
+        marks += _arm_marks(index, arm, row)
+    marks += row_names([arm.name for arm, _ in rows], 0.0)
+    seen = [end for mark in marks for end in _ends(mark)]
+    drawn = Figure(
+        axis("samples per second, steady state", seen, from_zero=True, grid=True),
+        rows_axis(len(rows)),
+        marks,
+        height=ROW_PIXELS * len(rows),
     )
     rates = (f"{arm.name} {shown(row.get('samples_per_second'), significant)}" for arm, row in rows)
     return Chart(
@@ -67,7 +63,6 @@ def throughput_chart(trial: TrialReport, measured: Measured) -> Chart:
         f"{'; '.join(rates)} samples/s.",
         note="Bar: mean over blocks with its 95% interval. Points: each block.",
         views=[View("", drawn)],
-        height=max(300, 100 + 68 * len(rows)),
     )
 
 
@@ -79,62 +74,65 @@ def _with_mean(row: Document, arm: MeasuredArm) -> Document:
     return {"samples_per_second": statistics.fmean(rates) if rates else None}
 
 
-def _bar(index: int, place: int, row: Document) -> dict[str, Any]:
+def _arm_marks(index: int, arm: MeasuredArm, row: Document) -> list[Mark]:
     style, value = arm_style(index), number(row.get("samples_per_second"))
+    marks: list[Mark] = []
+    if value is not None:
+        words = f"{arm.name}: {significant(value)} samples/s"
+        marks.append(Bar(0.0, value, index, 0.3, style.role, words))
     ends = pair(row.get("samples_per_second_interval"))
-    return {
-        "type": "bar", "orientation": "h", "x": [value], "y": [place], "width": 0.46,
-        "marker": {"color": style.fill, "line": {"color": style.colour, "width": 1.2}},
-        "error_x": error_bar(value, ends, style, thickness=2, width=8),
-        "hovertemplate": "%{x:.4~g} samples/s<extra></extra>",
-    }  # fmt: skip
-
-
-def _block_rates(index: int, place: int, arm: MeasuredArm) -> dict[str, Any]:
+    if value is not None and ends is not None:
+        marks.append(Interval(*ends, index, style.role))
     rates = {n: b.samples_per_second for n, b in arm.blocks.items() if b.samples_per_second}
-    middle = (len(rates) - 1) / 2
-    return scatter(
-        "markers",
-        list(rates.values()),
-        # Spread over the bar so that equal blocks stay countable.
-        [place + 0.05 * (i - middle) for i in range(len(rates))],
-        customdata=list(rates),
-        marker=marker(arm_style(index), 8),
-        hovertemplate="block %{customdata}: %{x:.4~g} samples/s<extra></extra>",
-    )
+    words_of = [f"block {n}: {significant(rate)} samples/s" for n, rate in rates.items()]
+    y = spread(index, len(rates), 0.06)
+    marks.append(Points(list(rates.values()), y, style.role, style.symbol, words_of))
+    return marks
+
+
+def _ends(mark: Mark) -> Sequence[float]:
+    match mark:
+        case Bar() | Interval():
+            return (mark.low, mark.high)
+        case Points():
+            return mark.x
+        case _:
+            return ()
+
+
+def spread(row: float, count: int, step: float) -> list[float]:
+    """Places around a row's middle, so that equal values stay countable."""
+    step = min(step, 0.3 / count) if count else step
+    return [row + step * (i - (count - 1) / 2) for i in range(count)]
 
 
 def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
-    """Every block's full-run speed-up against the thresholds, with the estimate's interval."""
+    """Every block's full-run speed-up, and the estimate with its interval, with the thresholds."""
     speedups = [(arm, measured.speedups(arm)) for arm in measured.candidates]
-    if not any(blocks for _, blocks in speedups):
+    numbers = sorted({n for _, blocks in speedups for n in blocks})
+    if not numbers:
         why = "No block has a steady state in both arms of a pair."
         return Chart("speedup", SPEEDUP, "", missing=why)
-    traces = [
-        scatter(
-            "markers",
-            list(blocks),
-            list(blocks.values()),
-            name=inert(arm.name),
-            marker=marker(arm_style(index), 11, 1.5),
-            hovertemplate="block %{x}: %{y:.3f}x<extra></extra>",
-        )
-        for index, (arm, blocks) in enumerate(speedups, 1)
-        if blocks
-    ]
-    numbers = sorted({n for _, blocks in speedups for n in blocks})
-    seen = _range(trial.speed, measured, [x for _, blocks in speedups for x in blocks.values()])
+    rows = {n: row for row, n in enumerate(numbers)}
+    marks = _limits(trial.speed, measured)
+    for index, (arm, blocks) in enumerate(speedups, 1):
+        style, shift = arm_style(index), 0.16 * (index - (len(speedups) + 1) / 2)
+        words = [f"{arm.name}, block {n}: {ratio(x)}" for n, x in blocks.items()]
+        y, x = [rows[n] + shift for n in blocks], list(blocks.values())
+        if blocks:
+            name = arm.name if len(speedups) > 1 else ""
+            marks.append(Points(x, y, style.role, style.symbol, words, 9, name=name))
+    ticks = [(float(rows[n]), f"block {n}") for n in reversed(numbers)]
+    marks += (estimate := _estimate(trial.speed, len(numbers)))
+    last = len(numbers) if estimate else len(numbers) - 1
+    ticks = [(float(last), "estimate"), *ticks] if estimate else ticks
     where = "each arm on its own" if measured.apart else "both arms back to back on one machine"
-    drawn = figure(
-        traces,
-        x={"title": f"block ({where})", "tickvals": numbers, "showgrid": False,
-           "range": [min(numbers) - 0.6, max(numbers) + 0.6]},
-        y={"title": "full-run time, baseline ÷ candidate", "ticksuffix": "x", "range": seen},
-        shapes=_shapes(trial.speed, measured),
-        annotations=_labels(measured, seen),
-        showlegend=len(traces) > 1,
-        margin={"l": 56, "r": 84, "t": 36, "b": 46},
-    )  # fmt: skip
+    drawn = Figure(
+        _speed_axis(trial.speed, measured, [x for _, blocks in speedups for x in blocks.values()]),
+        Axis(where, last + 0.5, -0.5, ticks),
+        marks,
+        height=max(FEWEST_PIXELS, BLOCK_PIXELS * (last + 1)),
+    )
     return Chart(
         "speedup",
         SPEEDUP,
@@ -160,50 +158,41 @@ def _note(speed: SpeedFigures, measured: Measured) -> str:
     text = "A block is the unit of replication: fresh processes, compile time included."
     if speed.full_runs:
         text += " The estimate also counts the wall clock of full runs."
-    if speed.interval:
-        text += " Line and band: the estimate and its interval."
     if measured.price_ratio != 1:
         price = f"{measured.price_ratio:.2f} times as much per hour"
         text += f" {measured.lead.name} costs {price}: reject and promote are set for its dollars."
     return text
 
 
-def _shapes(speed: SpeedFigures, measured: Measured) -> list[dict[str, Any]]:
-    style, (reject, promote) = arm_style(1), measured.thresholds
-    shapes = [
-        line_across(1.0, LIGHT["axis"]),
-        line_across(reject, LIGHT["limit"], "dot", 1.6),
-        line_across(promote, LIGHT["goal"], "dash", 1.6),
+def _limits(speed: SpeedFigures, measured: Measured) -> list[Mark]:
+    reject, promote = measured.thresholds
+    marks: list[Mark] = [
+        Rule("muted", x=1.0, name="no change"),
+        Rule("limit", x=reject, dash=DOTTED, name=f"reject {ratio(reject)}"),
+        Rule("goal", x=promote, dash=DASHED, name=f"promote {ratio(promote)}"),
     ]
     if speed.interval:
-        shapes.append(band_across(*speed.interval, style.fill))
-    if speed.estimate is not None:
-        shapes.append(line_across(speed.estimate, style.colour, width=1.5))
-    return shapes
+        marks.insert(0, Band(*speed.interval, arm_style(1).role))
+    return marks
 
 
-def _labels(measured: Measured, seen: list[float]) -> list[dict[str, Any]]:
-    reject, promote = measured.thresholds
-    right = {"xref": "paper", "x": 1.01, "xanchor": "left", "yref": "y", "align": "left"}
-    # Labels that would touch stand above the one line and below the other.
-    close = promote - reject < TOUCHING * (seen[1] - seen[0])
-    below, above = ("top", "bottom") if close else ("middle", "middle")
-    marks = (
-        ("no change", "muted", 1.0, "middle"),
-        (f"reject<br>{ratio(reject)}", "limit", reject, below),
-        (f"promote<br>{ratio(promote)}", "goal", promote, above),
+def _estimate(speed: SpeedFigures, row: int) -> list[Mark]:
+    """The judge's figure as a row of its own below those of the blocks."""
+    if speed.estimate is None:
+        return []
+    style = arm_style(1)
+    words = f"estimate: {ratio(speed.estimate)}"
+    point = Points([speed.estimate], [row], style.role, style.symbol, [words], 13)
+    return (
+        [point] if speed.interval is None else [Interval(*speed.interval, row, style.role), point]
     )
-    return [
-        label(text, LIGHT[colour], y=y, yanchor=anchor, **right)
-        for text, colour, y, anchor in marks
-    ]
 
 
-def _range(speed: SpeedFigures, measured: Measured, values: list[float]) -> list[float]:
+def _speed_axis(speed: SpeedFigures, measured: Measured, values: list[float]) -> Axis:
     ends, marks = speed.interval, [1.0, *measured.thresholds, *values]
     if ends:
         # A hopelessly wide interval must not squeeze the points into a line.
         reach = max(max(marks) - min(marks), 0.1)
         marks += [max(ends[0], min(marks) - reach), min(ends[1], max(marks) + reach)]
-    room = 0.08 * (max(marks) - min(marks))
-    return [min(marks) - room, max(marks) + room]
+    title = "full-run time, baseline ÷ candidate"
+    return axis(title, marks, show=lambda x: f"{significant(x)}x", room=0.08)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from itertools import accumulate
-from typing import Any
 
 from compilegate.domain.formats import duration
 from compilegate.domain.judging.steady_state import Segment
-from compilegate.report.charts.base import (
-    LIGHT,
-    POINTS,
+from compilegate.report.charts.figure import (
+    DOTTED,
+    Band,
     Chart,
     Figure,
+    Line,
+    Mark,
+    Rule,
     View,
     arm_style,
-    band_up,
-    figure,
-    inert,
-    label,
-    line_up,
-    scatter,
-    thin,
 )
+from compilegate.report.charts.scale import axis, points_each, seconds_axis, thin
 from compilegate.report.measured import Block, Measured
 
 TITLE = "Step times"
@@ -39,17 +34,18 @@ def trace_chart(measured: Measured) -> Chart:
     }
     if not lengths:
         return Chart("trace", TITLE, "", missing="No block left step times.")
+    points = points_each(len(lengths) * len(measured.arms))
     views = [
-        View(f"Block {n}" if len(lengths) <= 4 else str(n), _figure(measured, n))
+        View(f"Block {n}" if len(lengths) <= 4 else str(n), _figure(measured, n, points))
         for n in sorted(lengths)
     ]
     note = (
         "A plateau is one step. Shaded: the candidate's early steps, in which it compiles. "
         "Dotted line: its warm-up cut."
     )
-    if max(lengths.values()) > POINTS:
+    if max(lengths.values()) > points:
         note += (
-            f" Of {max(lengths.values()):,} steps at most {POINTS} are drawn per arm: "
+            f" Of {max(lengths.values()):,} steps at most {points} are drawn per arm: "
             "the fastest and slowest of each stretch."
         )
     return Chart("trace", TITLE, _finding(measured), note=note, views=views, choice="Block to show")
@@ -68,63 +64,44 @@ def _finding(measured: Measured) -> str:
     return f"Steady step: {', '.join(parts)}." if parts else "No arm reached a steady state."
 
 
-def _figure(measured: Measured, block_number: int) -> Figure:
-    traces: list[dict[str, Any]] = []
+def _figure(measured: Measured, block_number: int, points: int) -> Figure:
+    marks: list[Mark] = []
+    ends: list[float] = []
     values: list[float] = []
     for index, arm in enumerate(measured.arms):
         block = arm.blocks.get(block_number)
         if block and _is_timed(block):
-            traces.append(_line(index, arm.name, block))
+            marks.append(_line(index, arm.name, block, points))
+            ends.append(sum(block.run.step_seconds))
             values += block.run.step_seconds
     lead = measured.lead.blocks.get(block_number)
-    shapes, notes = _marks(lead, lead.segment) if lead and lead.segment else ([], [])
-    return figure(
-        traces,
-        x={"title": "seconds of training", "showgrid": False, "rangemode": "tozero"},
-        y={"title": "time per step (logarithmic)", "type": "log", **_ticks(values)},
-        shapes=shapes,
-        annotations=notes,
+    if lead and lead.segment:
+        marks = [*_compiling(lead, lead.segment), *marks]
+    return Figure(
+        axis("seconds of training", ends, from_zero=True, room=0.02),
+        seconds_axis("time per step (logarithmic)", values),
+        marks,
     )
 
 
-def _ticks(values: list[float]) -> dict[str, Any]:
-    """Ticks at 1, 2 and 5 of each decade, named in the unit that suits them."""
-    if not values:
-        return {}
-    low, high = math.log10(min(values)) - 0.12, math.log10(max(values)) + 0.15
-    decades = range(math.floor(low), math.ceil(high) + 1)
-    leads = (1, 2, 5) if high - low < 3 else (1,)
-    marks = [lead * 10.0**decade for decade in decades for lead in leads]
-    inside = [mark for mark in marks if low <= math.log10(mark) <= high]
-    return {"tickvals": inside, "ticktext": [duration(x) for x in inside], "range": [low, high]}
-
-
-def _line(index: int, name: str, block: Block) -> dict[str, Any]:
+def _line(index: int, name: str, block: Block, most: int) -> Line:
     style, seconds = arm_style(index), block.run.step_seconds
-    begins, points = [0.0, *accumulate(seconds)], thin(seconds)
+    begins, points = [0.0, *accumulate(seconds)], thin(seconds, points=most)
     last_step, last_value = points[-1]
-    return scatter(
-        "lines",
-        [*(round(begins[step], 5) for step, _ in points), round(begins[last_step + 1], 5)],
-        [*(round(value, 6) for _, value in points), round(last_value, 6)],
-        name=inert(name),
-        customdata=[*(step + 1 for step, _ in points), last_step + 1],
-        line={"color": style.colour, "width": 1.5, "shape": "hv"},
-        hovertemplate="step %{customdata}: %{y:.4~g} s<extra>%{fullData.name}</extra>",
-    )
+    return Line(
+        [*(begins[step] for step, _ in points), begins[last_step + 1]],
+        [*(value for _, value in points), last_value],
+        style.role, width=1.4, stepped=True, name=name,
+    )  # fmt: skip
 
 
-def _marks(block: Block, segment: Segment) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _compiling(block: Block, segment: Segment) -> list[Mark]:
     """The compile phase and the warm-up cut of the candidate's segment."""
-    colour, begins = arm_style(1).colour, [0.0, *accumulate(block.run.step_seconds)]
+    role, begins = arm_style(1).role, [0.0, *accumulate(block.run.step_seconds)]
     cut, early = begins[segment.warm_up_steps], block.run.step_seconds[: segment.warm_up_steps]
     slow = [index for index, s in enumerate(early, 1) if s > SLOW * segment.steady_step_seconds]
-    at = {"x": cut, "xref": "x", "xanchor": "left", "xshift": 5, "yref": "paper", "yanchor": "top"}
-    shapes = [line_up(cut, colour, "dot", 1.6)]
-    notes = [label("warm-up cut", colour, y=1, **at)]
-    if slow:
-        shapes.append(band_up(0, begins[slow[-1]], LIGHT["shade"]))
-    recorded = block.run.compile_seconds
+    recorded, name = block.run.compile_seconds, "warm-up cut"
     if recorded > 0:
-        notes.append(label(f"{duration(recorded)} compiling", LIGHT["muted"], y=0.91, **at))
-    return shapes, notes
+        name += f" ({duration(recorded)} compiling)"
+    marks: list[Mark] = [Rule(role, x=cut, dash=DOTTED, name=name)]
+    return [Band(0, begins[slow[-1]], "shade"), *marks] if slow else marks

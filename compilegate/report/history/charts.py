@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import money, number, plural, shown, significant
 from compilegate.domain.production.savings import run_savings
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.charts.base import (
-    LEGEND,
-    LIGHT,
+from compilegate.report.charts.cost import dollars
+from compilegate.report.charts.figure import (
+    DASHED,
+    DOTTED,
+    Area,
     Chart,
     Figure,
+    Line,
+    Mark,
+    Points,
+    Rule,
     View,
     arm_style,
-    figure,
-    inert,
-    label,
-    line_across,
-    scatter,
 )
+from compilegate.report.charts.scale import axis
 from compilegate.report.history.axis import (
     bands,
     marks,
     points,
     rolling_baseline,
-    room,
     runs_axis,
     style_of,
 )
@@ -66,51 +66,42 @@ def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     if not metrics:
         return Chart("quality", title, "", missing=f"No run has recorded {view.metric} yet.")
     goal = "higher" if view.quality.get("goal") == "maximize" else "lower"
-    shapes, names = bands(view)
-    lines, mark_names = marks(view, events, named=True)
     baseline = [standard.metric for standard in view.standards]
     band = _margin_band(view, baseline)
     # The margin belongs into view: without it two runs that differ by nothing fill the chart.
-    visible = [value for _, value in metrics] + [y for trace in band for y in trace["y"]]
-    drawn = figure(
+    seen = [value for _, value in metrics] + [y for area in band for y in (*area.low, *area.high)]
+    drawn = Figure(
+        runs_axis(view),
+        axis(view.metric, seen, room=0.14, grid=True),
         [
-            *band,
-            rolling_baseline(baseline),
-            *points(view, metrics, f"{inert(view.metric)} %{{y:.5~g}}"),
+            *bands(view), *band, rolling_baseline(baseline), *marks(events, named=True),
+            *points(view, metrics, f"{view.metric} {{:.5g}}"),
         ],
-        x=runs_axis(view),
-        y={"title": inert(view.metric), "range": room(visible)},
-        shapes=[*shapes, *lines],
-        annotations=[*names, *mark_names],
-        # Three rows of names above the plot, the legend under it.
-        margin={"l": 56, "r": 18, "t": 56, "b": 84},
-        legend={**LEGEND, "y": -0.2, "yanchor": "top"},
-    )
+        height=270,
+    )  # fmt: skip
     margin = shown(view.quality.get("margin"), significant)
     return Chart(
         "quality", f"{title} ({goal} is better)", _quality_finding(view),
         views=[View("Runs", drawn)],
         note=f"Dashed: mean of the latest baseline runs. Grey band: worse than that by up to the "
         f"margin of {margin}. Background: the state of the flag when the run began.",
-        height=400, wide=True,
+        wide=True,
     )  # fmt: skip
 
 
-def _margin_band(view: HistoryView, baseline: Sequence[float | None]) -> list[dict[str, Any]]:
-    """The band from the rolling baseline to where it would be worse by the margin."""
+def _margin_band(view: HistoryView, baseline: Sequence[float | None]) -> list[Area]:
+    """From the rolling baseline to where it would be worse by the margin."""
     margin = number(view.quality.get("margin"))
-    if margin is None:
+    values = [value for value in baseline if value is not None]
+    if margin is None or not values:
         return []
     worse = margin if view.quality.get("goal") == "minimize" else -margin
-    drawn = [(place, value) for place, value in enumerate(baseline, 1) if value is not None]
-    places, values = [place for place, _ in drawn], [value for _, value in drawn]
-    return [
-        scatter("lines", places, values, hoverinfo="skip", showlegend=False,
-                line={"width": 0, "shape": "hvh"}),
-        scatter("lines", places, [value + worse for value in values], hoverinfo="skip",
-                showlegend=True, name="margin", fill="tonexty", fillcolor=LIGHT["baseline_fill"],
-                line={"color": LIGHT["limit"], "width": 1.4, "dash": "dot", "shape": "hvh"}),
-    ]  # fmt: skip
+    # Once there is a baseline, every later run has one.
+    first = len(baseline) - len(values) + 0.5
+    places = [first + place for place in range(len(values) + 1)]
+    values.append(values[-1])
+    limits = [value + worse for value in values]
+    return [Area(places, values, limits, "baseline", stepped=True, name="margin")]
 
 
 def _quality_finding(view: HistoryView) -> str:
@@ -130,23 +121,24 @@ def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     ]
     if not walls:
         return Chart("wall", WALL, "", missing="No run has recorded its wall clock yet.")
-    shapes, names = bands(view)
-    lines, _ = marks(view, events, named=False)
-    standard = rolling_baseline([one.wall_seconds for one in view.standards])
-    seconds = figure(
-        [standard, *points(view, walls, "%{y:.3~g} s")],
-        x=runs_axis(view), y={"title": "seconds, compiling included", "rangemode": "tozero"},
-        shapes=[*shapes, *lines], annotations=names, showlegend=False,
-    )  # fmt: skip
+    behind: list[Mark] = [*bands(view), *marks(events, named=False)]
+    standard = [one.wall_seconds for one in view.standards]
+    times = [value for _, value in walls] + [value for value in standard if value is not None]
+    seconds = Figure(
+        runs_axis(view),
+        axis("seconds, compiling included", times, from_zero=True, grid=True),
+        [*behind, rolling_baseline(standard), *points(view, walls, "{:.3g} s")],
+    )
     gains = speedups(view)
     views = [View("Wall clock", seconds)]
     if gains:
         values = [(view.runs[place - 1], gain) for place, gain in gains]
-        faster = figure(
-            points(view, values, "%{y:.2f}x as fast"),
-            x=runs_axis(view), y={"title": "speed-up of the whole job"},
-            shapes=[*shapes, *lines, line_across(1.0, LIGHT["muted"], "dash")],
-            annotations=names, showlegend=False,
+        faster = Figure(
+            runs_axis(view),
+            axis("speed-up of the whole job", [1.0, *(gain for _, gain in gains)], show=ratio,
+                 grid=True),
+            [*behind, Rule("muted", y=1.0, dash=DASHED),
+             *points(view, values, "{:.2f}x as fast")],
         )  # fmt: skip
         views.append(View("Speed-up", faster))
     return Chart(
@@ -181,27 +173,21 @@ def _sums_chart(view: HistoryView) -> Chart:
 def _sum_figure(view: HistoryView, one: Sum) -> Figure:
     arms = [arm for _, _, arm, _ in one.points if arm != BASELINE]
     style = style_of(view, arms[0] if arms else BASELINE)
-    line = scatter(
-        "lines+markers", [place for place, *_ in one.points],
-        [total for _, total, *_ in one.points], showlegend=False,
-        line={"color": style.colour, "width": 2},
-        marker={
-            "size": 7, "color": style.colour,
-            "symbol": ["circle-open" if confirm else "circle" for *_, confirm in one.points],
-        },
-        hovertemplate="after run %{x}: %{y:.4~g}<extra></extra>",
-    )  # fmt: skip
-    limit = label(
-        f"alarm above {significant(one.limit)}", LIGHT["limit"], xref="paper", x=0,
-        xanchor="left", yref="y", y=one.limit, yanchor="bottom",
-    )  # fmt: skip
-    return figure(
-        [line],
-        x=runs_axis(view),
-        y={"title": f"sum of falls, {inert(one.noun)}", "rangemode": "tozero"},
-        shapes=[line_across(one.limit, LIGHT["limit"], "dot", 1.6)],
-        annotations=[limit],
+    places, totals = (
+        [float(place) for place, *_ in one.points],
+        [total for _, total, *_ in one.points],
     )
+    drawn: list[Mark] = [
+        Rule("limit", y=one.limit, dash=DOTTED, name=f"alarm above {significant(one.limit)}"),
+        Line(places, totals, style.role, width=2),
+    ]
+    for confirming in (False, True):
+        own = [(place, total) for place, total, _, confirm in one.points if confirm is confirming]
+        words = [f"after run {place}: {significant(total, 4)}" for place, total in own]
+        x, y = [float(place) for place, _ in own], [total for _, total in own]
+        drawn.append(Points(x, y, style.role, "circle", words, 7, open=confirming))
+    y_axis = axis(f"sum of falls, {one.noun}", [one.limit, *totals], from_zero=True, grid=True)
+    return Figure(runs_axis(view), y_axis, drawn)
 
 
 def _sums_finding(sums: Mapping[str, Sum]) -> str:
@@ -221,28 +207,28 @@ def _money_chart(view: HistoryView) -> Chart:
     if not priced:
         why = "No run of the candidate has a price and a baseline yet."
         return Chart("money", MONEY, "", missing=why)
-    x = [view.places[one.run.job] for one in priced]
-    traces = [scatter(
-        "lines+markers", x, list(accumulate(one.usd or 0.0 for one in priced)), name="saved",
-        line={"color": arm_style(1).colour, "width": 2.2, "shape": "hv"}, marker={"size": 5},
-        hovertemplate="after run %{x}: $%{y:.3~g}<extra></extra>",
-    )]  # fmt: skip
+    x = [float(view.places[one.run.job]) for one in priced]
+    saved = list(accumulate(one.usd or 0.0 for one in priced))
+    words = [f"after run {run:g}: {money(usd)}" for run, usd in zip(x, saved, strict=True)]
+    style = arm_style(1)
+    drawn: list[Mark] = [
+        Rule("axis", y=0.0),
+        Line(x, saved, style.role, width=2.2, stepped=True, name="saved"),
+        Points(x, saved, style.role, "circle", words, 5),
+    ]
+    expected: list[float] = []
     if view.usd_per_run is not None:
         each = view.usd_per_run
-        traces.append(scatter(
-            "lines", x, list(accumulate(each * one.compared for one in priced)),
+        expected = list(accumulate(each * one.compared for one in priced))
+        drawn.append(Line(
+            x, expected, "baseline", width=1.6, dash=DASHED, stepped=True,
             name="as the trial expected",
-            line={"color": LIGHT["baseline"], "width": 1.6, "dash": "dash", "shape": "hv"},
-            hovertemplate="expected after run %{x}: $%{y:.3~g}<extra></extra>",
         ))  # fmt: skip
-    drawn = figure(
-        traces,
-        x=runs_axis(view),
-        y={"title": "USD", "tickprefix": "$"},
-        shapes=[line_across(0.0, LIGHT["axis"])],
+    figure = Figure(
+        runs_axis(view), axis("USD", [0.0, *saved, *expected], show=dollars, grid=True), drawn
     )
     return Chart(
-        "money", MONEY, _money_finding(view), views=[View("Money", drawn)],
+        "money", MONEY, _money_finding(view), views=[View("Money", figure)],
         note="Against the latest baseline runs of that time; a failed run counts with its cost. "
         "Training alone: what a worse model costs is not included.",
     )  # fmt: skip

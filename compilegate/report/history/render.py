@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from compilegate.domain.formats import UNKNOWN, duration, fixed, money, shown
+from compilegate.domain.naming import history_key
 from compilegate.domain.words import run_reason
 from compilegate.report.figures import Document
 from compilegate.report.history.charts import charts
@@ -100,7 +101,12 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
         "timeline": [(moment(event.at), event) for event in folded(view, events)],
         "runs": _runs_table(view),
         "downloads": [
-            Download.of_json("The history", f"{view.name}-story.json", stable_json(summary))
+            Download.of(
+                "The history",
+                f"{view.name}-story.json",
+                stable_json(summary),
+                place=history_key(view.name, "json"),
+            )
         ],
     }
     return render_page("history.html.j2", charts(view, events), values)
