@@ -1,7 +1,8 @@
 """Reads training scripts without running them: what they take, what slows a compiled run."""
 
-from compilegate.doctor.command_line import CommandLine, Option
-from compilegate.doctor.description import Description, describe, passes_equals
+from compilegate.doctor.argument import Option
+from compilegate.doctor.command_line import CommandLine
+from compilegate.doctor.description import Description, argument_style, describe
 from compilegate.doctor.examination import Examination, examine
 from compilegate.doctor.finding import COMPILERS, Finding, Severity
 from compilegate.doctor.reported import Metric
@@ -11,5 +12,5 @@ from compilegate.doctor.script import ScriptError
 
 __all__ = [
     "BY_ID", "COMPILERS", "RULES", "CommandLine", "Description", "Examination", "Finding", "Metric",
-    "Option", "ScriptError", "Severity", "describe", "examine", "passes_equals", "to_sarif",
+    "Option", "ScriptError", "Severity", "argument_style", "describe", "examine", "to_sarif",
 ]  # fmt: skip

@@ -1,52 +1,60 @@
 """Which arguments a script takes, by whatever it reads them with.
 
 Read from its code: argparse, dataclasses of ``HfArgumentParser``, click, typer, fire, Lightning's
-command line, and constants that ``exec`` of a configurator overrides (nanoGPT).
+command line, and constants that ``exec`` of a configurator overrides (nanoGPT). Hydra's arguments
+are keys of YAML files, which are not read.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
+from compilegate.doctor.argument import Option, literal_words, value_of, words_of
+from compilegate.doctor.dataclass_arguments import PARSERS, of_dataclasses, of_trl
 from compilegate.doctor.source import Source
-from compilegate.doctor.syntax import Function, called, constant, dotted, keyword, last_name
+from compilegate.doctor.syntax import (
+    Function,
+    called,
+    constant,
+    dotted,
+    keyword,
+    last_name,
+    receiver,
+)
 from compilegate.doctor.words import with_defaults
 
-ARGPARSE, DATACLASSES, CLICK, TYPER, FIRE, LIGHTNING, CONSTANTS, NONE = (
-    "argparse", "dataclasses", "click", "typer", "fire", "lightning", "constants", "none",
+ARGPARSE, DATACLASSES, CLICK, TYPER, FIRE, LIGHTNING, CONSTANTS, HYDRA, ELSEWHERE, NONE = (
+    "argparse", "dataclasses", "click", "typer", "fire", "lightning", "constants", "hydra",
+    "elsewhere", "none",
 )  # fmt: skip
+TRAINS = re.compile(r"(pre|fine)?-?_?(train|fit|tun)\w*", re.IGNORECASE)
+READS_ARGUMENTS = re.compile(
+    r"_?(parse|get|make|build|create|add|read|load)_?\w*?(args?|arguments|argparse|parser|opts?|"
+    r"options|flags)(_parser)?",
+    re.IGNORECASE,
+)
 SWITCHES = ("store_true", "store_false")
 
 
 @dataclass(frozen=True)
-class Option:
-    """An argument: its name without dashes, its default (None where there is none to read).
-
-    A ``switch`` is passed without a value.
-    """
-
-    name: str
-    default: Any = None
-    required: bool = False
-    switch: bool = False
-    choices: tuple[str, ...] = ()
-
-    @property
-    def plain(self) -> str:
-        """The last part of its name, with underscores."""
-        return self.name.rpartition(".")[2].replace("-", "_").lower()
-
-
-@dataclass(frozen=True)
 class CommandLine:
-    """A script's arguments; ``positional`` are those without a name, which no hyperparameter is."""
+    """A script's arguments; ``positional`` are those without a name, which no hyperparameter is.
+
+    ``subcommand`` is the word that makes it train, such as ``fit``.
+    """
 
     reader: str
     options: tuple[Option, ...] = ()
     positional: tuple[str, ...] = field(default=())
+    subcommand: str = ""
+
+    @property
+    def unread(self) -> bool:
+        """Whether it takes arguments whose names its code does not say."""
+        return self.reader in (HYDRA, ELSEWHERE)
 
     def find(self, names: Sequence[str]) -> Option | None:
         """The option with the first of these names that there is one with."""
@@ -57,22 +65,57 @@ class CommandLine:
 def command_line(source: Source) -> CommandLine:
     """What the script reads its arguments with, and which it takes."""
     if any(called(call) == "LightningCLI" for call in source.calls):
-        return CommandLine(LIGHTNING, tuple(_lightning(source)))
-    if any(called(call) == "HfArgumentParser" for call in source.calls):
-        return CommandLine(DATACLASSES, tuple(_dataclasses(source)))
-    if source.uses("click") or source.uses("typer") or source.uses("fire"):
+        return CommandLine(LIGHTNING, tuple(_lightning(source)), subcommand="fit")
+    if any(called(call) in PARSERS for call in source.calls):
+        return CommandLine(DATACLASSES, (*of_dataclasses(source), *of_trl(source)))
+    if source.uses("click", "typer", "fire", "hydra"):
         found = _of_functions(source)
         if found is not None:
             return found
     added = [call for call in source.calls if called(call) == "add_argument"]
     if added:
-        return _argparse(added)
+        return _argparse(source, added)
     if any(called(call) == "exec" and "configurator" in ast.unparse(call) for call in source.calls):
         return CommandLine(CONSTANTS, tuple(_constants(source.tree)))
-    return CommandLine(NONE)
+    return CommandLine(NONE if module_of_arguments(source) is None else ELSEWHERE)
 
 
-def _argparse(added: Sequence[ast.Call]) -> CommandLine:
+def module_of_arguments(source: Source) -> str | None:
+    """The module that a function which reads the arguments is imported from, dots and all."""
+    for call in source.calls:
+        if isinstance(call.func, ast.Name) and READS_ARGUMENTS.fullmatch(call.func.id):
+            module = source.called(call).rpartition(".")[0]
+            if module:
+                return module
+    return None
+
+
+def _argparse(source: Source, added: Sequence[ast.Call]) -> CommandLine:
+    commands = {name: constant(call.args[0]) for name, call in _made(source, "add_parser")
+                if call.args}  # fmt: skip
+    if not commands:
+        return _arguments(added)
+    groups = {name: dotted(receiver(call)) for name, call in _made(source, "add_argument_group")}
+    for name, word in commands.items():
+        if isinstance(word, str) and TRAINS.match(word):
+            own = [dotted(receiver(call)) for call in added]
+            mine = [call for call, of in zip(added, own, strict=True)
+                    if groups.get(of, of) == name]  # fmt: skip
+            return replace(_arguments(mine), subcommand=word)
+    found = _arguments([call for call in added if dotted(receiver(call)) not in commands])
+    choice = "|".join(map(str, commands.values()))
+    return replace(found, positional=(choice, *found.positional))
+
+
+def _made(source: Source, method: str) -> Iterator[tuple[str, ast.Call]]:
+    """``name = parser.METHOD(…)``, for each."""
+    for node in source.nodes:
+        call = node.value if isinstance(node, ast.Assign) else None
+        if isinstance(call, ast.Call) and isinstance(node, ast.Assign) and called(call) == method:
+            yield dotted(node.targets[0]), call
+
+
+def _arguments(added: Sequence[ast.Call]) -> CommandLine:
     options, positional = [], []
     for call in added:
         words = [str(item.value) for item in call.args if isinstance(item, ast.Constant)]
@@ -87,42 +130,22 @@ def _argparse(added: Sequence[ast.Call]) -> CommandLine:
         options.append(
             Option(
                 name=long[0].lstrip("-"),
-                default=_value(keyword(call, "default")),
+                default=value_of(keyword(call, "default")),
                 required=constant(keyword(call, "required")) is True,
                 switch=constant(action) in SWITCHES
                 or (action is not None and last_name(action) == "BooleanOptionalAction"),
-                choices=_words(keyword(call, "choices")),
+                choices=words_of(keyword(call, "choices")),
             )
         )
     return CommandLine(ARGPARSE, tuple(options), tuple(positional))
-
-
-def _dataclasses(source: Source) -> Iterator[Option]:
-    """The fields of the file's dataclasses; those of TrainingArguments are the Trainer's."""
-    for node in source.nodes:
-        if not isinstance(node, ast.ClassDef) or not node.decorator_list:
-            continue
-        if "dataclass" not in [last_name(getattr(one, "func", one)) for one in node.decorator_list]:
-            continue
-        for item in node.body:
-            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
-                default = _field_default(item.value)
-                yield Option(
-                    name=item.target.id,
-                    default=_value(default),
-                    required=item.value is None,
-                    choices=_literal(item.annotation),
-                )
-
-
-def _field_default(value: ast.expr | None) -> ast.expr | None:
-    return keyword(value, "default") if isinstance(value, ast.Call) else value
 
 
 def _of_functions(source: Source) -> CommandLine | None:
     for function in source.functions:
         for decorator in function.decorator_list:
             name = source.meaning(getattr(decorator, "func", decorator))
+            if name == "hydra.main":
+                return CommandLine(HYDRA)
             if name.endswith("click.command") or (name == "command" and source.uses("click")):
                 return _click(function)
             if last_name(getattr(decorator, "func", decorator)) == "command" and source.uses(
@@ -154,10 +177,10 @@ def _click(function: Function) -> CommandLine:
             options.append(
                 Option(
                     name=name.partition("/")[0].lstrip("-"),
-                    default=_value(keyword(decorator, "default")),
+                    default=value_of(keyword(decorator, "default")),
                     required=constant(keyword(decorator, "required")) is True,
                     switch=both or constant(keyword(decorator, "is_flag")) is True,
-                    choices=_words(choices.args[0])
+                    choices=words_of(choices.args[0])
                     if isinstance(choices, ast.Call) and choices.args
                     else (),
                 )
@@ -180,14 +203,14 @@ def _parameters(reader: str, function: Function) -> CommandLine:
         if isinstance(default, ast.Call):
             default = default.args[0] if default.args else keyword(default, "default")
         plain = item.arg.replace("_", "-") if reader == TYPER else item.arg
-        value = _value(default)
+        value = value_of(default)
         options.append(
             Option(
                 name=named[0].partition("/")[0].lstrip("-") if named else plain,
                 default=None if value is ... else value,
                 required=default is None or value is ...,
                 switch=reader == TYPER and isinstance(value, bool),
-                choices=_literal(item.annotation) if item.annotation else (),
+                choices=literal_words(item.annotation) if item.annotation else (),
             )
         )
     return CommandLine(reader, tuple(options), tuple(positional))
@@ -217,7 +240,7 @@ def _lightning(source: Source) -> Iterator[Option]:
                 for item in (*body.args.args[1:], *body.args.kwonlyargs):
                     yield Option(
                         name=f"{prefix}.{item.arg}",
-                        default=_value(defaults.get(item.arg)),
+                        default=value_of(defaults.get(item.arg)),
                         required=item.arg not in defaults,
                     )
     yield Option("seed_everything")
@@ -230,44 +253,6 @@ def _constants(tree: ast.Module) -> Iterator[Option]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             name = dotted(node.targets[0])
-            value = _value(node.value)
+            value = value_of(node.value)
             if name and not name.startswith("_") and isinstance(value, bool | int | float | str):
                 yield Option(name, value)
-
-
-def _value(node: ast.expr | None) -> Any:
-    """A default as far as it can be read; of a choice between two the first."""
-    if isinstance(node, ast.IfExp):
-        node = node.body
-    if node is None:
-        return None
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return _computed(node)
-
-
-def _computed(node: ast.expr) -> Any:
-    """Products and powers of numbers, such as ``5 * 8``."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
-        return None
-    left, right = _value(node.left), _value(node.right)
-    if not all(isinstance(side, int | float) for side in (left, right)) or right == 0:
-        return None
-    return left * right if isinstance(node.op, ast.Mult) else left / right
-
-
-def _words(node: ast.expr | None) -> tuple[str, ...]:
-    value = _value(node)
-    if isinstance(value, dict | list | tuple | set):
-        return tuple(str(word) for word in value)
-    return ()
-
-
-def _literal(annotation: ast.expr) -> tuple[str, ...]:
-    """The words of ``Literal["a", "b"]`` in an annotation."""
-    for node in ast.walk(annotation):
-        if isinstance(node, ast.Subscript) and last_name(node.value) == "Literal":
-            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            return tuple(str(constant(item)) for item in inner)
-    return ()

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compilegate.doctor.command_line import CONSTANTS, DATACLASSES, CommandLine, command_line
+from compilegate.doctor.command_line import (
+    CONSTANTS,
+    ELSEWHERE,
+    HYDRA,
+    CommandLine,
+    command_line,
+    module_of_arguments,
+)
+from compilegate.doctor.dataclass_arguments import sets_up_trainer
 from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
 from compilegate.doctor.reported import (
@@ -28,6 +38,7 @@ _TRAINER_PRINTS = "'{}': '?" + NUMBER
 # No script that people wrote is longer.
 MOST_BYTES = 2 * 1024 * 1024
 LOADERS = ("DataLoader", "StatefulDataLoader")
+EPOCHS = re.compile(r"(num_?|n_?|max_?|train_?|total_?)*epochs?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -35,7 +46,7 @@ class Description:
     """A training script, read and not run.
 
     ``kind`` is how it trains, in the launcher's words; ``guessed_kind`` what the launcher would
-    take it for. ``constants`` are the batch size and learning rate that it has in its code.
+    take it for. ``constants`` are the batch size, learning rate and epochs that it has in its code.
     ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
     that it looks at.
     """
@@ -52,8 +63,13 @@ class Description:
     asks: tuple[str, ...] = ()
 
 
-def describe(content: bytes, file: str) -> Description:
-    """Read a script. Raises ScriptError for what is not Python, or too long for a script."""
+def describe(
+    content: bytes, file: str, module: Callable[[str], bytes | None] = lambda _: None
+) -> Description:
+    """Read a script. Raises ScriptError for what is not Python, or too long for a script.
+
+    ``module`` gives the file of a module of the script's own project, which may read its arguments.
+    """
     if len(content) > MOST_BYTES:
         problem = f"has {len(content):,} bytes, which is no script"
         raise ScriptError(problem, fix="name the file that trains", file=file)
@@ -61,10 +77,9 @@ def describe(content: bytes, file: str) -> Description:
         script = parse(content)
     except ScriptError as error:
         raise ScriptError(error.problem, fix=error.fix, place=error.place, file=file) from error
-    takes = command_line(script)
+    takes = _command_line(script, module)
     guessed = _guessed_kind(script)
-    # A Trainer that is not set up from the command line takes none of its arguments.
-    kind = PLAIN if guessed == TRAINER and takes.reader != DATACLASSES else guessed
+    kind = _kind(script, guessed)
     attributes = {node.attr for node in script.nodes if isinstance(node, ast.Attribute)}
     return Description(
         kind=kind,
@@ -90,6 +105,31 @@ def _guessed_kind(script: Script) -> str:
     if script.uses("lightning", "pytorch_lightning"):
         return LIGHTNING
     return ACCELERATE if script.uses("accelerate") else PLAIN
+
+
+def _command_line(script: Script, module: Callable[[str], bytes | None]) -> CommandLine:
+    """The script's arguments; where another file of its project reads them, that file's."""
+    takes = command_line(script)
+    content = module(module_of_arguments(script) or "") if takes.reader == ELSEWHERE else None
+    if content is None:
+        return takes
+    try:
+        found = command_line(parse(content))
+    except ScriptError:
+        return takes
+    return found if found.options else takes
+
+
+def _kind(script: Script, guessed: str) -> str:
+    """How it trains indeed."""
+    trainers = (name for name in script.imports.named if name.endswith("Trainer"))
+    if any(name.startswith(("transformers.", "trl.")) for name in trainers):
+        # One that is not set up from the command line takes none of its arguments.
+        return TRAINER if sets_up_trainer(script) else PLAIN
+    calls = {called(call) for call in script.calls}
+    if guessed == LIGHTNING and "Fabric" in calls and not calls & {"Trainer", "LightningCLI"}:
+        return PLAIN  # Fabric has no Trainer: the loop is the script's own
+    return guessed
 
 
 def _metrics(script: Script, kind: str, guessed: str) -> list[Metric]:
@@ -122,8 +162,25 @@ def _constants(script: Script) -> dict[str, Any]:
                                ("learning_rate", "learning_rate")):  # fmt: skip
                 if keyword(call, word) is not None:
                     found.setdefault(name, script.options.value(keyword(call, word)))
+    found["epochs"] = next(_epochs(script), None)
     known = {name: value for name, value in found.items() if _is_number(value)}
     return {**_in_a_dictionary(script), **known}
+
+
+def _epochs(script: Script) -> Iterator[Any]:
+    """Whole numbers that the code calls epochs, or counts them up to."""
+    for node in script.nodes:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            name, value = last_name(target), script.options.value(node.value)
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and node.iter.args:
+            name, value = last_name(node.target), script.options.value(node.iter.args[-1])
+        elif isinstance(node, ast.keyword):
+            name, value = node.arg or "", script.options.value(node.value)
+        else:
+            continue
+        if EPOCHS.fullmatch(name) and isinstance(value, int) and value > 0:
+            yield value
 
 
 def _held_out(script: Script, call: ast.Call) -> bool:
@@ -141,7 +198,9 @@ def _in_a_dictionary(script: Script) -> dict[str, Any]:
             rate = values.get("lr", values.get("learning_rate"))
             found = {"batch_size": values.get("batch_size"), "learning_rate": rate}
             if all(map(_is_number, found.values())):
-                return found
+                epochs = (value for key, value in values.items()
+                          if EPOCHS.fullmatch(str(key)) and _is_number(value))  # fmt: skip
+                return {**found, "epochs": next(epochs, None)}
     return {}
 
 
@@ -149,6 +208,6 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def passes_equals(takes: CommandLine) -> bool:
-    """Whether the script reads ``--name=value`` only."""
-    return takes.reader == CONSTANTS
+def argument_style(takes: CommandLine) -> tuple[str, str] | None:
+    """How the launcher must write its arguments, and what that looks like; None as usual."""
+    return {CONSTANTS: ("equals", "--name=value"), HYDRA: ("hydra", "name=value")}.get(takes.reader)

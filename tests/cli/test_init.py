@@ -59,7 +59,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "training.hyperparameters.argument_names": {
             "batch_size": None, "learning_rate": None, "seed": None,
         },
-        "training.hyperparameters.full_run_samples": 96,
+        "training.hyperparameters.full_run_samples": 3 * 96,
         "training.hyperparameters.metric_patterns": {
             "eval_accuracy": "val *accuracy: *([-+]?[0-9][0-9.eE+-]*)",
         },
@@ -140,7 +140,7 @@ def test_on_a_terminal_only_what_no_script_says_is_asked(
     assert 0 == result.exit_code, result.output
     assert {"runs_per_week": 5, "run_hours": 8} == document["schedule"]
     assert "ml.g5.xlarge" == document["training"]["instance_type"]
-    assert 96 == document["training"]["hyperparameters"]["full_run_samples"]
+    assert 3 * 96 == document["training"]["hyperparameters"]["full_run_samples"]
     assert "TODO" not in result.stdout
 
 

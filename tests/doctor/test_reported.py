@@ -59,7 +59,7 @@ run({"lr": 2e-5, "num_epochs": 3, "batch_size": 16}, None, None)
 def test_settings_in_a_dictionary_and_a_loaded_metric_are_found() -> None:
     found = describe(ACCELERATE.encode(), "train.py")
 
-    assert {"batch_size": 16, "learning_rate": 2e-5} == found.constants
+    assert {"batch_size": 16, "learning_rate": 2e-5, "epochs": 3} == found.constants
     assert ["0.7"] == re.findall(
         found.metrics[0].pattern or "", "epoch 0: {'accuracy': 0.7, 'f1': 1}"
     )

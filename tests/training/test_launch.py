@@ -42,6 +42,7 @@ def words(text, *, kind="auto", **more):
         ("plain", "--seed 5 --batch_size 8 --learning_rate 0.1 --arm x --compiler torch_compile",
          "--seed 5 --batch_size 8 --learning_rate 0.1"),
         ("plain", "--seed 5 --argument_style equals --n 3", "--seed=5 --n=3"),
+        ("plain", "--seed 5 --argument_style hydra --opt.n 3", "seed=5 opt.n=3"),
         ("plain", "--seed 5 --flags cpu,quiet --cpu true --quiet False", "--seed 5 --cpu"),
         ("plain", "--seed 5 --positional base64:Zml0ICdhIGIn --ab 3", "fit 'a b' --seed 5 --ab 3"),
         ("trainer", "--seed 5 --batch_size 8 --output_dir o --precision bf16 --do_train True",

@@ -120,7 +120,7 @@ def _described(path: Path) -> Description:
             file=str(path), fix="name the .py file that trains",
         )  # fmt: skip
     try:
-        return describe(path.read_bytes(), str(path))
+        return describe(path.read_bytes(), str(path), lambda name: _module(name, path.parent))
     except ScriptError as error:
         raise InvalidInputError(
             error.problem, field=error.place, file=error.file, fix=error.fix
@@ -129,6 +129,16 @@ def _described(path: Path) -> Description:
         raise InvalidInputError(
             f"cannot be read: {error.strerror}", file=str(path), fix="name the file that trains"
         ) from error
+
+
+def _module(name: str, folder: Path) -> bytes | None:
+    """The file of a module beside the script, None where it is none of its project."""
+    up = len(name) - len(name.lstrip("."))  # one dot: the script's own package
+    for start in [folder, *folder.parents][max(up - 1, 0) : max(up, 1)]:
+        file = start.joinpath(*name.strip(".").split(".")).with_suffix(SCRIPTS[0])
+        if file.is_file():
+            return file.read_bytes()
+    return None
 
 
 def _check_output(file: Path, *, force: bool) -> None:
@@ -227,6 +237,9 @@ def _read_with(script: Description) -> str:
     takes = script.command_line
     if takes.reader == "none":
         return "which takes no arguments"
+    if takes.unread:
+        where = "Hydra's" if takes.reader == "hydra" else "in another file"
+        return f"whose arguments are {where} and were not read"
     return f"with {plural(len(takes.options), 'argument')} ({takes.reader})"
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
-from compilegate.doctor import Description, Metric, Option, passes_equals
+from compilegate.doctor import Description, Metric, Option, argument_style
 from compilegate.domain.naming import LAUNCHER
 
 READ, ASSUMED, OPEN = "read", "assumed", "open"
@@ -25,6 +25,11 @@ INSTANCE_TYPE = "ml.g5.xlarge"
 TRAINER_BATCH, TRAINER_RATE = 8, 5e-5
 CHANNEL = "train"
 _NAME = re.compile(r"[^a-z0-9]+")
+# Why a script is not what its imports suggest.
+_KINDS = {
+    "plain": "no Trainer of it takes anything from the command line",
+    "trainer": "its Trainer's settings are arguments",
+}
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,8 @@ def _setting(
     if option is not None and _is_number(option.default):
         return Value(option.default, f"--{option.name}")
     if option is None and script.kind == "trainer":
+        if key == "learning_rate" and "trl" in script.packages:  # each of its trainers has another
+            return Value(TO_DO, note, OPEN)
         return Value(of_trainer, "the Trainer's default")
     if option is None and key in script.constants:
         text = "in the code, which no candidate can change"
@@ -176,6 +183,9 @@ def _precision_option(script: Description) -> Option | None:
     option = script.command_line.find(names.PRECISION)
     if option is None or option.switch:
         return None
+    switch = script.command_line.find(("amp",))
+    if switch is not None and switch.switch and switch.default is not True:
+        return None  # it says in which precision, once the switch is on
     every = {word for words in names.SPELLED.values() for word in words}
     known = {str(word).lower() for word in (option.default, *option.choices)} & every
     return option if known else None
@@ -185,17 +195,21 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     takes = script.command_line
     yield "script", Value(answers.script)
     if script.kind != script.guessed_kind:
-        yield "script_kind", Value(script.kind, "its Trainer takes nothing from the command line")
-    if takes.reader == "lightning":
-        yield "positional", Value("fit", "comes before the arguments")
-    elif takes.positional:
-        text = f"comes before the arguments: {', '.join(takes.positional)}"
-        yield "positional", Value(TO_DO, text, OPEN)
-    if passes_equals(takes):
-        yield "argument_style", Value("equals", "--name=value")
+        yield "script_kind", Value(script.kind, _KINDS[script.kind])
+    if takes.positional:
+        words = " ".join([takes.subcommand, *takes.positional]).strip()
+        yield "positional", Value(TO_DO, f"comes before the arguments: {words}", OPEN)
+    elif takes.subcommand:
+        yield "positional", Value(takes.subcommand, "comes before the arguments")
+    style = argument_style(takes)
+    if style is not None:
+        yield "argument_style", Value(*style)
     steps = None if script.kind == "trainer" else takes.find(names.STEPS)
-    spelled = dict(_argument_names(script, steps))
-    if spelled:
+    spelled = {} if takes.unread else dict(_argument_names(script, steps))
+    if takes.unread:
+        text = "what it calls batch_size, learning_rate and seed, as JSON; null: passed nothing"
+        yield "argument_names", Value(TO_DO, text, OPEN)
+    elif spelled:
         yield "argument_names", Value(json.dumps(spelled), "null: the script takes none")
     precisions = _precision_names(script)
     if precisions:
@@ -265,11 +279,15 @@ def _length(
         yield "full_run_steps", Value(int(steps.default), f"--{steps.name}")
         return
     epochs = script.command_line.find(names.EPOCHS)
-    times = epochs.default if epochs is not None and _is_number(epochs.default) else None
+    times = script.constants.get("epochs") if epochs is None else epochs.default
+    times = times if _is_number(times) else None
     shown = f"epochs ({times:g})" if times else "epochs"
-    if answers.samples is not None:
-        total = int(answers.samples * (times or 1))
+    if answers.samples is not None and times:
+        total = int(answers.samples * times)
         yield "full_run_samples", Value(total, f"training samples times {shown}")
+    elif answers.samples is not None:
+        text = "assumed; training samples, of one epoch"
+        yield "full_run_samples", Value(answers.samples, text, ASSUMED)
     else:
         yield "full_run_samples", Value(TO_DO, f"training samples times {shown}", OPEN)
 

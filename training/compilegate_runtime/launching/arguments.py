@@ -16,7 +16,7 @@ from compilegate_runtime.saving import EVERY_MINUTES
 
 SETTINGS = ("seed", "batch_size", "learning_rate", "precision", "full_run_steps")
 KINDS = ("auto", "trainer", "accelerate", "lightning", "plain")
-STYLES = ("words", "equals")  # --name value, or --name=value
+STYLES = ("words", "equals", "hydra")  # --name value, --name=value, or name=value
 
 # The launcher's own hyperparameters; all others are the script's.
 KNOBS = {
@@ -164,6 +164,8 @@ def script_words(settings, others):
             words += [option] * (str(value).lower() in ("true", "1"))
         elif settings.argument_style == "equals":
             words.append(f"--{name}={value}")
+        elif settings.argument_style == "hydra":
+            words.append(f"{name}={value}")
         else:
             words += [option, str(value)]
     return words

@@ -1,0 +1,67 @@
+"""One argument of a script, and what can be read of its default."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.doctor.syntax import constant, last_name
+
+
+@dataclass(frozen=True)
+class Option:
+    """An argument: its name without dashes, its default (None where there is none to read).
+
+    A ``switch`` is passed without a value.
+    """
+
+    name: str
+    default: Any = None
+    required: bool = False
+    switch: bool = False
+    choices: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> str:
+        """The last part of its name, with underscores."""
+        return self.name.rpartition(".")[2].replace("-", "_").lower()
+
+
+def value_of(node: ast.expr | None) -> Any:
+    """A default as far as it can be read; of a choice between two the first."""
+    if isinstance(node, ast.IfExp):
+        node = node.body
+    if node is None:
+        return None
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return _computed(node)
+
+
+def _computed(node: ast.expr) -> Any:
+    """Products and powers of numbers, such as ``5 * 8``."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+        return None
+    left, right = value_of(node.left), value_of(node.right)
+    if not all(isinstance(side, int | float) for side in (left, right)) or right == 0:
+        return None
+    return left * right if isinstance(node.op, ast.Mult) else left / right
+
+
+def words_of(node: ast.expr | None) -> tuple[str, ...]:
+    """The words of a literal list, or the keys of a dictionary."""
+    value = value_of(node)
+    if isinstance(value, dict | list | tuple | set):
+        return tuple(str(word) for word in value)
+    return ()
+
+
+def literal_words(annotation: ast.expr) -> tuple[str, ...]:
+    """The words of ``Literal["a", "b"]`` in an annotation."""
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Subscript) and last_name(node.value) == "Literal":
+            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return tuple(str(constant(item)) for item in inner)
+    return ()

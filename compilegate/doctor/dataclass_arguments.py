@@ -1,0 +1,75 @@
+"""Arguments that a parser of dataclasses reads: ``HfArgumentParser`` and trl's own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from compilegate.doctor.argument import Option, literal_words, value_of
+from compilegate.doctor.source import Source
+from compilegate.doctor.syntax import called, keyword, last_name
+
+PARSERS = ("HfArgumentParser", "TrlParser")
+# What the dataclasses of trl ask for and have no default of.
+OF_TRL = {"trl.ScriptArguments": "dataset_name", "trl.ModelConfig": "model_name_or_path"}
+
+
+def of_dataclasses(source: Source) -> Iterator[Option]:
+    """The fields of the file's dataclasses; those of TrainingArguments are the Trainer's."""
+    for node in source.nodes:
+        if not isinstance(node, ast.ClassDef) or not node.decorator_list:
+            continue
+        if "dataclass" not in [last_name(getattr(one, "func", one)) for one in node.decorator_list]:
+            continue
+        for item in node.body:
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+                default = _field_default(item.value)
+                yield Option(
+                    name=item.target.id,
+                    default=value_of(default),
+                    required=_lacks_default(item.value),
+                    choices=literal_words(item.annotation),
+                )
+
+
+def _lacks_default(value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call) and called(value) == "field":
+        return not {item.arg for item in value.keywords} & {"default", "default_factory"}
+    return value is None
+
+
+def _field_default(value: ast.expr | None) -> ast.expr | None:
+    return keyword(value, "default") if isinstance(value, ast.Call) else value
+
+
+def of_trl(source: Source) -> Iterator[Option]:
+    """What trl's own dataclasses ask for."""
+    for node in _parsed_classes(source):
+        name = OF_TRL.get(source.meaning(node))
+        if name is not None:
+            yield Option(name, required=True)
+
+
+def sets_up_trainer(source: Source) -> bool:
+    """Whether a Trainer's own settings are read from the command line."""
+    return any(_of_trainer(source, node) for node in _parsed_classes(source))
+
+
+def _parsed_classes(source: Source) -> Iterator[ast.expr]:
+    """The classes that a parser of dataclasses is given."""
+    for call in source.calls:
+        given = [*call.args, *(item.value for item in call.keywords)]
+        for item in given if called(call) in PARSERS else ():
+            named = source.options.assigned(item.id) if isinstance(item, ast.Name) else None
+            parts = named if isinstance(named, ast.Tuple | ast.List) else item
+            yield from parts.elts if isinstance(parts, ast.Tuple | ast.List) else [parts]
+
+
+def _of_trainer(source: Source, node: ast.expr) -> bool:
+    """Whether a class holds a Trainer's settings: ``TrainingArguments``, or trl's for its own."""
+    name = source.meaning(node)
+    own = [one for one in source.nodes if isinstance(one, ast.ClassDef) and one.name == name]
+    if own:
+        return any(_of_trainer(source, base) for one in own for base in one.bases)
+    of_trl = name.startswith("trl.") and name.endswith("Config") and name not in OF_TRL
+    return of_trl or "TrainingArguments" in name

@@ -1,0 +1,161 @@
+"""``init`` on more ways in which published scripts are written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Invoke
+
+LOOP = """
+loader = torch.utils.data.DataLoader(data, batch_size=4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for batch in loader:
+        model(batch).backward()
+        optimizer.step()
+    print(f"val loss {loss}")
+"""
+TRL = """
+from trl import DPOConfig, DPOTrainer, ModelConfig, ScriptArguments, TrlParser
+kinds = (ScriptArguments, DPOConfig, ModelConfig)
+parser = TrlParser(kinds)
+script, arguments, model = parser.parse_args_and_config()
+DPOTrainer(model.model_name_or_path, args=arguments).train()
+"""
+OWN_DATACLASS = """
+from dataclasses import dataclass, field
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+@dataclass
+class PlainTrainingArguments:
+    corpus: str = field(metadata={"help": "a folder"})
+    batch_size: int = 2
+    rate: float = field(default=0.1)
+args = HfArgumentParser(PlainTrainingArguments).parse_args_into_dataclasses()[0]
+Trainer(args=TrainingArguments("out", learning_rate=0.1)).train()
+"""
+HYDRA = "import hydra, torch\n@hydra.main(config_path='conf')\ndef main(cfg):\n    fit(cfg)\n"
+COMMANDS = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+commands = parser.add_subparsers(dest="command")
+fit = commands.add_parser("train-model")
+group = fit.add_argument_group("optimizer")
+group.add_argument("--lr", type=float, default=0.2)
+fit.add_argument("--data", required=True)
+score = commands.add_parser("score")
+score.add_argument("--checkpoint", required=True)
+args = parser.parse_args()
+"""
+SEVERAL = COMMANDS.replace("train-model", "small").replace("score", "large")
+IMPORTED = "import torch\nfrom tools.settings import get_parser\nargs = get_parser().parse_args()\n"
+SETTINGS = """
+import argparse
+def get_parser():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bs", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=5)
+    return parser
+"""
+FABRIC = "import torch\nfrom lightning.fabric import Fabric\nfabric = Fabric()\n" + LOOP
+SWITCHED = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+parser.add_argument("--amp", action="store_true", default=False)
+parser.add_argument("--amp-dtype", default="float16")
+args = parser.parse_args()
+"""
+EXPECTED: dict[str, tuple[str, dict[str, Any], set[str]]] = {
+    "a trainer of trl": (
+        TRL, {"script_kind": "trainer"}, {"learning_rate", "dataset_name", "model_name_or_path"},
+    ),
+    "dataclasses that are no Trainer's": (
+        OWN_DATACLASS,
+        {"script_kind": "plain", "argument_names": {"learning_rate": None, "seed": None}},
+        {"full_run_samples", "corpus"},
+    ),
+    "hydra": (
+        HYDRA, {"argument_style": "hydra"},
+        {"argument_names", "full_run_samples", "batch_size", "learning_rate", "metric", "goal",
+         "margin"},
+    ),
+    "a subcommand that trains": (
+        COMMANDS + LOOP.replace("lr=0.1", "lr=args.lr"),
+        {"positional": "train-model",
+         "argument_names": {"batch_size": None, "learning_rate": "lr", "seed": None}},
+        {"data", "full_run_samples"},
+    ),
+    "subcommands of which none says that it trains": (
+        SEVERAL + LOOP, {}, {"positional", "full_run_samples"},
+    ),
+    "arguments that another file of the project reads": (
+        IMPORTED + LOOP, {"argument_names": {"batch_size": "bs", "learning_rate": None,
+                                             "seed": None}}, {"full_run_samples"},
+    ),
+    "arguments that a package reads": (
+        IMPORTED.replace("tools.", "not_here.") + LOOP, {}, {"argument_names", "full_run_samples"},
+    ),
+    "a loop around Fabric": (FABRIC, {"script_kind": "plain"}, {"full_run_samples"}),
+    "mixed precision behind a switch that is off": (
+        SWITCHED + LOOP,
+        {"argument_names": {"batch_size": None, "learning_rate": None, "seed": None}},
+        {"full_run_samples"},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "settings.py").write_text(SETTINGS)
+    return tmp_path
+
+
+def test_published_styles(project: Path, invoke: Invoke) -> None:
+    found = {}
+    for style, (script, expected, _) in EXPECTED.items():
+        (project / "train.py").write_text(script)
+        document = json.loads(invoke("init", "train.py", "-y", "--json", "--force").stdout)
+        values = document["workload"]["training"]["hyperparameters"]
+        names = [key for key in ("argument_names",) if values.get(key, "").startswith("{")]
+        values |= {key: json.loads(values[key]) for key in names}
+        todo = {path.rpartition(".")[2] for path in document["todo"]}
+        found[style] = ({key: values.get(key) for key in expected}, todo)
+
+    assert {style: (values, todo) for style, (_, values, todo) in EXPECTED.items()} == found
+
+
+@pytest.mark.parametrize(
+    ("epochs", "expected", "assumed"),
+    [
+        ("for epoch in range(3):", 30, False),
+        ("settings = {'lr': 0.1, 'batch_size': 4, 'num_epochs': 3}\nfor e in range(many):", 30,
+         False),
+        ("num_epochs = 3\nfor e in range(num_epochs):", 30, False),
+        ("while better:", 10, True),
+    ],
+)  # fmt: skip
+def test_a_whole_run_counts_the_epochs_of_the_code(
+    epochs: str, expected: int, assumed: bool, tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch\n" + LOOP.replace("for epoch in range(3):", epochs)
+    )
+
+    written = invoke("init", "train.py", "-y", "--json", "--training-samples", 10)
+
+    document = json.loads(written.stdout)
+    values = document["workload"]["training"]["hyperparameters"]
+    assert expected == values["full_run_samples"]
+    assert assumed == ("training.hyperparameters.full_run_samples" in document["assumed"])
+
+
+def test_arguments_that_were_not_read_are_said_to_be(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "train.py").write_text(HYDRA)
+
+    written = " ".join(invoke("init", "train.py", "-y").stdout.split())
+
+    assert "whose arguments are Hydra's and were not read" in written
