@@ -15,9 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.errors import CompilegateError
 from stacks.assets import stage_bundle
-from stacks.settings import Settings, check_job_fields
+from stacks.job_fields import check_job_fields
 
 REPOSITORY = Path(__file__).resolve().parent
 # What the cdk command adds to the context.

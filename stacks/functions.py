@@ -12,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.naming import EVALUATE, LIVE, TRAIN
 from stacks.job_roles import JobRoles
 from stacks.permissions import (
@@ -31,7 +32,6 @@ from stacks.permissions import (
     write,
 )
 from stacks.permissions import Permissions as can  # noqa: N813  # reads as a sentence below
-from stacks.settings import Settings
 from stacks.storage import FUNCTION_LOGS, Storage
 
 # What calls the functions that no state machine does.

@@ -12,9 +12,9 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.errors import InvalidInputError
 from stacks.permissions import Statements, allow
-from stacks.settings import Settings
 from stacks.storage import TRAINING_LOGS, Storage
 
 # AWS publishes these under one account per region; a registry's account says nothing more.

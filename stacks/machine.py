@@ -17,9 +17,9 @@ from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.deployment_settings import Settings
 from stacks.job_roles import JobRoles
 from stacks.permissions import Permissions, Statements, allow
-from stacks.settings import Settings
 from stacks.states import State
 from stacks.storage import MACHINE_LOGS, Storage
 

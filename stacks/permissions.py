@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 
 from compilegate.domain import naming
-from stacks.settings import Settings
+from compilegate.domain.deployment_settings import Settings
 from stacks.storage import TRAINING_LOGS, Storage
 
 REGISTRATIONS = f"{naming.WORKLOADS_PREFIX}*/registration.json"

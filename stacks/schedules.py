@@ -19,9 +19,9 @@ from aws_cdk.aws_lambda_destinations import SqsDestination
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.deployment_settings import Settings
 from stacks.machine import MachineContext
 from stacks.permissions import Permissions, allow
-from stacks.settings import Settings
 
 PERIOD = Duration.minutes(5)
 

@@ -8,6 +8,7 @@ from aws_cdk import CfnOutput, Environment, Stack, Tags
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.naming import EVALUATE, TRAIN
 from stacks.budget import Budget
 from stacks.dashboard import Dashboard
@@ -18,7 +19,6 @@ from stacks.machine import MachineContext
 from stacks.notifications import DeadLetters, Notifications, Watched
 from stacks.permissions import Permissions
 from stacks.schedules import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction, Schedules
-from stacks.settings import Settings
 from stacks.storage import Storage
 from stacks.train import Train
 

@@ -11,7 +11,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from compilegate.domain import naming
-from stacks.settings import LOG_RETENTION_DAYS, Settings
+from compilegate.domain.deployment_settings import LOG_RETENTION_DAYS, Settings
 
 # The confused deputy: a service acts for this account only.
 OWN_ACCOUNT = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}

@@ -16,9 +16,10 @@ from typing import BinaryIO
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.naming import LAUNCHER, RUNTIME_PACKAGE
+from compilegate.place import PROJECT
 from compilegate.usecases.registration.upload import InputFile, Package
 
-RUNTIME = Path(__file__).resolve().parents[2] / "training" / RUNTIME_PACKAGE
+RUNTIME = PROJECT / "training" / RUNTIME_PACKAGE
 SKIPPED_FOLDERS = ("__pycache__",)
 SKIPPED_SUFFIXES = (".pyc", ".pyo")
 DIGEST_LENGTH = 12
@@ -50,7 +51,7 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     if len(own) == len(files):
         if not runtime.is_dir():
             raise EnvironmentNotReadyError(
-                f"{runtime} is missing. Fix: run compilegate from a complete checkout, or copy "
+                f"{runtime} is missing. Fix: install Compilegate again, or copy "
                 f"{RUNTIME_PACKAGE}/ into {source_dir}."
             )
         files |= {f"{RUNTIME_PACKAGE}/{name}": path for name, path in files_under(runtime).items()}

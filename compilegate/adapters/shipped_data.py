@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+from compilegate.place import INSTALLED, PROJECT
 
 SCRIPT = Path("training") / "prepare_data.py"
 FOLDER = Path("workloads") / "data"
 # What the script writes below FOLDER.
 SETS = ("docstrings", "table", "pictures")
+COPY = "compilegate-examples"
 PYTHON = Path(".venv-training") / "bin" / "python"
 
 
@@ -16,6 +20,9 @@ def preparing_command(place: Path, project: Path) -> str | None:
     made = any(place.is_relative_to(project / FOLDER / name) for name in SETS)
     if not made or not (project / SCRIPT).is_file():
         return None
+    if INSTALLED:  # never into the package
+        steps = [f"cp -r {project} {COPY}", f"cd {COPY}"] if project == PROJECT else []
+        return " && ".join([*steps, f"{sys.executable} {SCRIPT} {FOLDER}"])
     steps = [] if project == Path.cwd() else [f"cd {project}"]
     if not (project / PYTHON).exists():
         steps.append("make setup")

@@ -35,6 +35,7 @@ from compilegate.cli.common.session import (
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NoStackError
 from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
+from compilegate.place import INSTALLED, PROJECT
 
 if TYPE_CHECKING:
     from compilegate.verify.record import Record, Row
@@ -221,9 +222,13 @@ def _check_deployable(stage: str) -> None:
 
 
 def _make(target: str) -> None:
+    if INSTALLED:
+        raise EnvironmentNotReadyError(
+            f"make {target} needs a checkout. Fix: run it in one, or leave --deploy out."
+        )
     # Standard output is the command's own: with --json one document.
     ended = subprocess.run(  # noqa: S603 - fixed words
-        ["make", target, "YES=1"], cwd=project.REPOSITORY, check=False, stdout=sys.stderr  # noqa: S607
+        ["make", target, "YES=1"], cwd=PROJECT, check=False, stdout=sys.stderr  # noqa: S607
     )  # fmt: skip
     if ended.returncode:
         raise EnvironmentNotReadyError(f"make {target} failed. Fix: see its output above.")

@@ -16,11 +16,13 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from compilegate.localcloud.errors import NotReadyError
+from compilegate.place import INSTALLED, PACKAGE
 
 # Everything the app reads: itself, the Lambda bundle's sources and packages, and the locks that
 # say which versions made them.
@@ -80,15 +82,18 @@ def assembly_of(repository: Path, cache: Path, *, context: dict[str, str]) -> Pa
 
 def _digest(repository: Path, context: dict[str, str]) -> str:
     digest = hashlib.sha256(json.dumps([sys.version, context], sort_keys=True).encode())
-    for path in _files(repository):
-        digest.update(str(path.relative_to(repository)).encode() + b"\0")
+    digest.update(version("aws-cdk-lib").encode())
+    # An installed package holds all that the app reads.
+    root, sources = (PACKAGE.parent, (PACKAGE.name,)) if INSTALLED else (repository, SOURCES)
+    for path in _files(root, sources):
+        digest.update(str(path.relative_to(root)).encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]
 
 
-def _files(repository: Path) -> Iterator[Path]:
-    for source in SOURCES:
-        path = repository / source
+def _files(root: Path, sources: Sequence[str]) -> Iterator[Path]:
+    for source in sources:
+        path = root / source
         paths = [path] if path.is_file() else sorted(path.rglob("*"))
         yield from (file for file in paths if file.is_file() and "__pycache__" not in file.parts)
 

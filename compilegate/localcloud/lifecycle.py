@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import importlib.util
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -25,9 +27,9 @@ from typing import Any
 from compilegate.localcloud.connection import RunState, answers, process_exists, read_state
 from compilegate.localcloud.errors import NotReadyError
 from compilegate.localcloud.names import Home
+from compilegate.place import INSTALLED, PACKAGE, PROJECT, work_folder
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-DEFAULT_HOME = Path(".compilegate") / "local"
+REPOSITORY = PROJECT
 EMULATOR_PYTHON_VARIABLE = "COMPILEGATE_LOCALCLOUD_PYTHON"
 TRAINING_PYTHON_VARIABLE = "COMPILEGATE_TRAINING_PYTHON"
 
@@ -42,25 +44,37 @@ class Places(Home):
 
     @property
     def assemblies(self) -> Path:
-        """Synthesised assemblies of the checkout, see ``assembly_cache``."""
-        return self.repository / ".compilegate" / "assemblies"
+        """Synthesised assemblies of the app, see ``assembly_cache``."""
+        return work_folder() / "assemblies"
 
 
 def find_places(home: Path | None = None, repository: Path = REPOSITORY) -> Places:
-    """Paths of the checkout, the two interpreters from their variables if those are set.
+    """Paths of the app, the two interpreters from their variables if those are set.
 
+    In an installed package both are the interpreter that runs, if it has what they need.
     Raises NotReadyError for an interpreter that is not there.
     """
     return Places(
         repository=repository,
-        home=(home or repository / DEFAULT_HOME).resolve(),
-        emulator_python=_interpreter(repository, ".venv-localcloud", EMULATOR_PYTHON_VARIABLE),
-        training_python=_interpreter(repository, ".venv-training", TRAINING_PYTHON_VARIABLE),
+        home=(home or work_folder() / "local").resolve(),
+        emulator_python=(
+            _interpreter(repository, ".venv-localcloud", EMULATOR_PYTHON_VARIABLE, "ministack")
+        ),
+        training_python=(
+            _interpreter(repository, ".venv-training", TRAINING_PYTHON_VARIABLE, "torch")
+        ),
     )
 
 
-def _interpreter(repository: Path, environment: str, variable: str) -> Path:
+def _interpreter(repository: Path, environment: str, variable: str, needed: str) -> Path:
     # Not resolved: a virtual environment's python is a link; its own path names the environment.
+    if INSTALLED and not os.environ.get(variable):
+        if importlib.util.find_spec(needed) is None:
+            raise NotReadyError(
+                f"The package {needed} is not installed. Fix: pip install 'compilegate[local]', or "
+                f"point {variable} at a Python that has it."
+            )
+        return Path(sys.executable)
     path = Path(os.environ.get(variable) or repository / environment / "bin" / "python")
     if not path.exists():
         raise NotReadyError(
@@ -229,7 +243,7 @@ class LocalCloud:
             return subprocess.Popen(
                 command,
                 cwd=places.home,
-                env=_emulator_environment(places.repository),
+                env=_emulator_environment(),
                 stdin=subprocess.PIPE if attached else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -321,13 +335,13 @@ def _how_it_failed(status: int, log: Path) -> str:
     return f"The local cloud did not start. Its log ends:\n{text[-_TAIL_CHARACTERS:]}"
 
 
-def _emulator_environment(repository: Path) -> dict[str, str]:
+def _emulator_environment() -> dict[str, str]:
     """The user's variables without what would aim the emulator's clients at real accounts."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(_DROPPED_VARIABLES)
     }
     return kept | {
-        "PYTHONPATH": str(repository),
+        "PYTHONPATH": str(PACKAGE.parent),
         "AWS_EC2_METADATA_DISABLED": "true",
         "AWS_CONFIG_FILE": "/dev/null",
         "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",

@@ -79,7 +79,7 @@ def test_a_recorder_that_the_team_carries_is_kept(tmp_path: Path) -> None:
 
 
 def test_a_missing_recorder_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentNotReadyError, match="Fix: run compilegate from a complete"):
+    with pytest.raises(EnvironmentNotReadyError, match="Fix: install Compilegate again"):
         make_bundle(source(tmp_path), runtime=tmp_path / "nowhere")
 
 

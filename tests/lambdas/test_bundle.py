@@ -57,7 +57,7 @@ def test_what_is_not_on_the_list_stays_behind(bundle):
     assert {"compilegate", "lambdas", "jinja2", "markupsafe"} == top
     packages = {path.name for path in (bundle / "compilegate").iterdir()}
     expected = {
-        "__init__.py", "adapters", "domain", "facts", "ports.py", "report", "usecases",
+        "__init__.py", "adapters", "domain", "facts", "place.py", "ports.py", "report", "usecases",
     }  # fmt: skip
     assert expected == packages
 

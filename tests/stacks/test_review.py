@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import app
+from compilegate.domain.deployment_settings import Settings
 from stacks.assets import stage_bundle
 from stacks.functions import STEPS
-from stacks.settings import Settings
 from tests.stacks.template import Template, lint_template
 
 NAG, LINT, CHECKOV = "AwsSolutions", "W", "CKV"  # how their rules begin

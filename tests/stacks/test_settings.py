@@ -8,9 +8,10 @@ import sys
 import pytest
 
 import app
+from compilegate.domain.deployment_settings import Settings, Vpc
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request import sections
-from stacks.settings import Settings, Vpc, check_job_fields
+from stacks.job_fields import check_job_fields
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
 

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 from typer.testing import CliRunner
 
-from compilegate.cli.common import project
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
+from compilegate.place import PROJECT
 
 
 class NoStage:
@@ -127,4 +127,4 @@ def test_a_deployment_that_fails_is_removed_and_said(monkeypatch) -> None:
 
     assert result.exit_code == 1
     assert "make deploy failed" in result.output
-    assert called == [("deploy", project.REPOSITORY), ("destroy", project.REPOSITORY)]
+    assert called == [("deploy", PROJECT), ("destroy", PROJECT)]

@@ -6,25 +6,27 @@ import json
 import os
 from pathlib import Path
 
+from compilegate.domain.deployment_settings import REGION
+from compilegate.domain.deployment_settings import Settings as Deployment
 from compilegate.domain.errors import InvalidInputError
+from compilegate.place import INSTALLED, PROJECT
 from compilegate.ports import Settings
-from stacks.settings import REGION
-from stacks.settings import Settings as Deployment
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 # Stand in for what a deployment's stack would fill in.
 UNKNOWN_ROLE = "arn:aws:iam::000000000000:role/training-role"
 UNKNOWN_BUCKET = "data-bucket"
+# What `app` of a cdk.json names that deploys from an installed package.
+OWN_APP = "compilegate"
 
 
 def deployment() -> Deployment:
     """The deployment that ``cdk.json`` of the working folder, else of the checkout, describes."""
-    return _described_in(Path.cwd(), REPOSITORY)
+    return _described_in(Path.cwd(), PROJECT)
 
 
 def deployed_by_make() -> Deployment:
     """The deployment that the checkout's own ``cdk.json`` describes, wherever the shell is."""
-    return _described_in(REPOSITORY)
+    return _described_in(PROJECT)
 
 
 def _described_in(*folders: Path) -> Deployment:
@@ -32,11 +34,14 @@ def _described_in(*folders: Path) -> Deployment:
         file = folder / "cdk.json"
         if file.is_file():
             try:
-                context = json.loads(file.read_text(encoding="utf-8")).get("context", {})
+                document = json.loads(file.read_text(encoding="utf-8"))
+                context, app = document.get("context", {}), document.get("app", "")
             except (ValueError, AttributeError) as error:
                 raise InvalidInputError(
                     f"is not a CDK file: {error}", file=str(file), fix="restore it"
                 ) from error
+            if INSTALLED and folder != PROJECT and OWN_APP not in app:
+                continue  # an app of the team's own
             return Deployment.from_context(context)
     return Deployment.from_context({"region": "us-east-1"})
 

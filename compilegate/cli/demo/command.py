@@ -20,7 +20,6 @@ from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.figures import decision_rows
 from compilegate.cli.common.outcome import Outcome, read_outcome
 from compilegate.cli.common.output import console, emit_json, say, say_line, verdict_text
-from compilegate.cli.common.project import REPOSITORY
 from compilegate.cli.common.session import (
     REPORTS,
     JsonOption,
@@ -28,6 +27,7 @@ from compilegate.cli.common.session import (
     ReportsOption,
     session,
 )
+from compilegate.cli.demo.files import WORKLOADS, put_in_place
 from compilegate.cli.demo.start import demo_cloud
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
 from compilegate.cli.trials.view import TrialView
@@ -91,10 +91,11 @@ def _run(
     providers: Providers, workloads: list[Path] | None, out: Path, *, keep: bool, progress: Console
 ) -> tuple[list[Outcome], Times, str | None]:
     began = time.monotonic()
-    paths = workloads or sorted((REPOSITORY / "workloads").glob(DEMO_FILES))
+    put_in_place()
+    paths = workloads or sorted(WORKLOADS.glob(DEMO_FILES))
     if not paths:
         raise EnvironmentNotReadyError(
-            f"{REPOSITORY / 'workloads' / DEMO_FILES} matches no file. Fix: run the demo from a "
+            f"{WORKLOADS / DEMO_FILES} matches no file. Fix: run the demo from a "
             "complete checkout, or name files with --workloads."
         )
     with demo_cloud(providers, progress, keep=keep) as started:

@@ -17,7 +17,6 @@ from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.figures import quality_words, speedup_words
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import console, emit_json, say, say_line
-from compilegate.cli.common.project import REPOSITORY
 from compilegate.cli.common.session import (
     REPORTS,
     JsonOption,
@@ -25,6 +24,7 @@ from compilegate.cli.common.session import (
     ReportsOption,
     session,
 )
+from compilegate.cli.demo.files import WORKLOADS, put_in_place
 from compilegate.cli.demo.scenario import (
     FAULT,
     INTERVAL_MILLISECONDS,
@@ -42,7 +42,7 @@ from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.watch_production import watch_production
 
-FILE = REPOSITORY / "workloads" / "nightly-lm.yaml"
+FILE = WORKLOADS / "nightly-lm.yaml"
 STOP_CAUSE = "stopped with Ctrl-C"
 # What the line says of a run beside its arm.
 WHY = {"confirm": "checks alarm", "refresh": "refresh", "rerun": "again", "fallback": "elsewhere"}
@@ -132,6 +132,7 @@ def _run(
 ) -> _Ended:
     began = time.monotonic()
     reporter = ConsoleReporter(progress)
+    put_in_place()
     with demo_cloud(providers, progress, keep=keep) as started:
         (file,) = read_workloads([workload])
         cloud = started.cloud

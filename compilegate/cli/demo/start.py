@@ -12,8 +12,8 @@ from rich.console import Console
 
 from compilegate.adapters.shipped_data import FOLDER, SCRIPT
 from compilegate.cli.common.cloud import StartedCloud
-from compilegate.cli.common.project import REPOSITORY
 from compilegate.cli.common.session import Providers
+from compilegate.cli.demo import files
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import plural
 
@@ -62,7 +62,7 @@ def preparing_data(command: Sequence[str]) -> Iterator[Callable[[], None]]:
     """
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(  # noqa: S603 - the argument list is fixed
-            command, cwd=REPOSITORY, stdin=subprocess.DEVNULL, stdout=output,
+            command, cwd=files.FOLDER, stdin=subprocess.DEVNULL, stdout=output,
             stderr=subprocess.STDOUT,
         )  # fmt: skip
 

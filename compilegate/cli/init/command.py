@@ -36,8 +36,9 @@ from compilegate.domain.fields import Fields
 from compilegate.domain.formats import plural
 from compilegate.domain.workload.candidates import parse_name
 from compilegate.facts import load_facts
+from compilegate.place import PROJECT
 
-SCHEMA = project.REPOSITORY / "docs" / "workload.schema.json"
+SCHEMA = PROJECT / "docs" / "workload.schema.json"
 
 
 def init(
@@ -208,7 +209,7 @@ def _head(script: Path, file: Path) -> list[str]:
     lines = [f"# {script.name}, as compilegate init read it without running it."]
     if SCHEMA.is_file():
         place = SCHEMA
-        if file.resolve().is_relative_to(project.REPOSITORY):
+        if file.resolve().is_relative_to(PROJECT):
             place = Path(os.path.relpath(SCHEMA, file.resolve().parent))
         lines.insert(0, f"# yaml-language-server: $schema={place}")
     return lines

@@ -42,7 +42,7 @@ def try_(
     *,
     python: Annotated[
         Path | None,
-        typer.Option("--python", help="Default: the training environment of the checkout."),
+        typer.Option("--python", help="Default: what `make setup` made, else this one."),
     ] = None,
     given: Inputs = None,
     only: Annotated[

@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.shipped_data import PYTHON
-from compilegate.cli.common import project
 from compilegate.domain.argument_text import argument
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.request.hyperparameters import PLATFORM_PREFIX
+from compilegate.place import INSTALLED, PROJECT
 
 STEPS = 2
 ROOT = "/opt/ml"
@@ -45,8 +46,8 @@ class Ended:
 
 
 def default_python() -> Path:
-    """The training environment of this checkout."""
-    return project.REPOSITORY / PYTHON
+    """The training environment of the checkout, in an installed package the own one."""
+    return Path(sys.executable) if INSTALLED else PROJECT / PYTHON
 
 
 def start_words(request: Mapping[str, Any], root: Path) -> list[str]:

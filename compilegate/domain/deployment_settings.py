@@ -1,7 +1,4 @@
-"""What a deployment may choose, read from the CDK context and checked before anything is built.
-
-Imports nothing of the CDK: app.py reads the settings before the CDK starts Node.
-"""
+"""What a deployment may choose, read from the CDK context and checked before anything is built."""
 
 from __future__ import annotations
 
@@ -14,12 +11,8 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
-from compilegate.domain.request.problems import unsupported_fields
-from compilegate.domain.request.sample import sample_requests
-from compilegate.domain.request.sections import JobContext
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.domain.workload.own_facts import own_images, prices
-from compilegate.facts import step_functions_fields
 
 FILE = "cdk.json"
 STAGE = re.compile(r"[a-z][a-z0-9-]{0,15}")
@@ -240,27 +233,3 @@ def _log_retention(fields: Fields, key: str, default: int | None) -> Any:
         allowed = ", ".join(str(day) for day in LOG_RETENTION_DAYS)
         raise fields.wrong(key, "is not a CloudWatch Logs retention", f"use one of {allowed}")
     return days
-
-
-def check_job_fields(settings: Settings) -> None:
-    """Refuse, at synthesis, a request field that Step Functions would not pass on to SageMaker.
-
-    The state machines take each request as one expression, so Step Functions itself sees its
-    fields only when the state runs. Raises InvalidInputError with the first such field.
-    """
-    vpc = settings.vpc
-    context = JobContext(
-        bucket="bucket", region=settings.region, role_arn="role", trial="trial",
-        execution="execution", source_key="source.tar.gz", kms_key_arn="key",
-        subnet_ids=vpc.subnet_ids if vpc else (),
-        security_group_ids=vpc.security_group_ids if vpc else (),
-    )  # fmt: skip
-    for request in sample_requests(context):
-        for violation in unsupported_fields(step_functions_fields(), request):
-            raise InvalidInputError(
-                violation.rule,
-                field=violation.path,
-                value=violation.value,
-                fix="leave it out of the request, or add it to "
-                "compilegate/facts/step_functions_fields.json with a source",
-            )

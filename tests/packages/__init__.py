@@ -1,0 +1,1 @@
+"""The wheels as a team installs them."""

@@ -1,0 +1,54 @@
+"""Wheels of this checkout, and clean environments to install them in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 300
+# What the shell of a developer may hold and a user's does not.
+FOREIGN = ("PYTHON", "VIRTUAL_ENV", "COMPILEGATE_", "AWS_", "UV_PROJECT")
+
+
+def run(*command: str | Path, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command as a user would run it: outside the checkout, with nothing of it to import."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(FOREIGN)}
+    return subprocess.run(
+        list(map(str, command)), cwd=folder, env={**kept, **variables}, text=True, check=False,
+        capture_output=True, stdin=subprocess.DEVNULL, timeout=SECONDS,
+    )  # fmt: skip
+
+
+def succeeded(*command: str | Path, folder: Path, **variables: str) -> str:
+    """Its standard output; fails with its errors."""
+    ended = run(*command, folder=folder, **variables)
+    assert ended.returncode == 0, f"{command}\n{ended.stdout}\n{ended.stderr}"
+    return ended.stdout
+
+
+def uv(*arguments: str | Path) -> str:
+    return succeeded(sys.executable, "-m", "uv", *arguments, folder=ROOT)
+
+
+def environment(place: Path, python: str, packages: Sequence[str | Path]) -> Path:
+    """The interpreter of a new environment with the packages and what they require."""
+    uv("venv", "--quiet", "--python", python, place)
+    constraint = ("--constraint", ROOT / "requirements" / "tool.lock")
+    uv("pip", "install", "--quiet", "--python", place, *constraint, *packages)
+    uv("pip", "check", "--python", place)
+    return place / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def main_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
+       "--out-dir", folder, ROOT)  # fmt: skip
+    (wheel,) = folder.glob("compilegate-*.whl")
+    return wheel

@@ -1,0 +1,129 @@
+"""``pip install compilegate``: one package, and commands that need no checkout."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.packages.conftest import ROOT, environment, run, succeeded
+
+pytestmark = pytest.mark.slow
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with the wheel alone, and a folder of a user's."""
+
+    python: Path
+    folder: Path
+
+    @property
+    def shipped(self) -> Path:
+        return next(self.python.parents[1].glob("lib/*/site-packages/compilegate/shipped"))
+
+    def __call__(self, *arguments: str | Path) -> str:
+        command = self.python.with_name("compilegate")
+        return succeeded(command, *arguments, folder=self.folder, XDG_CACHE_HOME=str(self.folder))
+
+
+@pytest.fixture(scope="module")
+def compilegate(main_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    place = tmp_path_factory.mktemp("environment")
+    return Installed(
+        environment(place / "venv", "3.11", [main_wheel]), tmp_path_factory.mktemp("user")
+    )
+
+
+def test_it_installs_no_package_of_a_general_name(main_wheel: Path) -> None:
+    with zipfile.ZipFile(main_wheel) as archive:
+        top = {name.partition("/")[0] for name in archive.namelist()}
+
+    assert {"compilegate"} == {name for name in top if not name.endswith(".dist-info")}
+
+
+def test_it_carries_each_file_that_the_code_reads(main_wheel: Path) -> None:
+    with zipfile.ZipFile(main_wheel) as archive:
+        carried = set(archive.namelist())
+    folders = ("compilegate", "training", "workloads", "stacks", "lambdas")
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for folder in folders for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }  # fmt: skip
+    expected = {
+        name if name.startswith("compilegate/") else f"compilegate/shipped/{name}"
+        for name in files if not name.startswith("workloads/data/")
+    }  # fmt: skip
+    expected |= {"compilegate/shipped/app.py", "compilegate/shipped/cdk.json"}
+
+    assert not expected - carried
+
+
+def test_a_script_is_described_checked_and_planned(compilegate: Installed) -> None:
+    script = compilegate.folder / "train.py"
+    shutil.copy(compilegate.shipped / "training" / "causal_lm.py", script)
+
+    written = json.loads(compilegate("init", "train.py", "--output", "job.yaml", "--json"))
+    findings = json.loads(compilegate("doctor", "train.py", "--json"))
+    shipped = compilegate.shipped / "workloads" / "article-bert.yaml"
+    checked = json.loads(compilegate("check", shipped, "--json"))
+    plan = compilegate("plan", compilegate.shipped / "workloads" / "demo-lm.yaml")
+
+    assert "job.yaml" == written["file"]
+    assert findings is not None
+    assert "eligible" == checked["verdict"]
+    assert "within the quotas" in plan.lower()
+
+
+def test_a_judgement_needs_no_aws(compilegate: Installed) -> None:
+    decision = json.loads(compilegate("judge", EXAMPLES / "evidence.json", "--json"))
+
+    assert "promote" == decision["verdict"]
+
+
+def test_the_schema_is_the_published_one(compilegate: Installed) -> None:
+    published = json.loads((ROOT / "docs" / "workload.schema.json").read_text())
+
+    assert published == json.loads(compilegate("schema"))
+
+
+def test_every_command_shows_its_help(compilegate: Installed) -> None:
+    listed = compilegate("--help")
+
+    for name in ("check", "init", "try", "doctor", "plan", "judge", "report", "schema", "local"):
+        assert name in listed
+        compilegate(name, "--help")
+
+
+def test_what_an_extra_brings_is_named(compilegate: Installed) -> None:
+    command = compilegate.python.with_name("compilegate")
+    ended = run(command, "local", "up", folder=compilegate.folder)
+
+    assert 1 == ended.returncode
+    assert "pip install 'compilegate[local]'" in ended.stderr
+
+
+def test_a_project_file_of_another_app_is_none_of_ours(compilegate: Installed) -> None:
+    foreign = {"app": "python3 app.py", "context": {"team": "search", "stage": "Not Ours"}}
+    folder = compilegate.folder / "other"
+    folder.mkdir()
+    (folder / "cdk.json").write_text(json.dumps(foreign))
+    workload = compilegate.shipped / "workloads" / "article-bert.yaml"
+
+    command = compilegate.python.with_name("compilegate")
+    succeeded(command, "check", workload, folder=folder)
+
+
+def test_a_report_finds_its_templates(compilegate: Installed) -> None:
+    code = (
+        "from compilegate.report.markup import ASSETS\n"
+        "assert {path.suffix for path in ASSETS.iterdir()} >= {'.j2', '.css'}"
+    )
+
+    succeeded(compilegate.python, "-c", code, folder=compilegate.folder)
