@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, money_claim
 from compilegate.domain.decision import Decision
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
-from compilegate.domain.formats import money, percent
+from compilegate.domain.formats import money, pair, percent
 from compilegate.domain.judging.convergence import same_quality_figures
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.figures import (
@@ -17,6 +18,7 @@ from compilegate.domain.judging.figures import (
 from compilegate.domain.judging.pricing import full_run_hours, trial_usd, usd_per_run
 from compilegate.domain.judging.speed import Segments
 from compilegate.domain.judging.whole_job import WholeJob
+from compilegate.domain.workload.model import BASELINE
 from compilegate.explain.item import Item, Reporter, Section
 
 item = Reporter(Section.MONEY)
@@ -36,7 +38,7 @@ def money_items(
         text = "unknown: price per hour, runs per week or the time of a run is missing"
         yield item.answer(None, text, of=saving_figures)
         return
-    yield _answer(decision, saving)
+    yield _answer(_claim(decision, candidate, whole, saving), saving)
     yield from _runs(candidate, whole, evidence, segments, saving)
     yield from _year(whole, evidence, saving)
     yield from _trial(saving)
@@ -44,11 +46,29 @@ def money_items(
     yield from _same_quality(saving)
 
 
-def _answer(decision: Decision, saving: Mapping[str, Any]) -> Item:
-    per_year, on = saving["usd_per_year"], decision.verdict in ("promote", "permanent")
-    saves = "saves" if on else "if on, would save"
-    costs = "costs" if on else "if on, would cost"
-    text = f"it {saves if per_year >= 0 else costs} {money(abs(per_year))} a year at this schedule"
+def _claim(
+    decision: Decision, candidate: Arm, whole: WholeJob, saving: Mapping[str, Any]
+) -> MoneyClaim:
+    own = (None, candidate.name, BASELINE)
+    return money_claim(
+        decision.verdict,
+        {reason.code for reason in decision.reasons if reason.arm in own},
+        full_runs=whole.measured.candidate_runs if whole.measured else 0,
+        interval=pair(saving["interval_usd_per_year"]),
+    )
+
+
+def _answer(claim: MoneyClaim, saving: Mapping[str, Any]) -> Item:
+    per_year = saving["usd_per_year"]
+    if not claim.has_amount:
+        text = f"not stated: {NO_AMOUNT[claim]}; below is what the estimate would come to"
+        return item.answer(per_year, text, of=saving_figures)
+    does = {
+        MoneyClaim.SAVES: "saves",
+        MoneyClaim.IF_ON: "if on, would save",
+        MoneyClaim.COSTS: "if on, would cost",
+    }[claim]
+    text = f"it {does} {money(abs(per_year))} a year at this schedule"
     return item.answer(per_year, text, of=saving_figures)
 
 

@@ -155,7 +155,8 @@ def _bound(
     copies = "" if math.isfinite(bound) else "Equal blocks are copies and prove nothing. "
     return item(
         "proven speed-up", math.exp(bound) if math.isfinite(bound) else None,
-        f"{copies}The gate requires more than {ratio(bar)} (reject_speedup): {passed}.",
+        f"{copies}By the short blocks alone. The gate requires more than {ratio(bar)} "
+        f"(reject_speedup): {passed}.",
         symbol="LB", unit="x", formula=f"e^(mean(L){cost} - t se)",
         inputs={**inputs, "reject_speedup": bar}, of=lower_bound,
     )  # fmt: skip

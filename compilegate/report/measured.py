@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.formats import percent, plural, significant
+from compilegate.domain.formats import percent, plural
 from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import (
     PROBATION,
@@ -212,10 +212,3 @@ def confidence_words(quality: QualityFigures) -> str:
         return ""
     held = "" if quality.look is None else ", holds at every look"
     return f"{percent(quality.confidence)} interval{held}"
-
-
-def better_or_worse(difference: float, digits: int = 3) -> str:
-    """``0.002 worse``; the judge's differences are turned so that negative is worse."""
-    if difference == 0:
-        return "no different"
-    return f"{significant(abs(difference), digits)} {'better' if difference > 0 else 'worse'}"

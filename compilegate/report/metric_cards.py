@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.claims import NO_AMOUNT, MoneyClaim
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import (  # fmt: skip
     UNKNOWN,
@@ -16,9 +17,11 @@ from compilegate.domain.formats import (  # fmt: skip
     pair,
     percent,
     plural,
+    shown,
     significant,
 )
-from compilegate.report.measured import better_or_worse, confidence_words, reference_of
+from compilegate.report import statements
+from compilegate.report.measured import confidence_words, reference_of
 from compilegate.report.trial_report import TrialReport
 
 LABEL_WIDTH = 17.0  # percent of the scale that a label takes
@@ -64,13 +67,15 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
 
 
 def _speed(trial: TrialReport) -> MetricCard:
-    name, speed = "Speed-up of a full run", trial.speed
+    name, speed = "Speed-up of a whole job", trial.speed
     if speed.estimate is None:
         return MetricCard(name, UNKNOWN, _why_no_speed(trial))
-    note = "One block gives no interval."
+    note = "no interval was recorded"
     if speed.interval is not None:
-        note = interval(speed.interval, ratio)
+        note = statements.ratio_interval(speed)
         note += f" ({percent(speed.confidence)} interval)" if speed.confidence is not None else ""
+    if not speed.full_runs and speed.blocks:
+        note += "; predicted by short blocks alone"
     if trial.price_ratio != 1:
         in_dollars = speed.estimate / trial.price_ratio
         note += f"; {ratio(in_dollars)} in dollars, at {trial.price_ratio:.2f} times the price "
@@ -97,20 +102,23 @@ def _quality(trial: TrialReport) -> MetricCard:
     name, quality = f"Quality: {trial.metric}", trial.quality
     if quality.estimate is None:
         return MetricCard(name, UNKNOWN, _why_no_quality(trial))
-    parts = []
-    if quality.interval is not None:
-        parts += [interval(quality.interval, better_or_worse), confidence_words(quality)]
-    margin = quality.margin
-    parts.append(f"margin {UNKNOWN if margin is None else significant(margin)}")
     reference = reference_of(trial.measured, quality)
-    if reference:
-        parts.append(f"reference: {reference.words}")
+    ends = statements.delta_interval(quality.delta_interval)
+    parts = [
+        statements.delta(quality.delta) + (f" ({ends})" if ends else ""),
+        f"margin {shown(quality.margin, significant)}",
+        statements.goal(quality),
+        confidence_words(quality),
+        f"reference: {reference.words}" if reference else "",
+    ]
     bullet = None
-    if margin is not None:
-        limits = [(-margin, significant(-margin), "bad"), (0.0, "equal", "plain")]
-        bullet = _bullet(quality.estimate, quality.interval, limits, "Scale with the margin")
-    note = "; ".join(part for part in parts if part)
-    return MetricCard(name, better_or_worse(quality.estimate), note, bullet)
+    if quality.delta is not None and quality.limit is not None:
+        limits = [(quality.limit, statements.with_sign(quality.limit), "bad"),
+                  (0.0, "equal", "plain")]  # fmt: skip
+        words = "Scale with the margin"
+        bullet = _bullet(quality.delta, quality.delta_interval, sorted(limits), words)
+    words = statements.QUALITY_WORDS[trial.figures.quality_claim]
+    return MetricCard(name, words, "; ".join(part for part in parts if part), bullet)
 
 
 def _why_no_quality(trial: TrialReport) -> str:
@@ -123,20 +131,25 @@ def _why_no_quality(trial: TrialReport) -> str:
 
 def _saving(trial: TrialReport) -> MetricCard:
     per_run, per_year = trial.saving.usd_per_run, trial.saving.usd_per_year
-    on = trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT)
-    name = "Saving per year" if on else "Saving per year if on"
-    if per_year is None:
-        if per_run is not None:
-            return MetricCard("Saving per run", money(per_run), "Runs per year are unknown.")
+    claim = trial.figures.money_claim
+    name = f"Saving per year{'' if claim is MoneyClaim.SAVES else ' if on'}"
+    if per_year is None and per_run is None:
         return MetricCard(name, UNKNOWN, "Needs a speed-up, a price and a run's length.")
-    parts = [] if per_run is None else [f"{money(per_run)} per run"]
-    if trial.saving.interval_usd_per_year:
-        parts.insert(0, interval(trial.saving.interval_usd_per_year, money))
-    return MetricCard(name, money(per_year), "; ".join(parts))
+    if not claim.has_amount:
+        return MetricCard(name, UNKNOWN, f"Not stated: {NO_AMOUNT[claim]}.")
+    if per_year is None:
+        return MetricCard("Saving per run", shown(per_run, money), "Runs per year are unknown.")
+    parts = [statements.saving_interval(trial.figures)]
+    parts += [] if per_run is None else [f"{money(per_run)} per run"]
+    return MetricCard(name, money(per_year), "; ".join(part for part in parts if part))
 
 
 def _payback(trial: TrialReport) -> MetricCard:
     runs, per_run = trial.saving.payback_runs, trial.saving.usd_per_run
+    claim = trial.figures.money_claim
+    if per_run is not None and not claim.has_amount:
+        note = f"Not stated: {NO_AMOUNT[claim]}."
+        return MetricCard("Payback", UNKNOWN, note)
     if runs is None:
         if per_run is not None and per_run <= 0:
             return MetricCard("Payback", "never", "A run with the candidate does not cost less.")

@@ -26,6 +26,7 @@ from compilegate.domain.judging.value_of_information import value_of_a_trial, va
 from compilegate.domain.reasons import in_one_line
 from compilegate.domain.reasons.registry import advice, advice_for
 from compilegate.report.measured import Measured
+from compilegate.report.statements import DELTA_DIGITS
 from compilegate.report.trial_report import TrialReport
 
 FAILED = "Fix this and rerun the trial; the flag has not changed."
@@ -69,17 +70,17 @@ def recommendations(trial: TrialReport) -> list[str]:
 
 def _what_would_undo(trial: TrialReport) -> Iterator[str]:
     speed, quality = trial.speed, trial.quality
-    low = speed.interval[0] if speed.lower_bound is None and speed.interval else speed.lower_bound
-    if trial.thresholds is not None and low is not None:
+    if trial.thresholds is not None and speed.interval is not None:
         reject, _ = trial.thresholds
         yield (
-            f"A smaller speed-up: the proven lower bound is {ratio(low)}. At {ratio(reject)} or "
-            f"less, {trial.candidate or 'the candidate'} would stay off."
+            f"A smaller speed-up: a whole job's is {ratio(speed.interval[0])} or more by its "
+            f"interval. At {ratio(reject)} or less, {trial.candidate or 'the candidate'} would "
+            "stay off."
         )
     if quality.interval and quality.margin and quality.interval[0] < 0:
         yield (
-            f"A margin below {significant(-quality.interval[0])}: these runs rule out larger "
-            f"losses in {trial.metric}, not smaller ones (the margin was "
+            f"A margin below {significant(-quality.interval[0], DELTA_DIGITS)}: these runs rule "
+            f"out larger losses in {trial.metric}, not smaller ones (the margin was "
             f"{significant(quality.margin)})."
         )
     payback = trial.saving.payback_runs
@@ -202,7 +203,7 @@ def _steadier_blocks(measured: Measured | str) -> Iterator[str]:
         return
     values = list(measured.speedups(measured.lead).values())
     spread = f" (from {ratio(min(values))} to {ratio(max(values))})" if len(values) > 1 else ""
-    yield f"Steadier or more blocks: the speed-up differs from block to block{spread}."
+    yield f"Steadier or more short blocks: they differ in the speed-up that they predict{spread}."
 
 
 def _what_would_be_valid(trial: TrialReport) -> Iterator[str]:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
 from compilegate.domain.reasons import with_fix
+from compilegate.report import statements
 from compilegate.report.charts import charts
 from compilegate.report.figures import Document
 from compilegate.report.markup import (
@@ -33,9 +35,9 @@ from compilegate.report.trial_report import ReportInput, TrialReport, read_trial
 from compilegate.report.words import control_sentences, flag_sentence, headline, label, lede
 
 MARKDOWN_ROWS = {
-    "Samples per second", "Median step", "Compile time, warm cache", "Recompilations",
-    "Peak memory", "Cluster", "Price of 1,000 samples", "Price of a production run",
-    "Full runs", "Failed runs", SAME_QUALITY,
+    "Samples per second, short blocks", "Median step, short blocks", "Compile time, warm cache",
+    "Recompilations", "Peak memory", "Cluster", "Price of 1,000 samples",
+    "Price of a production run", "Full runs", "Failed runs", SAME_QUALITY,
 }  # fmt: skip
 MOST_CHANGES, MOST_REASONS = 3, 4
 
@@ -71,8 +73,8 @@ def render(document: ReportInput) -> Report:
         html=_page(trial, cards, changes, summary),
         markdown=_markdown(trial, cards, changes),
         json=summary + "\n",
-        subject=_subject(trial),
-        message=_message(trial, cards),
+        subject=subject_text(trial),
+        message=message_text(trial, cards),
     )
 
 
@@ -146,7 +148,7 @@ def _markdown(trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def _subject(trial: TrialReport) -> str:
+def subject_text(trial: TrialReport) -> str:
     """ASCII, one line, less than 100 characters (SNS): workload, verdict and its reason."""
     opening = subject_line(trial.source["context"]["stage"], f"{trial.workload}: ")
     subject = ascii_only(opening + headline(trial))
@@ -157,7 +159,22 @@ def _subject(trial: TrialReport) -> str:
     return subject
 
 
-def _message(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
+def _figures(trial: TrialReport, cards: Sequence[MetricCard]) -> list[str]:
+    """The key figures that are known: speed, quality and saving with their intervals."""
+    found = trial.figures
+    rows = {
+        cards[0].name: statements.speedup(found.speed),
+        trial.metric: statements.quality(found),
+        "Saving": statements.saving(found),
+    }
+    own = [] if trial.verdict is Verdict.INELIGIBLE else list(rows.items())
+    others = [(card.name, card.value) for card in cards[len(own) :]]
+    lines = [f"{name}: {text}" for name, text in own if text != UNKNOWN]
+    rest = ", ".join(f"{name}: {value}" for name, value in others if value != UNKNOWN)
+    return [*lines, rest] if rest else lines
+
+
+def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     """What was decided, the figures, what happened to the flag, and how to see the report."""
     context, reasons = trial.source["context"], trial.reasons
     lines = [f"{trial.workload}: {headline(trial)}.", ""]
@@ -167,8 +184,7 @@ def _message(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     more = len(reasons) - MOST_REASONS
     lines += [f"- and {more} more reasons in the report"] if more > 0 else []
     lines += [""] if reasons else []
-    figures = [f"{card.name}: {card.value}" for card in cards if card.value != UNKNOWN]
-    lines += [", ".join(figures), ""] if figures else []
+    lines += [*_figures(trial, cards), ""] if cards else []
     lines += [flag_sentence(trial)] if trial.verdict is not None else []
     lines += [str(context["simulated"])] if context.get("simulated") else []
     report = f"compilegate report {trial.workload} --trial {context['trial']}"

@@ -21,6 +21,7 @@ from compilegate.domain.formats import (
 )  # fmt: skip
 from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report.figures import Document
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
 
@@ -49,11 +50,11 @@ COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
 NOT_RECORDED = "not recorded by the runs"
 # Of the decision's arms: key, name, format, and why it may be unknown.
 FIGURES: tuple[tuple[str, str, Callable[[Any], str], str], ...] = (
-    ("samples_per_second", "Samples per second", _number(significant),
+    ("samples_per_second", "Samples per second, short blocks", _number(significant),
      "no steady state, or the runs did not record samples"),
     ("samples_per_second_interval", "… 95% interval", lambda ends: interval(ends, significant),
      "needs two blocks"),
-    ("step_seconds_median", "Median step", _number(duration), "no step was timed"),
+    ("step_seconds_median", "Median step, short blocks", _number(duration), "no step was timed"),
     ("compile_seconds_cold", "Compile time, empty cache", _number(duration),
      "no cold compile was recorded"),
     ("compile_seconds_warm", "Compile time, warm cache", _number(duration), "no block finished"),
@@ -78,12 +79,13 @@ def arms_table(trial: TrialReport) -> Table | None:
     """One column per arm; what is unknown is explained under the table."""
     if not trial.arms:
         return None
+    arms = [_priced(trial, arm) for arm in trial.arms]
     native = {BASELINE, *(arm.name for arm in trial.planned_arms if arm.compiler == "none")}
     rows: list[Row] = [*_clusters(trial)]
     unknown: dict[str, list[str]] = {}
     for key, title, show, why in FIGURES:
         name = title.format(metric=trial.metric)
-        cells = [_arm_cell(arm, key, show, native) for arm in trial.arms]
+        cells = [_arm_cell(arm, key, show, native) for arm in arms]
         if UNKNOWN in cells:
             unknown.setdefault(why, []).append(name.lstrip("… "))
         rows.append((name, *cells))
@@ -93,6 +95,14 @@ def arms_table(trial: TrialReport) -> Table | None:
         "arms", "The arms in numbers", ("", *(str(arm["name"]) for arm in trial.arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
+
+
+def _priced(trial: TrialReport, arm: Document) -> Document:
+    """The candidate's run has the price that its saving is computed from."""
+    base, saved = trial.saving.usd_per_run_baseline, trial.saving.usd_per_run
+    if arm["name"] != trial.candidate or base is None or saved is None:
+        return arm
+    return {**arm, "usd_per_run": base - saved}
 
 
 def _arm_cell(
@@ -184,7 +194,7 @@ def _blocks_table(measured: Measured) -> Table | None:
     columns = ["Block"]
     for arm in measured.arms:
         columns += [f"{arm.name}: steady step", "+ compile and warm-up"]
-    columns += [f"{arm.name}: speed-up" for arm in measured.candidates]
+    columns += [f"{arm.name}: predicted speed-up" for arm in measured.candidates]
     rows = []
     for n in numbers:
         row = [str(n)]
@@ -196,7 +206,7 @@ def _blocks_table(measured: Measured) -> Table | None:
             ]
         rows.append((*row, *(ratio(gain[n]) if n in gain else UNKNOWN for gain in gains)))
     return Table(
-        "blocks", "Every block", columns, rows,
+        "blocks", "Every short block", columns, rows,
         note=f"{UNKNOWN}: the segment failed or was too short to have a steady state.",
     )  # fmt: skip
 

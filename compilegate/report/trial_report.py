@@ -13,6 +13,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.trial.plan import RecordedPlan, read_plan
 from compilegate.report.figures import (
+    DecisionFigures,
     Document,
     QualityFigures,
     SavingFigures,
@@ -61,9 +62,22 @@ class TrialReport:
     candidate: str | None
     reasons: tuple[Reason, ...]
     measured: Measured | str
-    speed: SpeedFigures
-    quality: QualityFigures
-    saving: SavingFigures
+    figures: DecisionFigures
+
+    @property
+    def speed(self) -> SpeedFigures:
+        """The whole job's speed-up."""
+        return self.figures.speed
+
+    @property
+    def quality(self) -> QualityFigures:
+        """The candidate's quality."""
+        return self.figures.quality
+
+    @property
+    def saving(self) -> SavingFigures:
+        """The candidate's saving."""
+        return self.figures.saving
 
     @property
     def workload(self) -> str:
@@ -111,12 +125,9 @@ class TrialReport:
         return {reason.code for reason in self.reasons}
 
     @property
-    def own_codes(self) -> set[str]:
+    def own_codes(self) -> frozenset[str]:
         """The reasons' codes without those about other candidates than the one decided on."""
-        if self.candidate is None:
-            return self.codes
-        others = {arm["name"] for arm in self.arms} - {self.candidate}
-        return {reason.code for reason in self.reasons if reason.arm not in others}
+        return self.decision.own_codes if self.decision else frozenset()
 
     @property
     def decision_id(self) -> str:
@@ -191,7 +202,5 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         candidate=candidate,
         reasons=decision.reasons if decision else (),
         measured=measure(source["evidence"], candidate),
-        speed=SpeedFigures.read(decision.speedup if decision else None),
-        quality=QualityFigures.read(decision.quality if decision else None),
-        saving=SavingFigures.read(decision.saving if decision else None),
+        figures=DecisionFigures.read(decision) if decision else DecisionFigures(),
     )

@@ -6,18 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, SpeedClaim
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.formats import interval, money, number, percent, plural, significant
+from compilegate.domain.formats import money, number, percent, plural, shown, significant
 from compilegate.domain.reasons.registry import headline as reason_headline
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.words import ALARM, FLAG_STATES, VERDICTS, Label
+from compilegate.report import statements
 from compilegate.report.figures import Document
-from compilegate.report.measured import better_or_worse
 from compilegate.report.trial_report import TrialReport
 
 # Characters that fit on one line of the page on a desktop screen.
 LONGEST = 70
+MAY_BE_SLOWER = {"speedup_too_small", "full_run_disagrees"}
 CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
 TRIAL_COSTS_TOO_MUCH = "a trial here would cost more than a compiler can save"
 NO_COMPILER = "no compiler can help this job in its current form"
@@ -56,7 +58,8 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
         case Verdict.CONTINUE if trial.on_probation:
             opening = FLAG_STATES["probation"].text
         case Verdict.CONTINUE:
-            so_far = f"{_speed(trial)} so far" if trial.speed.estimate else "nothing measured yet"
+            speed = statements.faster_or_slower(trial.speed)
+            so_far = f"{speed} so far" if trial.speed.estimate else "nothing measured yet"
             return f"{label(trial).text}: {so_far}"
         case Verdict.INCONCLUSIVE:
             evidence = trial.evidence
@@ -78,18 +81,11 @@ def _change(trial: TrialReport) -> str:
     return "Turn the compiler on"
 
 
-def _speed(trial: TrialReport) -> str:
-    speedup = trial.speed.estimate
-    if speedup is None:
-        return "speed-up unknown"
-    return f"{ratio(speedup)} faster" if speedup >= 1 else f"slower, {ratio(speedup)}"
-
-
 def _gain(trial: TrialReport) -> str:
     """What a promotion brings: time, or money where the clusters' prices differ."""
     speedup = trial.speed.estimate
     if speedup is None or trial.price_ratio == 1:
-        return _speed(trial)
+        return statements.faster_or_slower(trial.speed)
     share = 1 - trial.price_ratio / speedup
     return f"{percent(round(share, 2))} cheaper a run at {ratio(speedup)} the speed"
 
@@ -102,12 +98,13 @@ def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
     template = reason_headline(first.code, _variant(trial, first.code))
     if not template:
         return _cut(f"{opening}: {first.message.rstrip('.')}")
-    speed, margin = _speed(trial), trial.quality.margin
+    speed, margin = statements.faster_or_slower(trial.speed), trial.quality.margin
     if margin is None and trial.evidence is not None:
         margin = trial.evidence.quality.margin
     reject, promote = map(ratio, trial.thresholds) if trial.thresholds else ("speed-up",) * 2
     text = template.format(
         speed=speed,
+        times=shown(trial.speed.estimate, ratio),
         but="" if trial.speed.estimate is None or brief else f"{speed}, but ",
         metric=trial.metric,
         margin="the size set" if margin is None else significant(margin),
@@ -119,7 +116,7 @@ def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
 
 def _variant(trial: TrialReport, code: str) -> str | None:
     """The situation, where one code stands for different endings."""
-    if code == "speedup_too_small" and (trial.speed.estimate or 1) < 1:
+    if code in MAY_BE_SLOWER and trial.speed.claim is SpeedClaim.SLOWER:
         return "slower"
     if code == "trial_over_budget" and trial.stage == "plan":
         return "plan"
@@ -158,18 +155,21 @@ def _speed_sentence(trial: TrialReport) -> str:
     speed = trial.speed
     if speed.estimate is None or trial.candidate is None:
         return ""
-    text = f"A full production run with “{trial.candidate}” takes about "
-    text += f"{_less(1 - 1 / speed.estimate)} time"
+    takes = f"takes about {_less(1 - 1 / speed.estimate)}"
+    if speed.claim is SpeedClaim.OPEN and speed.interval is not None:
+        takes = "may take less or more"
+    text = f"A whole production job with “{trial.candidate}” {takes} time: {ratio(speed.estimate)}"
+    if speed.interval is not None:
+        level = "" if speed.confidence is None else f"{percent(speed.confidence)} interval "
+        text += f" ({level}{statements.ratio_interval(speed)})"
     if speed.blocks == 0 and not speed.full_runs:
         text += ", measured in production"
     elif speed.blocks:
         apart = not isinstance(trial.measured, str) and trial.measured.apart
         where = "on nodes of its own" if apart else "back to back"
-        text += f", measured in {plural(speed.blocks, 'block')} {where}"
+        verb = "measured" if speed.full_runs else "predicted"
+        text += f", {verb} by {plural(speed.blocks, 'short block')} {where}"
         text += f" and {plural(speed.full_runs, 'full run')}" if speed.full_runs else ""
-    if speed.interval is not None:
-        level = "" if speed.confidence is None else f"{percent(speed.confidence)} "
-        text += f" ({level}interval of the speed-up {interval(speed.interval, ratio)})"
     if trial.price_ratio == 1:
         return f"{text}."
     cheaper = _less(1 - trial.price_ratio / speed.estimate)
@@ -182,24 +182,31 @@ def _less(share: float) -> str:
 
 
 def _quality_sentence(trial: TrialReport) -> str:
-    estimate, margin = trial.quality.estimate, trial.quality.margin
-    if estimate is None or margin is None:
+    quality = trial.quality
+    if quality.estimate is None or quality.margin is None:
         return ""
-    text = f"{trial.metric} is {better_or_worse(estimate)} on average"
-    if "quality_held" in trial.codes:
-        return f"{text}; a loss of {significant(margin)} or more is ruled out."
-    return f"{text}; the margin allowed is {significant(margin)}."
+    words = statements.QUALITY_WORDS[trial.figures.quality_claim]
+    found = "; ".join(filter(None, (statements.delta(quality.delta), statements.goal(quality))))
+    text, margin = f"{trial.metric}: {words} ({found})", significant(quality.margin)
+    if "quality_held" in trial.own_codes:
+        return f"{text}; a loss of {margin} or more is ruled out."
+    return f"{text}; the margin allowed is {margin}."
 
 
 def _saving_sentence(trial: TrialReport) -> str:
     per_year, payback = trial.saving.usd_per_year, trial.saving.payback_runs
-    if per_year is None:
+    claim = trial.figures.money_claim
+    if per_year is None or claim is MoneyClaim.OFF:
         return ""
-    if per_year <= 0:
+    if claim is MoneyClaim.COSTS:
         return f"It would cost about {money(-per_year)} more per year."
+    if not claim.has_amount:
+        return f"No saving is stated: {NO_AMOUNT[claim]}."
+    ends = statements.saving_interval(trial.figures)
+    about = f"about {money(per_year)} per year{f' ({ends})' if ends else ''}"
     back = "" if payback is None else f", and the trial is paid back after {plural(payback, 'run')}"
-    verb = "saves" if trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT) else "would save"
-    return f"That {verb} about {money(per_year)} per year{back}."
+    verb = "saves" if claim is MoneyClaim.SAVES else "would save"
+    return f"That {verb} {about}{back}."
 
 
 def flag_sentence(trial: TrialReport) -> str:

@@ -162,7 +162,7 @@ def test_the_guard_sees_attributes_keys_and_names_bound_to_a_message(
 @pytest.mark.parametrize("code", sorted(REGISTRY))
 def test_a_kind_has_a_meaning_severities_and_templates_that_can_be_filled(code: str) -> None:
     kind = REGISTRY[code]
-    names = dict.fromkeys(("speed", "but", "metric", "margin", "promote", "reject"), "")
+    names = dict.fromkeys(("speed", "times", "but", "metric", "margin", "promote", "reject"), "")
 
     assert kind.severities
     assert kind.meaning.endswith(".")

@@ -95,7 +95,7 @@ def test_speedups_per_block_and_the_estimate_are_the_judges():
     assert statistics.geometric_mean(first.x) == pytest.approx(speed["predicted"]["estimate"])
     assert [speed["estimate"]] == estimate.x
     assert speed["interval"] == [interval.low, interval.high]
-    assert ["estimate", "block 2", "block 1", "block 0"] == [text for _, text in drawn.y.ticks]
+    assert ["whole job", "block 2", "block 1", "block 0"] == [text for _, text in drawn.y.ticks]
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_a_probation_draws_the_production_runs_that_were_compared():
 @pytest.mark.parametrize(
     ("sample", "chart", "words"),
     [
-        ("promote", "speedup", "over 3 blocks and 3 full runs."),
-        ("passed_probation", "speedup", "over 3 blocks and 15 full runs."),
-        ("with_history", "quality", "98.5% interval, holds at every look); margin 0.02."),
+        ("promote", "speedup", "from 3 short blocks and 3 full runs."),
+        ("passed_probation", "speedup", "from 3 short blocks and 15 full runs."),
+        ("with_history", "quality", "98.5% interval, holds at every look."),
     ],
 )
 def test_a_chart_says_what_its_figure_rests_on(sample, chart, words):

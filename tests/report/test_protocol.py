@@ -153,7 +153,7 @@ def test_the_reference_is_the_one_that_the_judge_compares_with():
 @pytest.mark.parametrize(
     ("source", "card", "note"),
     [
-        (samples.with_history, "Quality", "98.5% interval, holds at every look; margin 0.02; "
+        (samples.with_history, "Quality", "lower is better; 98.5% interval, holds at every look; "
          "reference: 3 baseline runs"),
         (samples.promote, "Cost", "expected about $0.42, cap $20.00"),
         (samples.cheaper_cluster, "Speed-up", "in dollars, at 0.50 times the price per hour"),

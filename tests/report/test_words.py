@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from compilegate.domain.formats import MINUS
 from compilegate.domain.reasons.registry import headline as template
 from compilegate.domain.words import ALARM, FLAG_STATES
 from compilegate.report.render import render
@@ -13,8 +14,8 @@ from tests.report import samples
 from tests.report.samples import with_decision
 
 FIGURES = {
-    "speed": "1.34x faster", "but": "1.34x faster, but ", "metric": "eval_loss", "margin": "0.05",
-    "promote": "1.20x", "reject": "1.10x",
+    "speed": "1.34x faster", "times": "1.34x", "but": "1.34x faster, but ",
+    "metric": "eval_loss", "margin": "0.05", "promote": "1.20x", "reject": "1.10x",
 }  # fmt: skip
 LATER = "a_code_of_a_later_judge"
 
@@ -132,10 +133,12 @@ def test_a_long_reason_of_an_unknown_code_ends_between_words():
 
 def test_a_promotion_explains_time_quality_and_money():
     assert lede(read_trial_report(samples.promote())) == [
-        "A full production run with “compile” takes about 26% less time, measured in 3 blocks "
-        "back to back and 3 full runs (95% interval of the speed-up 1.25x to 1.44x).",
-        "eval_loss is 0.0006 better on average; a loss of 0.05 or more is ruled out.",
-        "That saves about $6.12 per year, and the trial is paid back after 43 runs.",
+        "A whole production job with “compile” takes about 26% less time: 1.34x (95% interval "
+        "1.25 to 1.44), measured by 3 short blocks back to back and 3 full runs.",
+        f"eval_loss: no regression (Δ {MINUS}0.0006; lower is better); a loss of 0.05 or more is "
+        "ruled out.",
+        "That saves about $6.12 per year ($4.82 to $7.33), and the trial is paid back after 43 "
+        "runs.",
         "The flag was switched on (/compilegate/local/workloads/albert-docs/compiler).",
     ]
 
@@ -145,8 +148,8 @@ def test_a_promotion_explains_time_quality_and_money():
     [
         (samples.failed, "ResourceLimitExceeded"),
         (samples.passed_probation,
-         "less time, measured in 3 blocks back to back and 15 full runs (95% interval"),
-        (samples.cheaper_cluster, "measured in 3 blocks on nodes of its own and 2 full runs"),
+         "measured by 3 short blocks back to back and 15 full runs"),
+        (samples.cheaper_cluster, "by 3 short blocks on nodes of its own and 2 full runs"),
         (samples.cheaper_cluster, "0.50 times as much per hour, so that a run costs 51% less"),
     ],
 )  # fmt: skip

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.formats import (
-    UNKNOWN,
-    interval,
-    money,
-    number,
-    shown,
-    signed,
-    significant,
-)
+from compilegate.domain.formats import money, shown, significant
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.trials import RecordedDecision
+from compilegate.report import statements
+from compilegate.report.figures import DecisionFigures
 
 FLAG_WORDS = {
     FlagAction.ENABLE: "on", FlagAction.DISABLE: "off", FlagAction.KEEP: "unchanged",
@@ -29,44 +22,13 @@ def decision_rows(
     decision: RecordedDecision, applied: Mapping[str, Any] | None = None
 ) -> list[tuple[str, str]]:
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
+    figures = DecisionFigures.read(decision)
     return [
-        ("speed-up", speedup_words(decision)),
-        ("quality", quality_words(decision)),
-        ("saving", saving_words(decision)),
+        ("speed-up", statements.speedup(figures.speed)),
+        ("quality", statements.quality(figures)),
+        ("saving", statements.saving(figures)),
         ("flag", flag_words(decision, applied)),
     ]
-
-
-def speedup_words(decision: RecordedDecision) -> str:
-    """``1.31x (1.25 to 1.37)``."""
-    speedup = decision.speedup or {}
-    estimate = shown(speedup.get("estimate"), ratio)
-    ends = interval(speedup.get("interval"), lambda value: f"{value:.2f}")
-    return estimate if ends == UNKNOWN else f"{estimate} ({ends})"
-
-
-def quality_words(decision: RecordedDecision) -> str:
-    """``eval_loss +0.002 better (-0.01 to 0.02), margin 0.05``."""
-    quality = decision.quality or {}
-    estimate = number(quality.get("estimate"))
-    if estimate is None:
-        return UNKNOWN
-    word = "better" if estimate > 0 else "worse" if estimate < 0 else "the same"
-    size = f"{significant(abs(estimate), 2)} " if estimate else ""
-    ends = interval(quality.get("interval"), lambda value: signed(significant(value, 2)))
-    between = "" if ends == UNKNOWN else f" ({ends})"
-    margin = shown(quality.get("margin"), lambda value: significant(value, 2))
-    return f"{size}{word}{between}, margin {margin}"
-
-
-def saving_words(decision: RecordedDecision) -> str:
-    """``$1,200 per year``; conditional where the candidate is not on."""
-    saving = decision.saving or {}
-    per_year = shown(saving.get("usd_per_year"), money)
-    if per_year == UNKNOWN:
-        return per_year
-    condition = "" if decision.flag_action is FlagAction.ENABLE else " if on"
-    return f"{per_year} per year{condition}"
 
 
 def flag_words(decision: RecordedDecision, applied: Mapping[str, Any] | None = None) -> str:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
-from compilegate.cli.common.figures import quality_words, speedup_words
+from compilegate.cli.common.figures import decision_rows
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import console, emit_json, say, say_line
 from compilegate.cli.common.session import (
@@ -191,8 +191,8 @@ class ConsoleReporter:
         decision = outcome.decision
         self._console.print(Text(f"  {outcome.headline}"))
         if decision is not None:
-            self._console.print(Text(f"  speed-up {speedup_words(decision)}"))
-            self._console.print(Text(f"  quality {quality_words(decision)}"))
+            for name, value in decision_rows(decision, outcome.applied):
+                self._console.print(Text(f"  {name} {value}"))
 
     def turned_on_by_hand(self, command: str) -> None:
         """The demo goes on although the trial proved nothing."""

@@ -68,8 +68,8 @@ class ReasonKind:
 
     ``meaning`` and ``fix`` are the code's row in the documentation. ``headline`` completes a
     verdict in one line; ``variants`` are headlines of the same code in other situations. Both may
-    name ``{speed}``, ``{but}`` (the speed, then "but"), ``{metric}``, ``{margin}``, ``{promote}``
-    and ``{reject}``.
+    name ``{speed}``, ``{times}`` (its ratio alone), ``{but}`` (the speed, then "but"),
+    ``{metric}``, ``{margin}``, ``{promote}`` and ``{reject}``.
     """
 
     severities: tuple[Severity, ...]

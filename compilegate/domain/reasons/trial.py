@@ -18,14 +18,14 @@ TRIAL: Mapping[str, ReasonKind] = {
         BLOCK,
         "The speed-up is below `policy.reject_speedup`, or the candidate is slower.",
         "Larger models, fewer recompilations and less waiting for data raise the gain.",
-        "{speed}, below the required {reject}",
+        "no useful speed-up, {times} of the required {reject}",
         {"slower": "the candidate is {speed}"},
     ),
     "speedup_below_promote": ReasonKind(
         BLOCK,
         "The candidate is faster, but significantly below `policy.promote_speedup`.",
         "Larger models, fewer recompilations and less waiting for data raise the gain.",
-        "{speed}, significant but below the required {promote}",
+        "{speed}, significantly below the required {promote}",
     ),
     "speed_unsettled": ReasonKind(
         INFO,
@@ -107,27 +107,28 @@ TRIAL: Mapping[str, ReasonKind] = {
         WARN,
         "The wall-clock time of full runs is missing.",
         "Let the jobs record their wall-clock time.",
-        "{but}the full jobs' time is missing",
+        "the time of whole jobs is missing",
     ),
     "full_run_disagrees": ReasonKind(
         BLOCK,
-        "The short benchmark was faster, the full jobs were not.",
+        "The short blocks were fast enough, whole jobs are not.",
         "Start-up, evaluation and saving take their share of a full job: make runs longer or "
         "start-up faster.",
-        "short blocks were faster, full jobs were not",
+        "whole jobs are {times}, below the required {reject}",
+        {"slower": "whole jobs are {speed}"},
     ),
     "full_run_unproven": ReasonKind(
         WARN,
         "Whole jobs are estimated above `policy.reject_speedup`, but not proven above it.",
         "More full runs, on machines of one kind, narrow the interval.",
-        "{but}full jobs are not proven above the required {reject}",
+        "whole jobs are {times}, not proven above the required {reject}",
     ),
     "saving_unproven": ReasonKind(
         WARN,
         "The interval of the saving includes a loss.",
         "Longer runs or a faster start-up raise the gain; more full runs, on machines of one kind, "
         "narrow the interval.",
-        "{but}by the interval a full job may cost more than today",
+        "whole jobs are {times}, and may cost more than today's",
     ),
     "runs_as_shadow": ReasonKind(
         INFO,

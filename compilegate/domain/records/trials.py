@@ -12,6 +12,7 @@ from compilegate.domain.naming import ROUND_DIGITS
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import Author
+from compilegate.domain.workload.model import BASELINE
 
 # A month: long enough for holidays, short enough that the evidence is still today's.
 WAIT_SECONDS = 30 * 24 * 3600
@@ -182,14 +183,16 @@ class RecordedDecision:
         return self.verdict == Verdict.PROMOTE
 
     @property
-    def usd_per_run(self) -> float | None:
-        """What a run of the candidate saves in USD; None where it is unknown."""
-        return (self.saving or {}).get("usd_per_run")
-
-    @property
     def codes(self) -> tuple[str, ...]:
         """Codes of the reasons."""
         return tuple(reason.code for reason in self.reasons)
+
+    @property
+    def own_codes(self) -> frozenset[str]:
+        """Codes of the reasons, without those about other candidates than the one decided on."""
+        own = (None, self.candidate, BASELINE)
+        reasons = (one for one in self.reasons if self.candidate is None or one.arm in own)
+        return frozenset(reason.code for reason in reasons)
 
     @property
     def messages(self) -> tuple[str, ...]:

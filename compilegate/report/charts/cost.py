@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compilegate.domain.claims import NO_AMOUNT
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.formats import (
     MINUS,
@@ -61,7 +62,10 @@ class Costs:
 
 def cost_chart(trial: TrialReport) -> Chart:
     """Net saving and total spend over the production runs that follow."""
-    costs = _costs(trial)
+    costs, claim = _costs(trial), trial.figures.money_claim
+    if costs is not None and not claim.has_amount:
+        why = f"No saving is drawn: {NO_AMOUNT[claim]}."
+        return Chart("cost", TITLE, "", missing=why)
     if costs is None:
         why = "Without a measured speed-up and a price per run there is no saving to draw."
         return Chart("cost", TITLE, "", missing=why)
@@ -70,7 +74,7 @@ def cost_chart(trial: TrialReport) -> Chart:
         TITLE,
         _finding(costs),
         note="Prices are list prices times billable time, an estimate. "
-        + ("" if costs.spread is None else "Band: the speed-up's interval."),
+        + ("" if costs.spread is None else "Band: the interval of the whole job's speed-up."),
         views=[View("Net saving", _net(costs)), View("Total spend", _spend(costs))],
         choice="What to show",
     )

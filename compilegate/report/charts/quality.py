@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from compilegate.domain.formats import UNKNOWN, Format, significant
 from compilegate.domain.judging.evidence import FullRun
+from compilegate.report import statements
 from compilegate.report.charts.evaluation import evaluation_view
 from compilegate.report.charts.figure import (
     DASHED,
@@ -27,11 +28,10 @@ from compilegate.report.charts.figure import (
 from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
 from compilegate.report.charts.speed import spread
 from compilegate.report.evaluation import evaluation_words
-from compilegate.report.figures import QualityFigures
+from compilegate.report.figures import DecisionFigures, QualityFigures
 from compilegate.report.measured import (
     Measured,
     Reference,
-    better_or_worse,
     compared_runs,
     confidence_words,
     reference_of,
@@ -47,7 +47,7 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
         return Chart("quality", TITLE, "", missing=_why_none(measured))
     metric, reference = measured.evidence.quality.metric, reference_of(measured, trial.quality)
     views = [View("Runs", _runs_figure(measured, reference))]
-    if trial.quality.estimate is not None:
+    if trial.quality.delta is not None:
         views.append(View("Difference", _difference_figure(measured, trial.quality)))
     judged = trial.judged_quality
     if (spread := evaluation_view(judged)) is not None:
@@ -56,28 +56,25 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     return Chart(
         "quality",
         f"{TITLE}: {metric} ({better} is better)",
-        _finding(trial.quality, reference, metric),
+        _finding(trial.figures, reference, metric),
         note="A point is a full training run; bars are means. The difference is measured from the "
-        "dashed reference; left of the dotted limit the loss exceeds the margin. "
+        "dashed reference; beyond the dotted limit the loss exceeds the margin. "
         f"{evaluation_words(judged)}".rstrip(),
         views=views,
         choice="What to show",
     )
 
 
-def _finding(quality: QualityFigures, reference: Reference | None, metric: str) -> str:
-    """The difference in words, without signs to misread."""
-    estimate, ends, margin = quality.estimate, quality.interval, quality.margin
-    if estimate is None:
+def _finding(figures: DecisionFigures, reference: Reference | None, metric: str) -> str:
+    if figures.quality.estimate is None:
         return f"No difference in {metric} could be computed."
-    text = f"Candidate {better_or_worse(estimate)}"
-    if reference:
-        text += f" than {reference.words}" if estimate else f" from {reference.words}"
-    if ends:
-        level = confidence_words(quality)
-        between = f"{better_or_worse(ends[0])} and {better_or_worse(ends[1])}"
-        text += f" (between {between}{level and '; ' + level})"
-    return text + (f"; margin {significant(margin)}." if margin is not None else ".")
+    words = statements.quality(figures)
+    parts = [
+        f"{words[0].upper()}{words[1:]}",
+        f"against {reference.words}" if reference else "",
+        confidence_words(figures.quality),
+    ]
+    return f"{'; '.join(part for part in parts if part)}."
 
 
 def _why_none(measured: Measured) -> str:
@@ -151,19 +148,20 @@ def _mean_line(row: int, values: Sequence[float], role: str, *, pale: bool = Fal
 
 
 def _difference_figure(measured: Measured, quality: QualityFigures) -> Figure:
-    margin, style = measured.evidence.quality.margin, arm_style(1)
-    estimate, ends = quality.estimate or 0.0, quality.interval
+    estimate, ends, style = quality.delta or 0.0, quality.delta_interval, arm_style(1)
+    maximize, margin = quality.goal == "maximize", measured.evidence.quality.margin
+    limit = -margin if maximize else margin
     scale = axis(
-        "difference from the reference, right is better",
-        [estimate, 0.0, -margin, *(ends or ())], room=0.12,
+        f"Δ from the reference, {statements.goal(quality)}",
+        [estimate, 0.0, limit, *(ends or ())], room=0.12,
     )  # fmt: skip
     marks: list[Mark] = [
-        Band(scale.low, -margin, "limit"),
-        Rule("limit", x=-margin, dash=DOTTED, name=f"margin {significant(-margin)}"),
+        Band(*((scale.low, limit) if maximize else (limit, scale.high)), "limit"),
+        Rule("limit", x=limit, dash=DOTTED, name=f"margin {statements.with_sign(limit)}"),
         Rule("muted", x=0.0, name="equal"),
     ]
     if ends is not None:
         marks.append(Interval(*ends, 0.0, style.role))
-    words = [significant(estimate, 4)]
+    words = [statements.with_sign(estimate)]
     marks.append(Points([estimate], [0.0], style.role, style.symbol, words, 14))
     return Figure(scale, Axis(confidence_words(quality), -1.0, 1.0), marks, height=90)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import (
-    interval,
     number,
     pair,
     plural,
     shown,
     significant,
 )  # fmt: skip
+from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
@@ -34,7 +34,7 @@ from compilegate.report.figures import Document, SpeedFigures
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
 
-THROUGHPUT, SPEEDUP = "Throughput per arm", "Speed-up in each block"
+THROUGHPUT, SPEEDUP = "Throughput in short blocks", "Speed-up that each short block predicts"
 BLOCK_PIXELS, FEWEST_PIXELS = 28, 200
 
 
@@ -125,7 +125,7 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
     ticks = [(float(rows[n]), f"block {n}") for n in reversed(numbers)]
     marks += (estimate := _estimate(trial.speed, len(numbers)))
     last = len(numbers) if estimate else len(numbers) - 1
-    ticks = [(float(last), "estimate"), *ticks] if estimate else ticks
+    ticks = [(float(last), "whole job"), *ticks] if estimate else ticks
     where = "each arm on its own" if measured.apart else "both arms back to back on one machine"
     drawn = Figure(
         _speed_axis(trial.speed, measured, [x for _, blocks in speedups for x in blocks.values()]),
@@ -145,13 +145,12 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
 def _finding(speed: SpeedFigures, blocks: int) -> str:
     used = speed.blocks
     old = used == 0 and not speed.full_runs
-    counted = "production's full jobs" if old else plural(used or blocks, "block")
+    counted = "production's full jobs" if old else plural(used or blocks, "short block")
     if speed.full_runs:
         counted += f" and {plural(speed.full_runs, 'full run')}"
     if speed.estimate is None:
         return f"{counted}; the judge gave no estimate."
-    between = f" ({interval(speed.interval, ratio)})" if speed.interval else ""
-    return f"{ratio(speed.estimate)}{between} over {counted}."
+    return f"Whole job: {statements.speedup(speed)}, from {counted}."
 
 
 def _note(speed: SpeedFigures, measured: Measured) -> str:
@@ -181,7 +180,7 @@ def _estimate(speed: SpeedFigures, row: int) -> list[Mark]:
     if speed.estimate is None:
         return []
     style = arm_style(1)
-    words = f"estimate: {ratio(speed.estimate)}"
+    words = f"whole job: {ratio(speed.estimate)}"
     point = Points([speed.estimate], [row], style.role, style.symbol, [words], 13)
     return (
         [point] if speed.interval is None else [Interval(*speed.interval, row, style.role), point]
@@ -194,5 +193,5 @@ def _speed_axis(speed: SpeedFigures, measured: Measured, values: list[float]) ->
         # A hopelessly wide interval must not squeeze the points into a line.
         reach = max(max(marks) - min(marks), 0.1)
         marks += [max(ends[0], min(marks) - reach), min(ends[1], max(marks) + reach)]
-    title = "full-run time, baseline ÷ candidate"
+    title = "time of a whole job, baseline ÷ candidate"
     return axis(title, marks, show=lambda x: f"{significant(x)}x", room=0.08)

@@ -108,7 +108,7 @@ def _quality_finding(view: HistoryView) -> str:
     difference, lost = quality_difference(view), sum(failed(run) for run in view.runs)
     text = ""
     if difference is not None:
-        text = f"The candidate's runs are {difference} on average than the baseline's."
+        text = f"{difference} on average, the candidate's runs minus the baseline's."
     return text + (f" {plural(lost, 'run')} failed and left no figure." if lost else "")
 
 

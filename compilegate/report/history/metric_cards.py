@@ -15,6 +15,7 @@ from compilegate.domain.formats import (
     significant,
 )  # fmt: skip
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report import statements
 from compilegate.report.history.sentences import quality_difference
 from compilegate.report.history.view import HistoryView, failed
 from compilegate.report.metric_cards import MetricCard
@@ -47,7 +48,9 @@ def _quality(view: HistoryView) -> MetricCard:
     if difference is None:
         return MetricCard(name, UNKNOWN, "Needs runs of both arms since then.")
     margin = shown(view.quality.get("margin"), significant)
-    return MetricCard(name, difference, f"mean of all its runs; margin {margin}")
+    goal = statements.BETTER.get(str(view.quality.get("goal")))
+    parts = ("mean of all its runs", f"margin {margin}", goal)
+    return MetricCard(name, difference, "; ".join(part for part in parts if part))
 
 
 def _speed(view: HistoryView) -> MetricCard:
@@ -57,7 +60,8 @@ def _speed(view: HistoryView) -> MetricCard:
         return MetricCard(name, UNKNOWN, "Needs runs of both arms.")
     average = math.exp(mean([math.log(gain) for gain in gains]))
     note = f"full jobs, {plural(len(gains), 'run')}"
-    note += f"; trial {ratio(view.expected_speedup)}" if view.expected_speedup else ""
+    expected = view.expected_speed
+    note += f"; trial {statements.speedup(expected)}" if expected.estimate else ""
     return MetricCard(name, ratio(average), note)
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from compilegate.domain.arithmetic import ratio
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.formats import money, number, percent, plural
 from compilegate.domain.judging.evidence import mean_or_none
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.words import ALARM, FLAG_STATES, Label, verdict_label
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report import statements
 from compilegate.report.history.view import HistoryView
-from compilegate.report.measured import better_or_worse
 
 
 def label(view: HistoryView) -> Label:
@@ -118,10 +117,10 @@ def _promotion_sentence(view: HistoryView) -> str:
     if view.promotion is None:
         return ""
     at = datetime.fromtimestamp(float(view.promotion.at), tz=UTC)
-    speed = view.expected_speedup
-    proven = f": full jobs were proven {ratio(speed)} as fast" if speed else ""
+    speed = view.expected_speed
+    measured = f": whole jobs are {statements.speedup(speed)}" if speed.estimate else ""
     name = view.promotion.flag.candidate
-    return f"Trial {view.promotion.trial} turned “{name}” on ({at:%Y-%m-%d}){proven}."
+    return f"Trial {view.promotion.trial} turned “{name}” on ({at:%Y-%m-%d}){measured}."
 
 
 def _trial_sentence(view: HistoryView) -> str:
@@ -187,7 +186,7 @@ def _clock_sentence(view: HistoryView) -> str:
 
 
 def quality_difference(view: HistoryView) -> str | None:
-    """The candidate's mean metric since the promotion against the baseline's, in words."""
+    """The candidate's mean metric since the promotion minus the baseline's."""
     counted = [run for run in view.since_promotion if run.counts]
     metrics = [(run.arm == BASELINE, number(run.result.get("metric"))) for run in counted]
     ours, theirs = (
@@ -196,5 +195,4 @@ def quality_difference(view: HistoryView) -> str | None:
     )
     if ours is None or theirs is None:
         return None
-    lower_is_better = view.quality.get("goal") == "minimize"
-    return better_or_worse(theirs - ours if lower_is_better else ours - theirs, digits=2)
+    return statements.delta(ours - theirs)

@@ -27,7 +27,7 @@ from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.figures import Document, SavingFigures, SpeedFigures
+from compilegate.report.figures import DecisionFigures, Document, SpeedFigures
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,12 @@ class HistoryView:
     @property
     def usd_per_run(self) -> float | None:
         """What the promotion's trial expected a run to save."""
-        return SavingFigures.read(self.decision.saving if self.decision else None).usd_per_run
+        return DecisionFigures.read(self.decision).stated_usd_per_run if self.decision else None
 
     @property
-    def expected_speedup(self) -> float | None:
-        """The speed-up that the promotion's trial measured."""
-        return SpeedFigures.read(self.decision.speedup if self.decision else None).estimate
+    def expected_speed(self) -> SpeedFigures:
+        """The whole job's speed-up that the promotion's trial measured."""
+        return SpeedFigures.read(self.decision.speedup if self.decision else None)
 
     @cached_property
     def savings(self) -> Savings | None:

@@ -19,6 +19,7 @@ from compilegate.domain.production.summaries import (
     weekly_summary,
 )
 from compilegate.ports import ObjectStore, Services, Topic
+from compilegate.report.figures import DecisionFigures
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
 from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_spec
 from compilegate.usecases.registered import for_each_workload, load_registration
@@ -141,4 +142,4 @@ def _expected(
 def _expected_usd(trial: Trial, store: ObjectStore) -> float | None:
     """USD that a run of a trial's candidate was expected to save."""
     decision = find_decision(store, trial.record_key("decision"))
-    return decision.usd_per_run if decision else None
+    return DecisionFigures.read(decision).stated_usd_per_run if decision else None

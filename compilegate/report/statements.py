@@ -1,0 +1,99 @@
+"""A decision's figures as text: the same number in the same words on every screen and page.
+
+The speed-up is the judge's one estimate of whole jobs, with its interval. What short blocks alone
+say is called so. Differences of quality are in the metric's own unit, candidate minus baseline.
+"""
+
+from __future__ import annotations
+
+from compilegate.domain.arithmetic import ratio
+from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, QualityClaim, SpeedClaim
+from compilegate.domain.formats import UNKNOWN, interval, money, shown, signed, significant
+from compilegate.report.figures import DecisionFigures, Interval, QualityFigures, SpeedFigures
+
+QUALITY_WORDS = {
+    QualityClaim.HELD: "no regression",
+    QualityClaim.WORSE: "regression",
+    QualityClaim.OPEN: "not proven",
+}
+BETTER = {"maximize": "higher is better", "minimize": "lower is better"}
+DELTA_DIGITS = 2
+
+
+def speedup(speed: SpeedFigures) -> str:
+    """``1.34x (1.25 to 1.44)``."""
+    return f"{shown(speed.estimate, ratio)}{_between(ratio_interval(speed))}"
+
+
+def ratio_interval(speed: SpeedFigures) -> str:
+    """``1.25 to 1.44``, empty without one."""
+    return "" if speed.interval is None else interval(speed.interval, lambda end: f"{end:.2f}")
+
+
+def faster_or_slower(speed: SpeedFigures) -> str:
+    """``1.34x faster``; a direction only where the interval excludes equal time."""
+    if speed.estimate is None:
+        return "speed-up unknown"
+    times = ratio(speed.estimate)
+    return {
+        SpeedClaim.FASTER: f"{times} faster",
+        SpeedClaim.SLOWER: f"slower, {times}",
+        SpeedClaim.OPEN: times,
+    }[speed.claim]
+
+
+def quality(figures: DecisionFigures) -> str:
+    """``no regression (Δ +0.002, interval -0.01 to +0.02, margin 0.05)``."""
+    found = figures.quality
+    if found.estimate is None:
+        return UNKNOWN
+    ends = delta_interval(found.delta_interval)
+    between = f", interval {ends}" if ends else ""
+    size = f"{delta(found.delta)}{between}, margin {shown(found.margin, _rounded)}"
+    return f"{QUALITY_WORDS[figures.quality_claim]} ({size})"
+
+
+def delta(value: float | None) -> str:
+    """``Δ +0.002``: the candidate minus the baseline, in the metric's own unit."""
+    return f"Δ {shown(value, with_sign)}"
+
+
+def delta_interval(ends: Interval | None) -> str:
+    """``-0.01 to +0.02``, empty without one."""
+    return "" if ends is None else interval(ends, with_sign)
+
+
+def with_sign(value: float) -> str:
+    """``+0.002``, ``-0.01``, ``0``."""
+    return f"{'+' if value > 0 else ''}{signed(_rounded(value))}"
+
+
+def saving(figures: DecisionFigures) -> str:
+    """``$1,200 per year ($900 to $1,500)``, or why no amount is named."""
+    usd, claim = figures.saving.usd_per_year, figures.money_claim
+    if usd is None:
+        return UNKNOWN
+    if not claim.has_amount:
+        return f"not stated: {NO_AMOUNT[claim]}"
+    ends = _between(saving_interval(figures))
+    condition = "" if claim is MoneyClaim.SAVES else " if on"
+    return f"{money(usd)} per year{condition}{ends}"
+
+
+def saving_interval(figures: DecisionFigures) -> str:
+    """``$900 to $1,500``, empty without one."""
+    ends = figures.saving.interval_usd_per_year
+    return "" if ends is None else interval(ends, money)
+
+
+def goal(found: QualityFigures) -> str:
+    """``lower is better``; empty where it is not recorded."""
+    return BETTER.get(found.goal or "", "")
+
+
+def _rounded(value: float) -> str:
+    return significant(value, DELTA_DIGITS)
+
+
+def _between(ends: str) -> str:
+    return f" ({ends})" if ends else ""

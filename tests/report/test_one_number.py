@@ -1,0 +1,192 @@
+"""One estimate of the whole job: every place shows the same speed-up, time, quality and money."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.cli.common.figures import decision_rows
+from compilegate.domain.arithmetic import ratio
+from compilegate.domain.decision import Verdict
+from compilegate.domain.formats import MINUS, money, percent
+from compilegate.report.charts.cost import cost_chart
+from compilegate.report.charts.quality import quality_chart
+from compilegate.report.charts.speed import speedup_chart
+from compilegate.report.figures import SIGNS
+from compilegate.report.metric_cards import metric_cards
+from compilegate.report.notifications.decision import decision_notification
+from compilegate.report.recommendations import recommendations
+from compilegate.report.render import message_text, render, subject_text
+from compilegate.report.statements import with_sign
+from compilegate.report.tables import arms_table
+from compilegate.report.trial_report import TrialReport, read_trial_report
+from compilegate.report.words import headline, lede
+from tests.domain.evidence_builder import document, judge, runs, sample
+from tests.domain.evidence_strategies import probations, trials
+from tests.fuzzing import at_most
+from tests.report import samples
+
+RATIO = re.compile(r"(?<![\d.])\d+\.\d\dx")
+DOLLARS = re.compile(rf"{MINUS}?\$[\d,]+(?:\.\d+)?")
+few = at_most(40)
+
+
+@st.composite
+def ended(draw: st.DrawFn) -> dict[str, Any]:
+    """Trials whose quality is proven; whole jobs may be slower than blocks predict, or vary."""
+    made = document(
+        speedup=draw(st.sampled_from([1.25, 1.4])),
+        metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")},
+        goal=draw(st.sampled_from(list(SIGNS))),
+    )
+    slower = draw(st.sampled_from([1.0, 1.0, 1.1, 1.2, 1.3, 1.7]))
+    spread = draw(st.sampled_from([0.0, 0.0, 0.1, 0.3]))
+    for place, run in enumerate(runs(made)):
+        run["wall_seconds"] *= slower * (1 + spread * (-1) ** place)
+    return made
+
+
+decided = st.one_of(ended(), trials(), probations())
+
+
+def trial_of(evidence: dict[str, Any]) -> TrialReport:
+    decision = judge(evidence).to_dict("/compilegate/prod/workloads/lm/compiler")
+    return read_trial_report({
+        "decision": decision, "evidence": evidence, "eligibility": None, "plan": None,
+        "context": {"stage": "prod", "trial": "t1"},
+    })  # fmt: skip
+
+
+def places(trial: TrialReport) -> dict[str, str]:
+    """Every place that shows the whole job's speed-up with its interval."""
+    assert trial.decision is not None
+    assert not isinstance(trial.measured, str)
+    cards = metric_cards(trial)
+    message = message_text(trial, cards).split("\n\n")
+    return {
+        "terminal": dict(decision_rows(trial.decision))["speed-up"],
+        "message": next(part for part in message if part.startswith(cards[0].name)).split("\n")[0],
+        "report, first sentence": lede(trial)[0],
+        "report, card": f"{cards[0].value} {cards[0].note}",
+        "report, chart": speedup_chart(trial, trial.measured).finding,
+    }
+
+
+@given(evidence=decided)
+@few
+def test_every_place_shows_the_judges_one_speed_up(evidence: dict[str, Any]) -> None:
+    trial = trial_of(evidence)
+    speed = trial.speed
+    if speed.estimate is None or speed.interval is None:
+        return
+    low, high = (f"{end:.2f}" for end in speed.interval)
+    limits = {ratio(limit) for limit in trial.thresholds or ()}
+
+    for place, text in places(trial).items():
+        assert {ratio(speed.estimate)} == set(RATIO.findall(text)), place
+        assert f"{low} to {high}" in text, place
+    if trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT):
+        said = " ".join(recommendations(trial))
+        assert set(RATIO.findall(said)) <= {ratio(speed.interval[0])} | limits
+    for text in (headline(trial), headline(trial, brief=True), subject_text(trial)):
+        assert set(RATIO.findall(text)) <= {ratio(speed.estimate)} | limits
+
+
+@given(evidence=decided)
+@few
+def test_faster_and_slower_are_said_only_where_the_interval_excludes_equal_time(
+    evidence: dict[str, Any],
+) -> None:
+    trial = trial_of(evidence)
+    low, high = trial.speed.interval or (0.0, 9.0)
+    said = " ".join([headline(trial), *lede(trial), subject_text(trial)])
+    sentence = lede(trial)[0]
+
+    assert low > 1 or not re.search(r"x faster|less time", said)
+    assert high < 1 or not re.search(r"slower|% more time", said)
+    if low > 1 and trial.speed.estimate:
+        assert f"{percent(1 - 1 / trial.speed.estimate, 2)} less time" in sentence
+
+
+@given(evidence=decided)
+@few
+def test_quality_is_one_difference_in_the_metrics_own_direction(evidence: dict[str, Any]) -> None:
+    trial = trial_of(evidence)
+    quality = trial.judged_quality
+    if quality.get("estimate") is None or trial.speed.estimate is None:
+        return
+    assert trial.decision is not None
+    assert not isinstance(trial.measured, str)
+    cards = metric_cards(trial)
+    expected = f"Δ {with_sign(SIGNS[quality['goal']] * quality['estimate'])}"
+    said = {
+        "terminal": dict(decision_rows(trial.decision))["quality"],
+        "message": message_text(trial, cards),
+        "report, sentence": lede(trial)[1],
+        "report, card": cards[1].note,
+        "report, chart": quality_chart(trial, trial.measured).finding,
+    }
+
+    for place, text in said.items():
+        assert {expected} == set(re.findall(rf"Δ [+{MINUS}]?[\d.,e]*\d", text)), place
+        if trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT):
+            assert not re.search(r"\b(worse|not proven)\b", text), place
+
+
+@given(evidence=decided)
+@few
+def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
+    evidence: dict[str, Any],
+) -> None:
+    trial = trial_of(evidence)
+    saving = trial.saving
+    if saving.usd_per_year is None or saving.interval_usd_per_year is None:
+        return
+    assert trial.decision is not None
+    cards = metric_cards(trial)
+    said = {
+        "terminal": dict(decision_rows(trial.decision))["saving"],
+        "message": re.findall(r"^Saving: .*", message_text(trial, cards), re.MULTILINE)[0],
+        "report, sentences": " ".join(lede(trial)[1:]),
+        "report, card": f"{cards[2].value} {cards[2].note}",
+    }
+    amounts = {
+        money(one) for one in (saving.usd_per_year, *saving.interval_usd_per_year,
+                               saving.usd_per_run or 0.0, -saving.usd_per_year)
+    }  # fmt: skip
+    stated = trial.figures.money_claim.has_amount
+
+    for place, text in said.items():
+        assert set(DOLLARS.findall(text)) <= (amounts if stated else set()), place
+    assert stated == bool(DOLLARS.findall(said["terminal"]))
+    assert stated == bool(cost_chart(trial).views)
+    if trial.codes & {"full_run_disagrees", "full_run_unproven", "full_run_unmeasured"}:
+        assert trial.verdict is not Verdict.PROMOTE
+        assert not stated or saving.interval_usd_per_year[1] < 0
+
+
+@pytest.mark.parametrize("name", ["promote", "stay_off", "cheaper_cluster"])
+def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name: str) -> None:
+    source = samples.SAMPLES[name]()
+    trial = read_trial_report(source)
+    report = render(source)
+    news = decision_notification(
+        trial.decision, stage="prod", workload="w", subject=report.subject, text=report.message
+    )
+    saved = trial.saving.usd_per_run
+    table = arms_table(trial)
+    assert table is not None
+    assert saved is not None
+    assert trial.decision is not None
+    column = table.columns.index(str(trial.candidate))
+    (price,) = [row[column] for row in table.rows if row[0] == "Price of a production run"]
+
+    assert json.loads(report.json)["decision"]["speedup"] == trial.decision.speedup
+    assert news.body()["figures"]["speedup"] == trial.decision.speedup
+    assert ratio(trial.speed.estimate or 0) in report.markdown
+    assert money((trial.saving.usd_per_run_baseline or 0) - saved) == price
