@@ -101,7 +101,7 @@ def show_outcome(outcome: Outcome) -> None:
             say("Nothing was decided; the flag is unchanged.", indent=2)
         _show_missing(outcome)
         return
-    reason_lines([reason.to_dict() for reason in outcome.decision.reasons])
+    reason_lines(outcome.reasons)
     rows = decision_rows(outcome.decision, outcome.applied)
     say_rows([*rows, ("full runs", full_run_words(outcome.full_runs))])
     if outcome.report is not None:

@@ -65,6 +65,7 @@ def render(document: ReportInput) -> Report:
         "schema": 1,
         "workload": trial.workload,
         "headline": headline(trial),
+        "reasons": [reason.to_dict() for reason in trial.reasons],
         "full_runs": full_runs(trial),
         "context": dict(trial.source["context"]),
         "decision": trial.source["decision"],

@@ -20,6 +20,7 @@ from compilegate.report.figures import (
     SpeedFigures,
 )
 from compilegate.report.measured import Measured, measure
+from compilegate.report.reasons import shown_reasons
 
 
 class Context(TypedDict):
@@ -48,6 +49,7 @@ class ReportInput(TypedDict):
 class TrialReport:
     """What the records say; ``verdict`` is None for a failed trial, ``plan`` where there is none.
 
+    ``reasons`` are as people read them (reasons.py).
     ``measured`` is a sentence where nothing was measured or the evidence cannot be read.
     ``decision`` is None for a failed trial too; ``eligibility`` and ``flag`` are empty where there
     is none.
@@ -192,6 +194,8 @@ def read_trial_report(source: ReportInput) -> TrialReport:
     if decision is None and not source["context"].get("failure"):
         raise ValueError("a report needs a decision, or context.failure saying why there is none")
     candidate = decision.candidate if decision else None
+    measured = measure(source["evidence"], candidate)
+    evidence = None if isinstance(measured, str) else measured.evidence
     return TrialReport(
         source=source,
         decision=decision,
@@ -200,7 +204,7 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         plan=read_plan(source["plan"]) if source["plan"] else None,
         verdict=Verdict(decision.verdict) if decision else None,
         candidate=candidate,
-        reasons=decision.reasons if decision else (),
-        measured=measure(source["evidence"], candidate),
+        reasons=shown_reasons(decision, evidence) if decision else (),
+        measured=measured,
         figures=DecisionFigures.read(decision) if decision else DecisionFigures(),
     )

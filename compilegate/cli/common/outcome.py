@@ -41,7 +41,8 @@ class Outcome:
     """One trial's end; without a ``recorded`` decision it failed, and ``failure`` says why.
 
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
-    them where production had a part in it (report/protocol.py).
+    them where production had a part in it (report/protocol.py), ``reasons`` the decision's with
+    causes and fixes (report/reasons.py).
     """
 
     workload: str
@@ -53,6 +54,7 @@ class Outcome:
     missing: tuple[Missing, ...] = ()
     applied: Mapping[str, Any] | None = None
     full_runs: Mapping[str, Any] | None = None
+    reasons: tuple[Mapping[str, Any], ...] = ()
 
     @cached_property
     def decision(self) -> RecordedDecision | None:
@@ -82,6 +84,7 @@ class Outcome:
             "decision": self.recorded,
             "flag": self.applied,
             "full_runs": self.full_runs,
+            "reasons": list(self.reasons),
         }
 
 
@@ -103,8 +106,8 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         report = None
         failed = {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, cloud)
-    messages = read_decision(recorded).messages
-    why = messages[0] if messages else "no reason was recorded"
+    decision = read_decision(recorded)
+    why = next(iter(decision.messages), "no reason was recorded")
     document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
     return Outcome(
         trial.workload,
@@ -116,6 +119,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         missing,
         applied=find_record(services.store, trial, "flag"),
         full_runs=document.get("full_runs"),
+        reasons=tuple(document.get("reasons") or [one.to_dict() for one in decision.reasons]),
     )
 
 

@@ -11,12 +11,14 @@ from compilegate.cli.common import project
 from compilegate.cli.common.figures import decision_rows
 from compilegate.cli.common.output import emit_json, reason_lines, say_rows, say_verdict
 from compilegate.cli.common.session import Invocation, JsonOption, LocalOption, StageOption, session
-from compilegate.cli.judge.documents import judged, read_json, stream
+from compilegate.cli.judge.documents import evidence_of, judged, read_json, stream
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import UNKNOWN, money, number, plural
+from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.report.reasons import shown_reasons
 from compilegate.report.words import control_sentences
 
 REFUSED = 11
@@ -177,7 +179,7 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     elif as_json:
         emit_json(shown)
     else:
-        show_decision(read_decision(shown))
+        show_decision(read_decision(shown), evidence_of(document))
         if items is not None:
             from compilegate.cli.judge.explanation import (  # noqa: PLC0415 - only if asked
                 show_explanation,
@@ -199,10 +201,10 @@ def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -
     return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
 
-def show_decision(decision: RecordedDecision) -> None:
+def show_decision(decision: RecordedDecision, evidence: Evidence | None) -> None:
     """Verdict first, then reasons, figures and the next step."""
     say_verdict(decision.workload, decision.verdict, decision.verdict)
-    reason_lines([reason.to_dict() for reason in decision.reasons])
+    reason_lines([reason.to_dict() for reason in shown_reasons(decision, evidence)])
     rows = [
         ("candidate", decision.candidate or UNKNOWN),
         *decision_rows(decision),

@@ -17,6 +17,7 @@ from compilegate.cli.common.error_handling import BAD_INPUT
 from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
 from compilegate.domain.reasons import Reason
@@ -68,6 +69,14 @@ def _standard_input() -> TextIO:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     return sys.stdin
+
+
+def evidence_of(document: object) -> Evidence | None:
+    """The evidence, None where the document breaks the contract."""
+    try:
+        return read_evidence(document) if isinstance(document, Mapping) else None
+    except InvalidEvidenceError:
+        return None
 
 
 def judged(document: object) -> Decision:

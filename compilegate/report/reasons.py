@@ -1,0 +1,90 @@
+"""A decision's reasons as people read them: a failure comes first, with its cause and what helps.
+
+The judge's words stay as recorded; what the jobs said of a failure stands behind them. Where whole
+jobs speak against a candidate whose short blocks were fast, the blocks' figure is called theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from compilegate.domain.arithmetic import ratio
+from compilegate.domain.claims import ON
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun
+from compilegate.domain.judging.validity import is_unapplied
+from compilegate.domain.reasons import Reason
+from compilegate.domain.reasons.registry import advice
+from compilegate.domain.records.trials import RecordedDecision
+from compilegate.domain.workload.model import BASELINE
+from compilegate.report import statements
+from compilegate.report.figures import SpeedFigures
+
+CRASHED = ("candidate_crashed", "baseline_failed")
+NOT_APPLIED = "treatment_not_applied"
+FAILURES = frozenset({
+    *CRASHED, NOT_APPLIED, "arms_differ", "arms_continue_each_other", "numerics_wrong",
+    "runs_repeated", "unequal_initial_loss", "unequal_initial_weights", "evaluation_sets_differ",
+    "evidence_invalid", "clock_implausible", "evidence_overwritten", "request_refused",
+    "quota_too_low", "flag_too_large",
+})  # fmt: skip
+
+
+def shown_reasons(decision: RecordedDecision, evidence: Evidence | None) -> tuple[Reason, ...]:
+    """The deciding reason first, then failures, then the others, in the judge's order."""
+    shown = [_shown(reason, decision, evidence) for reason in decision.reasons]
+    first, others = shown[:1], shown[1:]
+    return (*first, *sorted(others, key=lambda reason: reason.code not in FAILURES))
+
+
+def _shown(reason: Reason, decision: RecordedDecision, evidence: Evidence | None) -> Reason:
+    if reason.code == "speedup_proven":
+        return _of_blocks(reason, decision)
+    if reason.code not in FAILURES:
+        return reason
+    cause = _cause(reason, evidence) if evidence else ""
+    message = f"{reason.message.rstrip('.')} ({cause})" if cause else reason.message
+    return replace(reason, message=message, fix=reason.fix or advice(reason.code))
+
+
+def _of_blocks(reason: Reason, decision: RecordedDecision) -> Reason:
+    """The gate's proof is of short blocks, whatever full runs say; both agree in a promotion."""
+    speed = SpeedFigures.read(decision.speedup)
+    if decision.verdict in ON or reason.arm != decision.candidate or not speed.full_runs:
+        return reason
+    if speed.predicted is None or speed.lower_bound is None:
+        return reason
+    blocks = f"short blocks predict {ratio(speed.predicted)}, {ratio(speed.lower_bound)} proven"
+    whole = f"with full runs a whole job is {statements.speedup(speed)}"
+    return replace(reason, message=f"{reason.arm}: {blocks}; {whole}")
+
+
+def _cause(reason: Reason, evidence: Evidence) -> str:
+    arm = evidence.arm(reason.arm or BASELINE)
+    if arm is None:
+        return ""
+    said = _not_applied(arm) if reason.code == NOT_APPLIED else _crashes(arm)
+    return next(said, "")
+
+
+def _crashes(arm: Arm) -> Iterator[str]:
+    """What the runs that did not finish said."""
+    for run in arm.runs:
+        said = run.record.get("reason")
+        if not run.finished and said:
+            yield f"{_place(run)}: {str(said).rstrip('.')}"
+
+
+def _not_applied(arm: Arm) -> Iterator[str]:
+    """What the compiler said where it was not applied."""
+    for run in arm.runs:
+        compiler = run.record.get("compiler")
+        said = compiler.get("proof") if isinstance(compiler, Mapping) else None
+        if run.finished and is_unapplied(run, arm) and said:
+            yield f"{_place(run)}: {str(said).rstrip('.')}"
+
+
+def _place(run: SpeedRun | FullRun) -> str:
+    if isinstance(run, SpeedRun):
+        return f"short block {run.block}"
+    return "full run" if run.seed is None else f"full run with seed {run.seed}"

@@ -1,0 +1,96 @@
+"""A failure comes first with its cause and fix, in report, message and terminal alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.reasons.registry import REGISTRY, advice
+from compilegate.report.reasons import FAILURES, shown_reasons
+from compilegate.report.render import render
+from compilegate.report.trial_report import read_trial_report
+from tests.domain.evidence_builder import document, runs, sample
+from tests.report import samples
+from tests.report.test_one_number import trial_of
+
+OUT_OF_MEMORY = "CUDA out of memory"
+
+
+def crashed_block(evidence: dict[str, Any], arm: str) -> None:
+    run = runs(evidence, arm, "speed")[1]
+    run.update(finished=False, step_seconds=[], reason=OUT_OF_MEMORY)
+
+
+def crashed_run(evidence: dict[str, Any], arm: str) -> None:
+    run = runs(evidence, arm)[1]
+    run.update(finished=False, metric=None, reason=OUT_OF_MEMORY)
+
+
+def not_applied(evidence: dict[str, Any], arm: str) -> None:
+    for run in runs(evidence, arm):
+        run.update(applied=False, compiler={"applied": False, "proof": OUT_OF_MEMORY})
+
+
+FAILED = [
+    (crashed_block, "compile", "candidate_crashed", "short block 1"),
+    (crashed_run, "compile", "candidate_crashed", "full run with seed 18"),
+    (crashed_block, "baseline", "baseline_failed", "short block 1"),
+    (not_applied, "compile", "treatment_not_applied", "full run with seed 17"),
+]
+
+
+@pytest.mark.parametrize(("fail", "arm", "code", "place"), FAILED)
+def test_a_failure_is_told_with_what_the_job_said_and_what_helps(
+    fail: Any, arm: str, code: str, place: str
+) -> None:
+    evidence = document(metrics={name: sample(3, 2.5, 0.001) for name in ("baseline", "compile")})
+    fail(evidence, arm)
+    trial = trial_of(evidence)
+    first = trial.reasons[0]
+    report = render(trial.source)
+    said = f"({place}: {OUT_OF_MEMORY}). Fix: {advice(code).rstrip('.')}"
+
+    assert (code, advice(code)) == (first.code, first.fix)
+    assert said in report.message.split("\n\n")[1].splitlines()[0]
+    assert f"{place}: {OUT_OF_MEMORY}" in report.html.partition("</section>")[0]
+    assert f"{place}: {OUT_OF_MEMORY}" in report.markdown
+
+
+def test_a_failure_of_another_candidate_comes_before_what_only_explains() -> None:
+    reasons = [
+        {"code": "speedup_too_small", "arm": "compile", "message": "compile: 1.01x"},
+        {"code": "start_unknown", "arm": "compile", "message": "compile: no seed"},
+        {"code": "candidate_crashed", "arm": "compile-b48", "message": "compile-b48: crashed"},
+    ]
+    source = samples.with_decision(samples.promote(), verdict="stay_off", reasons=reasons)
+
+    assert ["speedup_too_small", "candidate_crashed", "start_unknown"] == [
+        reason.code for reason in read_trial_report(source).reasons
+    ]
+
+
+def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blocks() -> None:
+    evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
+    for run in runs(evidence):
+        run["wall_seconds"] *= 1.5
+    trial = trial_of(evidence)
+    (words,) = [one.message for one in trial.reasons if one.code == "speedup_proven"]
+
+    assert "full_run_disagrees" in trial.codes
+    assert "compile: short blocks predict " in words
+    assert "proven above" not in words
+
+
+def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:
+    decision = read_trial_report(samples.invalid()).decision
+    assert decision is not None
+    (shown,) = shown_reasons(decision, None)
+
+    assert (decision.reasons[0].message, advice(shown.code)) == (shown.message, shown.fix)
+    assert read_evidence(samples.invalid()["evidence"]) is not None
+
+
+def test_every_failure_is_registered_and_says_what_helps() -> None:
+    assert {code for code in FAILURES if not REGISTRY[code].fix} == set()
