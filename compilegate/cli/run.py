@@ -76,6 +76,9 @@ def _evaluate(
     except KeyboardInterrupt:
         _stop_or_leave(started, cloud)
         raise typer.Exit(STOPPED) from None
+    except BrokenPipeError:  # what shows the progress has ended, as `head` does
+        _stop_or_leave(started, cloud)
+        raise
     return [read_outcome(view.trial, cloud, view.state, out) for view in views]
 
 

@@ -7,6 +7,7 @@ import re
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -158,6 +159,23 @@ def test_ctrl_c_leaves_trials_in_aws_alone_and_says_how_to_stop_them(
     assert 130 == result.exit_code
     assert {} == executions(aws).stopped
     assert f"aws stepfunctions stop-execution --execution-arn {arn}" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--local", "--stage=dev"])
+def test_where_nobody_reads_on_it_is_like_ctrl_c_but_141(
+    option: str, tmp_path: Path, invoke: Invoke, aws: Cloud, providers: FakeProviders
+) -> None:
+    providers.local_cloud = cloud("local", simulated="on a CPU")
+
+    with patch("compilegate.cli.run.follow", side_effect=BrokenPipeError):
+        result = invoke("run", write_project(tmp_path), option)
+
+    assert 141 == result.exit_code
+    stopped = executions(providers.local_cloud).stopped
+    assert {"--local": 1, "--stage=dev": 0}[option] == len(stopped)
+    assert {"--local": "Stopped bert-docs", "--stage=dev": "No longer watching bert-docs"}[
+        option
+    ] in result.stderr
 
 
 def test_a_lost_network_ends_the_watching_not_the_trial(

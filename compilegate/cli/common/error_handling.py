@@ -1,14 +1,16 @@
 """Turns errors into one message without a traceback, and into an exit code.
 
 Exit codes (contract): 0 promote or eligible, 10 stay_off or ineligible, 11 inconclusive,
-continue or benchmark, 12 revert, 13 invalid evidence, 2 bad input, 1 failure, 130 Ctrl-C.
+continue or benchmark, 12 revert, 13 invalid evidence, 2 bad input, 1 failure, 130 Ctrl-C,
+141 where the reader of the output has gone.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import typer
@@ -25,33 +27,62 @@ FAILURE = 1
 BAD_INPUT = 2
 INVALID_EVIDENCE = 13
 STOPPED = 130
+# 128 + SIGPIPE: what a shell reports of cat, grep or git in `cat … | head`. Never a verdict's code,
+# because what was not printed to its end was not read to its end.
+READER_GONE = 141
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
 
 
 class ErrorHandlingGroup(TyperGroup):
     """The root command; turns errors into one message and the contract's exit code."""
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the command line, which prints help and version."""
+        with ending_without_reader():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:  # typer keeps the context's class to itself
         """Run the command."""
-        try:
+        with ending_without_reader(), _explained_errors(ctx):
             return super().invoke(ctx)
-        except (typer.Exit, typer.TyperException):
+
+
+@contextmanager
+def ending_without_reader() -> Iterator[None]:
+    """Ends the command quietly where what it prints is read no further, as by ``head``.
+
+    https://docs.python.org/3/library/signal.html#note-on-sigpipe
+    """
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # here a failure can still be told from the command's own
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):  # another failure at exit would be noise
+            with suppress(OSError):  # a stream in memory
+                os.dup2(nowhere, stream.fileno())
+        raise typer.Exit(READER_GONE) from None
+
+
+@contextmanager
+def _explained_errors(ctx: Any) -> Iterator[None]:
+    try:
+        yield
+    except (typer.Exit, typer.TyperException, BrokenPipeError):
+        raise
+    except (KeyboardInterrupt, typer.Abort):  # Abort: Ctrl-C where a question is asked
+        typer.echo("Stopped.", err=True)
+        raise typer.Exit(STOPPED) from None
+    except Exception as error:
+        if _debugging(ctx):
             raise
-        except (KeyboardInterrupt, typer.Abort):  # Abort: Ctrl-C where a question is asked
-            typer.echo("Stopped.", err=True)
-            raise typer.Exit(STOPPED) from None
-        except BrokenPipeError:
-            # The reader has gone; a second failure while flushing at exit would be noise.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(FAILURE) from None
-        except Exception as error:
-            if _debugging(ctx):
-                raise
-            typer.echo(error_text(explain(error)), err=True)
-            invoked = ctx.find_object(Session)
-            if invoked is not None and invoked.as_json and isinstance(error, InvalidInputError):
-                emit_json(error_document(error))
-            raise typer.Exit(exit_code(error)) from None
+        typer.echo(error_text(explain(error)), err=True)
+        invoked = ctx.find_object(Session)
+        if invoked is not None and invoked.as_json and isinstance(error, InvalidInputError):
+            emit_json(error_document(error))
+        raise typer.Exit(exit_code(error)) from None
 
 
 def error_document(error: InvalidInputError) -> dict[str, object]:

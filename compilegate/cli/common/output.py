@@ -23,9 +23,17 @@ TONE_STYLES = {"good": "green", "off": "yellow", "open": "cyan", "bad": "red"}
 Item = TypeVar("Item")
 
 
+class _Screen(Console):
+    """A console that leaves a lost reader to the command, which cleans up."""
+
+    def on_broken_pipe(self) -> None:
+        """Instead of rich's exit code 1; called while a BrokenPipeError is handled."""
+        raise  # noqa: PLE0704
+
+
 def console(*, stderr: bool = False) -> Console:
     """A console on the current standard streams; text is never read as markup or emoji."""
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return _Screen(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int = 0) -> None:

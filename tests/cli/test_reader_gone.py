@@ -1,0 +1,69 @@
+"""``compilegate … | head``: a reader that goes ends the command quietly, like other filters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+EVIDENCE = "docs/examples/evidence.json"
+COMMANDS = (
+    "--help",
+    "--version",
+    "flag --help",
+    "schema",
+    "facts images",
+    "facts images --json",
+    f"judge {EVIDENCE}",
+    f"judge {EVIDENCE} --json",
+    f"judge {EVIDENCE} --explain",
+    f"judge --jsonl {EVIDENCE}",
+    "judge --plan --spread 0.003 --margin 0.005",
+    "check workloads",
+    "check workloads --jsonl",
+    "plan workloads/article-bert.yaml",
+    "doctor training/families --sarif",
+)
+GONE = [141, ""]  # 128 + SIGPIPE, as a shell reports cat or git
+
+
+def ended(commands: tuple[str, ...], *options: str) -> dict[str, list[object]]:
+    """Exit code and standard error of commands whose standard output nobody reads."""
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.cli.no_reader", *options],
+        input=json.dumps([command.split() for command in commands]),
+        cwd=ROOT, capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return dict(zip(commands, json.loads(result.stdout), strict=True))
+
+
+def test_a_command_whose_reader_has_gone_ends_quietly() -> None:
+    assert dict.fromkeys(COMMANDS, GONE) == ended(COMMANDS)
+
+
+def test_so_does_one_whose_errors_go_to_the_same_reader() -> None:
+    failing = ("judge no-such-file.json",)
+
+    assert dict.fromkeys(failing, GONE) == ended(failing, "stderr_too")
+
+
+def test_an_error_is_still_told_where_only_standard_output_has_no_reader() -> None:
+    code, error = ended(("judge no-such-file.json",))["judge no-such-file.json"]
+
+    assert 2 == code
+    assert str(error).startswith("Error: no-such-file.json: is not a file")
+
+
+def test_in_a_shell_an_endless_stream_ends_with_its_reader() -> None:
+    command = f"'{sys.executable}' -m compilegate.cli.main judge --jsonl -"
+
+    result = subprocess.run(
+        ["bash", "-c", f'yes "{{}}" | {command} | head -n 1; echo "${{PIPESTATUS[*]}}"'],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    decision, statuses = result.stdout.splitlines()
+    assert ("141 141 0", "") == (statuses, result.stderr)
+    assert "invalid" == json.loads(decision)["verdict"]
