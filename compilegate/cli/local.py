@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
+from compilegate.cli.common.help import CommandGroup
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import JsonOption
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 FOLLOW_SECONDS = 0.5
 
 

@@ -54,7 +54,8 @@ def report(
     compilegate report demo-lm --trial 0mabc123 --local
     compilegate report bert-docs --history --open
 
-    With --local and no local cloud running, prints the path of a report saved before.
+    With --local and no local cloud running, from what trials left in this folder, else prints the
+    path of a report saved before.
     """
     of_history = workload_history or old_option
     if of_history and (workload is None or trial is not None):
@@ -63,7 +64,7 @@ def report(
             fix="use: compilegate report WORKLOAD --history",
         )  # fmt: skip
     try:
-        cloud = invocation.open_cloud()
+        cloud = invocation.open_records()
     except EnvironmentNotReadyError:
         saved = _history_file(str(workload), out) if of_history else _saved(workload, trial, out)
         if not invocation.local or saved is None or not saved.is_file():
@@ -75,12 +76,12 @@ def report(
             path = save_history(str(workload), cloud.services, out)
         else:
             path = save_report(_newest(cloud, workload, trial), cloud.services, out)
+    if open_it and not webbrowser.open(path.resolve().as_uri()):
+        raise EnvironmentNotReadyError(f"No browser could be opened. Fix: open {path} yourself.")
     if invocation.as_json:
         emit_json(page_files(path))
     else:
         say_line(str(path))
-    if open_it and not webbrowser.open(path.resolve().as_uri()):
-        raise EnvironmentNotReadyError(f"No browser could be opened. Fix: open {path} yourself.")
 
 
 def page_files(page: Path) -> dict[str, str]:

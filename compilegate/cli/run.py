@@ -12,6 +12,7 @@ from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED, worst_exit_code
 from compilegate.cli.common.figures import decision_rows, full_run_words
+from compilegate.cli.common.kept_cloud import keep
 from compilegate.cli.common.outcome import Outcome, read_outcome
 from compilegate.cli.common.output import (
     console,
@@ -79,6 +80,9 @@ def _evaluate(
     except BrokenPipeError:  # what shows the progress has ended, as `head` does
         _stop_or_leave(started, cloud)
         raise
+    finally:
+        if cloud.is_local:  # it ends, and what it holds with it
+            keep([item.trial for item in started], cloud)
     return [read_outcome(view.trial, cloud, view.state, out) for view in views]
 
 

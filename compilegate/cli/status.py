@@ -48,7 +48,7 @@ def status(
     compilegate status
     compilegate status bert-docs --json
     """
-    cloud = invocation.open_cloud()
+    cloud = invocation.open_records()
     running = _running(cloud, workload)
     mark = drain_mark(cloud.services.ledger)
     drained = {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None

@@ -20,7 +20,6 @@ from compilegate.cli.common.output import (
     confirm,
     console,
     emit_json,
-    plain_table,
     say,
     say_line,
 )
@@ -32,6 +31,7 @@ from compilegate.cli.common.session import (
     YesOption,
     session,
 )
+from compilegate.cli.common.tables import say_table
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NoStackError
 from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
@@ -175,7 +175,7 @@ def show(rows: Sequence[Row]) -> None:
     """A table, then each row that differs in full."""
     cells = [(row.id, row.assumed, row.seen, str(row.agreement)) for row in rows]
     columns = ("assumption", "assumed", "seen", "agrees")
-    console().print(plain_table(columns, cells, whole=(0,)))
+    say_table(columns, cells, whole=(0,))
     for row in rows:
         if row.differs:
             say(f"{row.id}: {row.behaviour}. Seen: {row.detail or row.seen}", hang=2)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,16 @@ from compilegate import __version__
 from compilegate.cli.common.error_handling import exit_code, explain
 from compilegate.cli.common.output import error_text
 from compilegate.cli.main import app
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
+from compilegate.domain.errors import (
+    DrainedError,
+    InvalidEvidenceError,
+    InvalidInputError,
+    NoStackError,
+    NotFoundError,
+    UnreadableRecordError,
+    WorkloadLockedError,
+)
+from compilegate.localcloud.errors import CloudEndedError
 from tests.cli.conftest import Invoke
 from tests.fakes import FakeProviders
 
@@ -65,6 +76,85 @@ def test_an_unexpected_error_is_one_message_too(
     assert result.stderr.startswith("Error: ZeroDivisionError: by zero\n")
     assert "--debug" in result.stderr
     assert "Traceback" not in result.output
+
+
+ERROR_KEYS = {"file", "field", "value", "problem", "fix", "line", "kind"}
+
+
+def failing(error: Exception) -> Callable[[str], None]:
+    def opened(stage: str) -> None:
+        raise error
+
+    return opened
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (InvalidInputError("is wrong", field="f"), "bad_input", 2),
+        (InvalidEvidenceError("is wrong"), "invalid_evidence", 13),
+        (NotFoundError("is not there"), "not_found", 1),
+        (WorkloadLockedError("is locked"), "locked", 1),
+        (DrainedError("is drained"), "drained", 1),
+        (NoStackError("is not deployed"), "not_ready", 1),
+        (CloudEndedError("has ended"), "not_ready", 1),
+        (UnreadableRecordError("of another schema"), "unreadable_record", 1),
+        (ClientError({"Error": {"Code": "AccessDenied", "Message": "m"}}, "X"), "aws", 1),
+        (ZeroDivisionError("by zero"), "unexpected", 1),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_with_json_every_error_is_one_document_too(
+    error: Exception, kind: str, code: int, invoke: Invoke, providers: FakeProviders,
+) -> None:  # fmt: skip
+    providers.aws = failing(error)  # type: ignore[method-assign, assignment]
+
+    shown, asked = invoke("status"), invoke("status", "--json")
+
+    document = json.loads(asked.stdout)
+    assert (code, code, "") == (shown.exit_code, asked.exit_code, shown.stdout)
+    assert shown.stderr == asked.stderr
+    assert [document["error"]] == document["errors"]
+    assert (ERROR_KEYS, kind) == (document["error"].keys(), document["error"]["kind"])
+    assert document["error"]["problem"] in shown.stderr
+
+
+@pytest.mark.parametrize("command", leaves(app), ids=" ".join)
+def test_a_wrong_command_line_is_a_document_wherever_json_stands(
+    command: tuple[str, ...], invoke: Invoke
+) -> None:
+    for words in (
+        (*command, "--json", "--no-such-option"),
+        (*command, "--no-such-option", "--json"),
+    ):
+        result = invoke(*words)
+
+        error = json.loads(result.stdout)["error"]
+        assert (2, "bad_input") == (result.exit_code, error["kind"])
+        assert "No such option: --no-such-option" in error["problem"]
+        assert "No such option: --no-such-option" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("no-such-command", "--json"), "No such command 'no-such-command'."),
+        (("flag", "show", "--json"), "Missing argument 'WORKLOAD'."),
+        (("flag", "--json", "show"), "No such option: --json"),
+    ],
+)
+def test_so_is_a_wrong_command_or_a_missing_argument(
+    words: tuple[str, ...], problem: str, invoke: Invoke
+) -> None:
+    result = invoke(*words)
+
+    assert (2, problem) == (result.exit_code, json.loads(result.stdout)["error"]["problem"])
+
+
+def test_after_two_dashes_json_is_a_name(invoke: Invoke) -> None:
+    result = invoke("judge", "--", "--json")
+
+    assert (2, "") == (result.exit_code, result.stdout)
 
 
 @pytest.mark.parametrize("switch", ["option", "variable"])
@@ -152,14 +242,17 @@ def test_warnings_that_adapters_log_do_not_reach_the_screen() -> None:
     assert "" == result.stderr
 
 
+@pytest.mark.parametrize("columns", ["40", "80"])
 @pytest.mark.parametrize("group", [(), ("facts",), ("flag",), ("local",)], ids=" ".join)
-def test_no_summary_of_a_command_is_cut_at_80_columns(
-    group: tuple[str, ...], invoke: Invoke
+def test_no_summary_of_a_command_is_cut(
+    group: tuple[str, ...], columns: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+
     summaries = invoke(*group, "--help").stdout.partition("\nCommands:\n")[2].splitlines()
 
     assert summaries
-    assert [line for line in summaries if line.endswith("...")] == []
+    assert [line for line in summaries if line.endswith("...") or len(line) > int(columns)] == []
 
 
 def test_every_workload_file_in_the_help_exists(invoke: Invoke) -> None:

@@ -197,7 +197,7 @@ def test_the_table_fits_80_columns() -> None:
     view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).read()
     out = Console(file=io.StringIO(), width=80)
 
-    out.print(progress_table([view], 5000.0))
+    out.print(progress_table([view], 5000.0, 80))
 
     text = out.file.getvalue()
     assert "12000/52000" in text
@@ -205,11 +205,19 @@ def test_the_table_fits_80_columns() -> None:
     assert "…" not in text
 
 
+class Terminal(io.StringIO):
+    """A screen in memory."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 def test_a_terminal_gets_a_table_and_a_pipe_gets_lines() -> None:
     view = watched(("q1a17", "InProgress", [line(step=1, steps=600)])).read()
     texts = []
     for terminal in (True, False):
-        out = Console(file=io.StringIO(), force_terminal=terminal, width=80)
+        file = Terminal() if terminal else io.StringIO()
+        out = Console(file=file, force_terminal=terminal, width=80)
         with screen(out) as show:
             show([view])
         texts.append(out.file.getvalue())

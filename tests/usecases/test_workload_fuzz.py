@@ -12,8 +12,9 @@ import botocore.session
 from botocore.validate import ParamValidator
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from compilegate.cli.check.batch import WIDTH, Totals, line, show_totals
+from compilegate.cli.check.batch import Totals, line, show_totals
 from compilegate.cli.check.eligibility import show_eligibility
 from compilegate.cli.plan.command import examples
 from compilegate.cli.plan.screen import explain_plan, show_plan
@@ -29,6 +30,8 @@ from compilegate.usecases.records import read_document
 from compilegate.usecases.registered import facts_for_workload
 from tests.domain.workload_strategies import FULL, faulty, sound
 from tests.fuzzing import at_most
+
+SCREEN = Console(width=80, file=io.StringIO())
 
 LONGEST_MESSAGE = 700
 REGIONS = ("us-east-1", "eu-south-2", "cn-north-1", "us-gov-west-1", "xx-nowhere-9")
@@ -112,7 +115,8 @@ def test_whatever_is_read_can_be_shown(document: Any) -> None:
             explain_plan(plan, workload)
 
     assert workload.name in shown.getvalue()
-    assert len(line(items)) <= max(WIDTH, len(workload.name) + WIDTH // 2)
+    lines = line(items, SCREEN).splitlines()
+    assert max(map(len, lines)) <= max(SCREEN.width, len(workload.name) + SCREEN.width // 2)
 
 
 @given(document=sound())

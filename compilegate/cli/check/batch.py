@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import heapq
-import sys
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import typer
+from rich.console import Console
 
-from compilegate.cli.common.output import TONE_STYLES, say, say_line, say_rows
+from compilegate.cli.common.output import TONE_STYLES, console, say, say_line, say_rows
 from compilegate.domain.errors import InvalidInputError, printable, shortened
 from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, plural
 from compilegate.domain.words import VERDICTS, verdict_label
 
 LISTED = 5
 INELIGIBLE = "ineligible"
-WIDTH = 80
+# A note in less room is below its line.
+NARROWEST_NOTE = 20
 _VERDICT, _NAME = 12, 24
 _COUNTED = ("eligible", "benchmark", "ineligible")
 
@@ -93,8 +95,8 @@ def _keep(few: list[Ranked], entry: Ranked) -> None:
         heapq.heappushpop(few, entry)
 
 
-def line(document: Mapping[str, Any]) -> str:
-    """``not eligible  bert-docs  why``, within 80 columns where the name allows."""
+def line(document: Mapping[str, Any], out: Console) -> str:
+    """``not eligible  bert-docs  why``, in as many columns as there are; on few, two lines."""
     verdict, name = str(document["verdict"]), str(document["workload"])
     label = verdict_label(verdict)
     word = label.text.lower()
@@ -104,8 +106,8 @@ def line(document: Mapping[str, Any]) -> str:
         saving = (document.get("economics") or {}).get("plausible_annual_saving_usd")
         shown = interval(saving, money)
         note = "" if shown == UNKNOWN else f"{shown} a year"
-    text = _fitted(f"{word:<{_VERDICT}}  {name:<{_NAME}}  ", note)
-    if sys.stdout.isatty():
+    text = _fitted(f"{word:<{_VERDICT}}  {name:<{_NAME}}  ", note, out.width)
+    if out.is_terminal and not out.no_color:
         return typer.style(word, fg=TONE_STYLES[label.tone]) + text.removeprefix(word)
     return text
 
@@ -153,9 +155,13 @@ def _few(title: str, ranked: Sequence[Ranked]) -> None:
     say(title, "bold", indent=2)
     for ranking in sorted(ranked, reverse=True):
         note = VERDICTS[ranking.note].text.lower() if ranking.note in VERDICTS else ranking.note
-        say_line(_fitted(f"    {ranking.workload:<{_NAME}}  {money(ranking.usd):>12}  ", note))
+        left = f"    {ranking.workload:<{_NAME}}  {money(ranking.usd):>12}  "
+        say_line(_fitted(left, note, console().width))
 
 
-def _fitted(left: str, note: str) -> str:
-    room = WIDTH - len(left)
-    return (left + (note if len(note) <= room else f"{note[: room - 1]}…")).rstrip()
+def _fitted(left: str, note: str, width: int) -> str:
+    """The note beside what is left of it, else below; cut at a word where it is too long."""
+    room = width - len(left)
+    if room < NARROWEST_NOTE and note:
+        left, room = f"{' '.join(left.split())}\n    ", width - 4
+    return (left + textwrap.shorten(note, room, placeholder="…")).rstrip()

@@ -15,7 +15,7 @@ from compilegate.cli.check.eligibility import show_eligibility
 from compilegate.cli.check.files import Checked, check_files, find_files, is_folder
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import BAD_INPUT, worst_exit_code
-from compilegate.cli.common.output import emit_json, error_text, progress, say
+from compilegate.cli.common.output import console, emit_json, error_text, progress, say
 from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.domain.errors import InvalidInputError
 
@@ -110,12 +110,12 @@ def _screens(results: Iterator[Checked]) -> int:
 
 
 def _lines(results: Iterator[Checked]) -> int:
-    codes, totals = set(), Totals()
+    codes, totals, out = set(), Totals(), console()
     for result in results:
         codes.add(_exit_code(result))
         totals.add(result.document, result.error)
         if result.document is not None:
-            _write(f"{line(result.document)}\n")
+            _write(f"{line(result.document, out)}\n")
     show_totals(totals)
     return worst_exit_code(codes)
 

@@ -9,17 +9,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import takewhile
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from compilegate.adapters.clients import error_code
+from compilegate.cli.common.help import CommandGroup, help_width
 from compilegate.cli.common.output import emit_json, error_text
 from compilegate.cli.common.session import Session
-from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, InvalidInputError
+from compilegate.domain.errors import (
+    CompilegateError,
+    DrainedError,
+    EnvironmentNotReadyError,
+    InvalidEvidenceError,
+    InvalidInputError,
+    NotFoundError,
+    UnreadableRecordError,
+    WorkloadLockedError,
+)
 from compilegate.domain.outside import shorten
 from compilegate.localcloud.errors import LocalCloudError
 
@@ -31,20 +41,62 @@ STOPPED = 130
 # because what was not printed to its end was not read to its end.
 READER_GONE = 141
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
+# An error's ``kind`` for programs; the others are bad_input, aws and unexpected.
+KINDS = {
+    InvalidEvidenceError: "invalid_evidence",
+    NotFoundError: "not_found",
+    WorkloadLockedError: "locked",
+    DrainedError: "drained",
+    UnreadableRecordError: "unreadable_record",
+    EnvironmentNotReadyError: "not_ready",
+    LocalCloudError: "not_ready",
+    CompilegateError: "failure",
+}
 
 
-class ErrorHandlingGroup(TyperGroup):
+class ErrorHandlingGroup(CommandGroup):
     """The root command; turns errors into one message and the contract's exit code."""
 
-    def make_context(self, *args: Any, **options: Any) -> Any:
+    _arguments: Sequence[str] = ()
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **options: Any
+    ) -> Any:
         """Parse the command line, which prints help and version."""
-        with ending_without_reader():
-            return super().make_context(*args, **options)
+        self._arguments = tuple(args)  # parsing takes them out of the list
+        options.setdefault("terminal_width", help_width())
+        with ending_without_reader(), self._explained_errors():
+            return super().make_context(info_name, args, parent, **options)
 
     def invoke(self, ctx: Any) -> Any:  # typer keeps the context's class to itself
         """Run the command."""
-        with ending_without_reader(), _explained_errors(ctx):
+        with ending_without_reader(), self._explained_errors(ctx):
             return super().invoke(ctx)
+
+    @contextmanager
+    def _explained_errors(self, ctx: Any = None) -> Iterator[None]:
+        try:
+            yield
+        except (typer.Exit, BrokenPipeError):
+            raise
+        except typer.TyperException as error:  # a wrong command line; typer says so
+            self._emit(error)
+            raise
+        except (KeyboardInterrupt, typer.Abort):  # Abort: Ctrl-C where a question is asked
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(STOPPED) from None
+        except Exception as error:
+            if _debugging(ctx):
+                raise
+            typer.echo(error_text(explain(error)), err=True)
+            self._emit(error)
+            raise typer.Exit(exit_code(error)) from None
+
+    def _emit(self, error: Exception) -> None:
+        """The error as a document, where one is asked for: also before options are parsed."""
+        options = takewhile(lambda word: word != "--", self._arguments)
+        if "--json" in options:
+            emit_json(error_document(error))
 
 
 @contextmanager
@@ -66,28 +118,23 @@ def ending_without_reader() -> Iterator[None]:
         raise typer.Exit(READER_GONE) from None
 
 
-@contextmanager
-def _explained_errors(ctx: Any) -> Iterator[None]:
-    try:
-        yield
-    except (typer.Exit, typer.TyperException, BrokenPipeError):
-        raise
-    except (KeyboardInterrupt, typer.Abort):  # Abort: Ctrl-C where a question is asked
-        typer.echo("Stopped.", err=True)
-        raise typer.Exit(STOPPED) from None
-    except Exception as error:
-        if _debugging(ctx):
-            raise
-        typer.echo(error_text(explain(error)), err=True)
-        invoked = ctx.find_object(Session)
-        if invoked is not None and invoked.as_json and isinstance(error, InvalidInputError):
-            emit_json(error_document(error))
-        raise typer.Exit(exit_code(error)) from None
-
-
-def error_document(error: InvalidInputError) -> dict[str, object]:
+def error_document(error: Exception) -> dict[str, object]:
     """For ``--json``: the first error, and every one."""
-    return {"error": error.to_dict(), "errors": [one.to_dict() for one in error.each]}
+    each = [error_fields(one) for one in getattr(error, "each", (error,))]
+    return {"error": each[0], "errors": each}
+
+
+def error_fields(error: Exception) -> dict[str, object]:
+    """One error; ``kind`` is what a program may rely on, None stands for what does not apply."""
+    if isinstance(error, InvalidInputError):
+        return {**error.to_dict(), "kind": "bad_input"}
+    unknown = dict.fromkeys(("file", "field", "value", "problem", "fix", "line"))
+    if isinstance(error, typer.TyperException):
+        return {**unknown, "problem": error.format_message(), "kind": "bad_input"}
+    kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
+    if kind is None:
+        kind = "aws" if _explain_aws(error) else "unexpected"
+    return {**unknown, "problem": explain(error), "kind": kind}
 
 
 def exit_code(error: Exception) -> int:
@@ -137,6 +184,6 @@ def _explain_aws(error: Exception) -> str | None:
 
 
 def _debugging(ctx: Any) -> bool:
-    current = ctx.find_object(Session)
+    current = None if ctx is None else ctx.find_object(Session)
     from_environment = os.environ.get(DEBUG_VARIABLE, "").lower() not in ("", "0", "false")
     return from_environment or (current is not None and current.debug)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from compilegate.domain.errors import InvalidInputError
@@ -36,6 +35,11 @@ def console(*, stderr: bool = False) -> Console:
     return _Screen(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
+def moves(out: Console) -> bool:
+    """Whether what is shown may be drawn again: not in a file or pipe, FORCE_COLOR or not."""
+    return out.is_interactive and out.file.isatty()
+
+
 def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int = 0) -> None:
     """A paragraph, wrapped to the width, later lines ``hang`` further in.
 
@@ -56,11 +60,20 @@ def say_line(text: str) -> None:
 
 
 def say_rows(rows: Iterable[tuple[str, str]]) -> None:
-    """Names beside their values; a row without a value is left out."""
+    """Names beside their values, below them where a word of theirs needs the room.
+
+    A row without a value is left out.
+    """
     rows = [row for row in rows if row[1]]
     width = max((len(name) for name, _ in rows), default=0) + 1
+    longest = max((len(word) for _, value in rows for word in value.split()), default=0)
+    beside = 2 + width + longest <= console().width
     for name, value in rows:
-        say(f"{name:<{width}}{value}", indent=2, hang=width)
+        if beside:
+            say(f"{name:<{width}}{value}", indent=2, hang=width)
+        else:
+            say(name, indent=2)
+            say(value, indent=4)
 
 
 def say_verdict(name: str, verdict: str, code: str = "", *, indent: int = 0) -> None:
@@ -90,28 +103,6 @@ def reason_lines(reasons: Sequence[Mapping[str, Any]], *, indent: int = 2) -> No
                 say(line, indent=indent + 2)
             else:
                 say_line(" " * (indent + 4) + line)
-
-
-def plain_table(
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    right: Collection[int] = (),
-    whole: Collection[int] = (),
-    gap: int = 2,
-) -> Table:
-    """A table without lines; ``right`` are columns of numbers, ``whole`` those never wrapped."""
-    table = Table(box=None, padding=(0, gap, 0, 0), pad_edge=False)
-    for index, title in enumerate(columns):
-        table.add_column(
-            title,
-            justify="right" if index in right else "left",
-            overflow="fold",
-            no_wrap=index in whole,
-        )
-    for row in rows:
-        table.add_row(*row)
-    return table
 
 
 def error_text(message: str) -> str:

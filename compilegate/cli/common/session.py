@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compilegate.cli.common import project
+from compilegate.domain.errors import EnvironmentNotReadyError
 
 if TYPE_CHECKING:
     from compilegate.cli.common.cloud import Cloud, StartedCloud
@@ -60,7 +61,6 @@ class Session:
 
     providers: Providers = field(default_factory=Providers)
     debug: bool = False
-    as_json: bool = False
 
 
 def session(ctx: typer.Context) -> Session:
@@ -85,20 +85,27 @@ class Invocation:
         name = self.stage_name
         return self.session.providers.local() if self.local else self.session.providers.aws(name)
 
+    def open_records(self) -> Cloud:
+        """The selected cloud, to be read.
+
+        Where no local cloud runs: what trials left in this folder. Raises EnvironmentNotReadyError.
+        """
+        try:
+            return self.open_cloud()
+        except EnvironmentNotReadyError as error:
+            if not self.local:
+                raise
+            from compilegate.cli.common.kept_cloud import kept_cloud  # noqa: PLC0415 - see above
+
+            return kept_cloud(error)
+
     @property
     def stage_name(self) -> str:
         """The selected stage, by default the one in cdk.json."""
         return project.stage_name(self.stage)
 
 
-def _remember_json(ctx: typer.Context, as_json: bool) -> bool:
-    session(ctx).as_json = as_json  # an error is then a document, too
-    return as_json
-
-
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document.", callback=_remember_json)
-]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 LocalOption = Annotated[
     bool, typer.Option("--local", help="Use the embedded cloud on this machine.")
 ]

@@ -19,7 +19,15 @@ from compilegate.cli.common.cloud import StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.figures import decision_rows
 from compilegate.cli.common.outcome import Outcome, read_outcome
-from compilegate.cli.common.output import console, emit_json, say, say_line, verdict_text
+from compilegate.cli.common.output import (
+    console,
+    emit_json,
+    say,
+    say_line,
+    say_rows,
+    say_verdict,
+    verdict_text,
+)
 from compilegate.cli.common.session import (
     REPORTS,
     JsonOption,
@@ -43,6 +51,7 @@ EXPECTED = (
 
 NAME_WIDTH, FIGURES_WIDTH = 18, 30  # "no fair comparison", "speed-up 1.31x (1.25 to 1.37)"
 FRAME_WIDTH = 10
+TABLE_WIDTH = NAME_WIDTH + FIGURES_WIDTH + FRAME_WIDTH + 14  # for `why`, a long word
 
 
 def demo(
@@ -198,7 +207,14 @@ def verdict_line(outcome: Outcome, seconds: float) -> Text:
 def show_demo(outcomes: Sequence[Outcome], times: Times, simulated: str | None) -> None:
     """The table, the reports and the times."""
     say()
-    console().print(demo_table(outcomes))
+    if console().width < TABLE_WIDTH:
+        for outcome in outcomes:
+            say_verdict(outcome.workload, outcome.verdict)
+            say(_why(outcome), indent=2)
+            say_rows([] if outcome.decision is None else decision_rows(outcome.decision))
+            say()
+    else:
+        console().print(demo_table(outcomes))
     say("Reports:")
     for outcome in outcomes:
         failed = "trial" if outcome.decision is None else "report"
@@ -214,11 +230,11 @@ def show_demo(outcomes: Sequence[Outcome], times: Times, simulated: str | None) 
 
 
 def demo_table(outcomes: Sequence[Outcome]) -> Table:
-    """A row per workload: verdict, why, figures; fits 80 columns."""
+    """A row per workload: verdict, why, figures; fits 80 columns, needs ``TABLE_WIDTH``."""
     out = console()
     table = Table(box=box.ROUNDED if out.is_terminal else box.ASCII2, show_lines=True)
     table.add_column("workload, verdict", width=NAME_WIDTH, overflow="fold")
-    table.add_column("why", width=max(out.width - NAME_WIDTH - FIGURES_WIDTH - FRAME_WIDTH, 10))
+    table.add_column("why", width=out.width - NAME_WIDTH - FIGURES_WIDTH - FRAME_WIDTH)
     table.add_column("measured", width=FIGURES_WIDTH)
     for outcome in outcomes:
         name = Text.assemble((outcome.workload, "bold"), "\n", verdict_text(outcome.verdict))

@@ -16,7 +16,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.figures import decision_rows
 from compilegate.cli.common.outcome import Outcome
-from compilegate.cli.common.output import console, emit_json, say, say_line
+from compilegate.cli.common.output import console, emit_json, moves, say, say_line
 from compilegate.cli.common.session import (
     REPORTS,
     JsonOption,
@@ -140,7 +140,7 @@ def _run(
         for text in simulated(cloud):
             progress.print(f"- {text}")
         # Without a terminal a line for each run is enough.
-        live = progress if progress.is_terminal else Console(quiet=True)
+        live = progress if moves(progress) else Console(quiet=True)
         scenario = DemoScenario(file, cloud, reporter=reporter, live=live, reports=out)
         try:
             result = scenario.run()

@@ -233,10 +233,9 @@ def _show_file(examination: Examination) -> None:
 
 def _show_group(rule: str, fix: str, findings: Sequence[Finding]) -> None:
     severity = min((finding.severity for finding in findings), key=list(Severity).index)
-    title = Text.assemble(
-        "  ", (WORDS[severity][0], f"bold {STYLES[severity]}"), f": {BY_ID[rule].title} ({rule})"
-    )
-    console().print(title, soft_wrap=True)
+    title = Text(f"  {WORDS[severity][0]}: {BY_ID[rule].title} ({rule})")
+    title.stylize(f"bold {STYLES[severity]}", 2, 2 + len(WORDS[severity][0]))
+    console().print(title)
     shown = ""
     for finding in findings:
         _say_cut(f"line {finding.place.line:<5} {finding.source}", indent=4)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.cli.common import project
+from compilegate.cli.common.help import CommandGroup
 from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.facts.refresh import check_known_region, refresh
@@ -20,7 +21,7 @@ from compilegate.domain.facts.model import Facts
 from compilegate.facts import load_facts
 from compilegate.facts.topics import TOPICS, Row, chosen, overview, with_age
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(cls=CommandGroup, rich_markup_mode=None)
 app.command("refresh")(refresh)
 
 # Help of each option; all but --region and --managed-compiler filter the rows by their values.

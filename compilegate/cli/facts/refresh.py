@@ -12,8 +12,9 @@ import typer
 from compilegate.adapters.facts_refresh import PARTS, Answers, Clients, ask
 from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common import project
-from compilegate.cli.common.output import console, emit_json, plain_table, say, say_line
+from compilegate.cli.common.output import console, emit_json, say, say_line
 from compilegate.cli.common.session import JsonOption, session
+from compilegate.cli.common.tables import say_table
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.formats import plural
 from compilegate.facts import load_facts
@@ -145,7 +146,7 @@ def _show(region: str, answers: Answers, differences: Sequence[Mapping[str, Any]
         cells = [
             (row["part"], row["what"], _value(row["old"]), _value(row["new"])) for row in listed
         ]
-        console().print(plain_table(("changed", "of", "before", "now"), cells))
+        say_table(("changed", "of", "before", "now"), cells)
         say()
     if new:
         parts = [str(row["part"]) for row in new]

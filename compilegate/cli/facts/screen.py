@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from compilegate.cli.common.output import console, plain_table, say, say_line
+from compilegate.cli.common.output import say, say_line
+from compilegate.cli.common.tables import say_table
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.formats import plural
 from compilegate.facts.topics import OLD_DAYS, VERY_OLD_DAYS
@@ -84,7 +85,7 @@ def show_overview(rows: Sequence[Mapping[str, Any]]) -> None:
         )
         for row in rows
     ]  # fmt: skip
-    console().print(plain_table(columns, cells, right=(1, 3, 4)))
+    say_table(columns, cells, right=(1, 3, 4))
     say()
     say(f'"As of" and "days old" refer to the oldest row. {MARKS}')
     say("Details: compilegate facts TOPIC. From your account: compilegate facts refresh.")
@@ -162,14 +163,13 @@ def _table(topic: str, rows: Sequence[Mapping[str, Any]]) -> None:
         for title, column in (*COLUMNS[topic], *age)
         if any(_cell(row, column) != UNKNOWN for row in rows)
     ]
-    table = plain_table(
+    say_table(
         [title for title, _ in columns],
         [[_cell(row, column) for _, column in columns] for row in rows],
         right=[index for index, (_, column) in enumerate(columns) if _is_numeric(rows, column)],
         whole=[index for index, (_, column) in enumerate(columns) if column in WHOLE],
         gap=1,
     )
-    console().print(table)
 
 
 def _is_numeric(rows: Sequence[Mapping[str, Any]], column: str) -> bool:

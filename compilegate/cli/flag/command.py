@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from compilegate.cli.common.cloud import check_workload_exists
+from compilegate.cli.common.help import CommandGroup
 from compilegate.cli.common.output import emit_json, say
 from compilegate.cli.common.session import (
     Invocation,
@@ -15,7 +16,7 @@ from compilegate.cli.flag import approval, by_hand
 from compilegate.cli.flag.status import flag_status, on_words, show_history, show_status
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag, repair_flag
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
@@ -35,7 +36,7 @@ def show(
     compilegate flag show bert-docs
     compilegate flag show bert-docs --local --json
     """
-    cloud = invocation.open_cloud()
+    cloud = invocation.open_records()
     status = flag_status(workload, cloud.services)
     if not status.present and status.change is None:
         check_workload_exists(workload, cloud)
@@ -59,7 +60,7 @@ def history(
     compilegate flag history bert-docs
     compilegate flag history bert-docs --json
     """
-    cloud = invocation.open_cloud()
+    cloud = invocation.open_records()
     changes = flag_versions(workload, cloud.services.ledger)[::-1]
     if not changes:
         check_workload_exists(workload, cloud)

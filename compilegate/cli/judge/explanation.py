@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from compilegate.cli.common.output import console, plain_table, say, say_line
+from compilegate.cli.common.output import say
+from compilegate.cli.common.tables import say_table
 from compilegate.domain.formats import (
     UNKNOWN,
     Format,
@@ -81,15 +82,11 @@ def _show_rows(items: Sequence[Item]) -> None:
         rows.append([item.symbol or "", *cells, *([item.words] if len(sentences) > 1 else [])])
     columns = ["", "value", *names, *([""] if len(sentences) > 1 else [])]
     right = [index for index, name in enumerate(columns) if name]
-    out = console()
-    with out.capture() as captured:
-        out.print(plain_table(columns, rows, right=right), width=out.width - 4)
     say()
     say(first.name, indent=2)
     if first.formula:
         say(f"{_equals(first.formula)}{first.formula}", "dim", indent=4, hang=2)
-    for line in captured.get().splitlines():
-        say_line(f"    {line}".rstrip())
+    say_table(columns, rows, right=right, indent=4)
     if len(sentences) == 1 and first.words:
         say(first.words, indent=4)
 

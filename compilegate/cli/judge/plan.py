@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.workload_files import load_yaml
-from compilegate.cli.common.output import console, plain_table, say
+from compilegate.cli.common.output import say
+from compilegate.cli.common.tables import say_table
 from compilegate.cli.judge.documents import STANDARD_INPUT, read_json
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import percent, plural, significant
@@ -214,7 +215,7 @@ def _grid(cells: Sequence[Mapping[str, Any]], row: str, title: str, shown: Any) 
     for key in dict.fromkeys(c[row] for c in cells):
         texts = {(c["mode"], c["max_runs"], c["history"]): shown(c) for c in cells if c[row] == key}
         rows.append([f"{key:g}", *(texts.get(column, "") for column in columns)])
-    console().print(plain_table(titles, rows, right=range(len(titles)), gap=1))
+    say_table(titles, rows, right=range(len(titles)), gap=1)
 
 
 def _show_case(plan: Mapping[str, Any]) -> None:
@@ -260,7 +261,7 @@ def _print_designs(designs: Sequence[Mapping[str, Any]]) -> None:
         rows.append([f"{row['runs']:>4} runs", *cells])
     titles = [f"{design['mode']} <= {design['max_runs']}" for design in designs]
     right = range(1, len(titles) + 1)
-    console().print(plain_table(["runs of a candidate", *titles], rows, right=right))
+    say_table(["runs of a candidate", *titles], rows, right=right)
 
 
 def _outcome(design: Mapping[str, Any], plan: Mapping[str, Any]) -> str:

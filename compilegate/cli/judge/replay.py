@@ -22,7 +22,7 @@ MOST_SHOWN = 12
 
 def replay_decision(invocation: Invocation, decision_id: str, *, workload: str | None) -> int:
     """Show whether it is the same; the exit code is 0, 13, or 11 without evidence."""
-    cloud = invocation.open_cloud()
+    cloud = invocation.open_records()
     if workload:
         check_workload_exists(workload, cloud)
     workloads = [workload] if workload else cloud.overview.workloads()

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rich.console import JustifyMethod
-from rich.table import Table
-
-from compilegate.cli.common.output import console, say, say_line
+from compilegate.cli.common.output import say
+from compilegate.cli.common.tables import say_table
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.compilers import keeps_cache
 from compilegate.domain.formats import (
@@ -27,8 +25,6 @@ from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.workload.model import Workload
 
 COLUMNS = ("arm", "what it changes", "runs on", "$ per\nhour", "$ expected\n(low to high)")
-# A longer name is folded, so that the table stays within 80 columns.
-NAME_WIDTH = 20
 GAP = 2
 
 
@@ -39,11 +35,7 @@ def show_plan(plan: Plan, *, spot: bool) -> None:
     count = plural(roles[CANDIDATE], "candidate")
     say(f"{plan.workload} in {plan.region}: {count}{beside} beside the baseline")
     say()
-    out = console()
-    with out.capture() as captured:
-        out.print(_arms(plan))
-    for line in captured.get().splitlines():
-        say_line(line.rstrip())
+    _say_arms(plan)
     say()
     for text in (*_rounds(plan), *_totals(plan, spot=spot), *_quotas(plan), *_turns(plan)):
         say(text)
@@ -51,25 +43,15 @@ def show_plan(plan: Plan, *, spot: bool) -> None:
         say(f"Left out: {', '.join(name for name, _ in plan.left_out)} (--explain says why).")
 
 
-def _arms(plan: Plan) -> Table:
-    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False)
+def _say_arms(plan: Plan) -> None:
     rows = [
         _row(arm, cost, plan.arms[0])
         for arm, cost in zip(plan.arms, plan.estimate.arms, strict=True)
     ]
-    widths = [
-        max(len(line) for cells in (COLUMNS, *rows) for line in cells[index].splitlines())
-        for index in range(len(COLUMNS))
-    ]
-    widths[0] = min(widths[0], NAME_WIDTH)
     # Only the changes are wrapped, so that names and figures stay whole.
-    widths[1] = max(0, console().width - GAP * (len(widths) - 1) - sum(widths) + widths[1])
-    for name, width in zip(COLUMNS, widths, strict=True):
-        side: JustifyMethod = "right" if name.startswith("$") else "left"
-        table.add_column(name, overflow="fold", justify=side, width=width)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    whole = [index for index in range(len(COLUMNS)) if index != 1]
+    right = [index for index, name in enumerate(COLUMNS) if name.startswith("$")]
+    say_table(COLUMNS, rows, right=right, whole=whole, gap=GAP)
 
 
 def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from compilegate.adapters.clients import CONNECTIONS
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml, read_workload
 from compilegate.cli.check.files import find_files, is_folder
 from compilegate.cli.common.cloud import Cloud, check_registered
-from compilegate.cli.common.error_handling import exit_code, explain
+from compilegate.cli.common.error_handling import error_fields, exit_code
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
@@ -59,10 +59,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
         if self.registered is None:
-            problem = "" if self.error is None else explain(self.error)
-            error: Mapping[str, Any] = {"problem": problem}
-            if isinstance(self.error, InvalidInputError):
-                error = self.error.to_dict()
+            error = {"problem": ""} if self.error is None else error_fields(self.error)
             return {"subject": self.subject, "what": self.what, "error": error}
         registered = self.registered
         return {

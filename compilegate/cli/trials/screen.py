@@ -11,37 +11,44 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from compilegate.cli.common.output import moves
 from compilegate.cli.trials.view import JobView, TrialView
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
 
 LINE_EVERY_SECONDS = 20.0
+FIGURES = ("step", "samples/s", "loss", "elapsed", "$")
+ALL_FIGURES_WIDTH = 72
 
 
 @contextmanager
 def screen(console: Console) -> Iterator[Callable[[Sequence[TrialView]], None]]:
     """Yields the function that shows views: in a table on a terminal, else in lines."""
-    if not console.is_terminal:
+    if not moves(console):
         yield LineScreen(console).show
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
-        yield lambda views: live.update(progress_table(views, time.time()), refresh=True)
+        yield lambda views: live.update(
+            progress_table(views, time.time(), console.width), refresh=True
+        )
 
 
-def progress_table(views: Sequence[TrialView], now: float) -> Table:
-    """Workloads with their arms beneath; fits 80 columns."""
+def progress_table(views: Sequence[TrialView], now: float, width: int) -> Table:
+    """Workloads with their arms beneath; all figures from 72 columns on, fits 80."""
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
-    table.add_column("workload / arm", no_wrap=True, max_width=24)
-    table.add_column("stage", no_wrap=True, max_width=18)
-    for name in ("step", "samples/s", "loss", "elapsed", "$"):
-        table.add_column(name, justify="right", no_wrap=True)
+    full = width >= ALL_FIGURES_WIDTH
+    table.add_column("workload / arm", no_wrap=full, max_width=24)
+    table.add_column("stage", no_wrap=full, max_width=18)
+    shown = range(len(FIGURES)) if full else (FIGURES.index("elapsed"),)
+    for index in shown:
+        table.add_column(FIGURES[index], justify="right", no_wrap=True)
     for view in views:
         spent = sum(job.usd(now) for job in view.jobs)
         elapsed = clock((view.state.ended_at or now) - view.state.started_at)
-        table.add_row(
-            view.trial.workload, view.stage, "", "", "", elapsed, money(spent), style="bold"
-        )
-        for row in arm_rows(view, now):
-            table.add_row(*row.cells())
+        rows = [(view.trial.workload, view.stage, "", "", "", elapsed, money(spent))]
+        rows += [row.cells() for row in arm_rows(view, now)]
+        for number, (name, stage, *figures) in enumerate(rows):
+            cells = (figures[index] for index in shown)
+            table.add_row(name, stage, *cells, style=None if number else "bold")
     return table
 
 
@@ -55,7 +62,7 @@ class ArmRow:
     seconds: float | None
     usd: float | None
 
-    def cells(self) -> tuple[str, ...]:
+    def cells(self) -> tuple[str, str, str, str, str, str, str]:
         """The table's cells."""
         figures = self.figures
         steps = f"/{figures['steps']:.0f}" if "steps" in figures else ""

@@ -1,0 +1,210 @@
+"""What local trials recorded, kept in the project's folder: the embedded cloud ends with its state.
+
+A folder for each trial holds ``records.json`` (ledger, flag, what the cloud was) and under
+``objects`` the documents that the ledger and the trial name, by their S3 keys. Read back, they
+serve the ports that only read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+from compilegate.adapters.local_files import write_whole
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, UnreadableRecordError
+from compilegate.domain.records import ledger
+from compilegate.ports import Services
+from compilegate.usecases.records import Trial, to_json
+
+PROJECT = Path(".compilegate")  # in the folder that the command runs in, as its reports are
+TRIALS = PROJECT / "trials"
+SCHEMA = 1
+RECORDS, OBJECTS = "records.json", "objects"
+DOCUMENTS = ("eligibility", "plan", "evidence", "decision", "flag")
+REPORTS = ("html", "md", "json")
+NAMED_IN_ENTRIES = ("decision_key", "evidence_key", "spec_key")
+
+
+def keep_trial(trial: Trial, services: Services, project: Path) -> Path:
+    """Keep what a trial recorded; returns its folder. Raises EnvironmentNotReadyError.
+
+    Repeated, it replaces what was kept of the same trial.
+    """
+    folder = project / TRIALS / naming.execution_name(trial.workload, trial.trial)
+    entries = services.ledger.entries(trial.workload)
+    flag = naming.flag_parameter(services.settings.stage, trial.workload)
+    for key in sorted(_keys(trial, entries)):
+        try:
+            body = services.store.get(key)
+        except NotFoundError:
+            continue  # a trial that failed has no decision
+        write_whole(_place(folder / OBJECTS, key), body)
+    document = {
+        "schema": SCHEMA,
+        "workload": trial.workload,
+        "trial": trial.trial,
+        "kept_at": services.clock.now(),
+        "stage": services.settings.stage,
+        "region": services.settings.region,
+        "bucket": services.store.bucket,
+        "simulated": services.settings.simulated,
+        "flag": services.flags.read(flag),
+        "ledger": list(entries),
+    }
+    write_whole(folder / RECORDS, to_json(document))
+    ignored = project / PROJECT / ".gitignore"
+    if not ignored.exists():
+        write_whole(ignored, b"*\n")
+    return folder
+
+
+def _keys(trial: Trial, entries: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Every document that a reader of the trial or of its workload's ledger asks for."""
+    workload = trial.workload
+    return {
+        trial.spec_key,
+        naming.registration_key(workload),
+        *(trial.record_key(document) for document in DOCUMENTS),
+        *(naming.report_key(workload, trial.trial, extension) for extension in REPORTS),
+        *(str(entry[name]) for entry in entries for name in NAMED_IN_ENTRIES if entry.get(name)),
+    } - {""}
+
+
+def _place(objects: Path, key: str) -> Path:
+    """The file of a key; raises NotFoundError for a key that leads out of the folder."""
+    place = (objects / key).resolve()
+    if not place.is_relative_to(objects.resolve()):
+        raise NotFoundError(f"{key} is no key of an object that is kept")
+    return place
+
+
+@dataclass(frozen=True)
+class KeptTrial:
+    """One trial's folder; ``document`` is its records.json."""
+
+    folder: Path
+    document: Mapping[str, Any]
+
+    @property
+    def workload(self) -> str:
+        """The workload's name."""
+        return str(self.document["workload"])
+
+    @cached_property
+    def entries(self) -> Mapping[str, Mapping[str, Any]]:
+        """The workload's ledger as it was, by sort key."""
+        return {ledger.read(entry).key: entry for entry in self.document["ledger"]}
+
+
+class NothingRuns:
+    """What only a cloud that runs can do; raises EnvironmentNotReadyError whatever is asked."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Of what there is nothing to read, or what would write."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise EnvironmentNotReadyError(
+            "The local cloud does not run; what its trials left can only be read. Fix: start it "
+            "with `compilegate local up`."
+        )
+
+
+class KeptTrials(NothingRuns):
+    """The trials that a project's folder keeps, as a store, a ledger, flags and an overview.
+
+    A new local cloud knows nothing of the one before: a workload's flag, its changes and its
+    production are those of its newest trial, the trials are all that are kept.
+    """
+
+    def __init__(self, project: Path) -> None:
+        read = [_read(path) for path in sorted((project / TRIALS).glob(f"*/{RECORDS}"))]
+        # A trial's id begins with its time.
+        self.trials = sorted(read, key=lambda one: str(one.document["trial"]))
+
+    @property
+    def newest(self) -> KeptTrial:
+        """The newest trial."""
+        return self.trials[-1]
+
+    def _of(self, workload: str) -> list[KeptTrial]:
+        return [one for one in self.trials if one.workload == workload]
+
+    # The ledger.
+
+    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+        """The workload's entries in the order of their sort keys."""
+        found: dict[str, Mapping[str, Any]] = {}
+        kept = self._of(workload)
+        for one in kept:
+            found |= {
+                key: entry
+                for key, entry in one.entries.items()
+                if one is kept[-1] or key.startswith(ledger_keys.TRIAL_ENTRIES)
+            }
+        return [found[key] for key in sorted(found) if key.startswith(prefix)]
+
+    # Flags, by the parameter's name.
+
+    def read(self, name: str) -> str | None:
+        """The raw value, None when absent."""
+        for one in reversed(self.trials):
+            if name == naming.flag_parameter(str(one.document["stage"]), one.workload):
+                flag: str | None = one.document["flag"]
+                return flag
+        return None
+
+    # The overview.
+
+    def workloads(self) -> Sequence[str]:
+        """Names of the workloads, in order."""
+        return sorted({one.workload for one in self.trials})
+
+    def locks(self) -> Sequence[Any]:
+        """None: leases ended with the cloud."""
+        return ()
+
+
+class KeptStore(NothingRuns):
+    """The documents of all kept trials; the newest trial's where several have one."""
+
+    def __init__(self, trials: KeptTrials) -> None:
+        self.bucket = str(trials.newest.document["bucket"])
+        self._folders = [one.folder / OBJECTS for one in reversed(trials.trials)]
+
+    def _find(self, key: str) -> Path | None:
+        places = (_place(folder, key) for folder in self._folders)
+        return next((place for place in places if place.exists()), None)
+
+    def get(self, key: str) -> bytes:
+        """An object's bytes; raises NotFoundError."""
+        place = self._find(key)
+        if place is None or not place.is_file():
+            raise NotFoundError(f"s3://{self.bucket}/{key} was not kept")
+        return place.read_bytes()
+
+    def has(self, key: str) -> bool:
+        """Whether there is an object of exactly this key."""
+        place = self._find(key)
+        return place is not None and place.is_file()
+
+    def exists(self, uri: str) -> bool:
+        """Whether an s3:// URI names a kept object or a folder of some."""
+        own = f"s3://{self.bucket}/"
+        return uri.startswith(own) and self._find(uri.removeprefix(own)) is not None
+
+
+def _read(path: Path) -> KeptTrial:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["schema"] != SCHEMA:
+            raise UnreadableRecordError(f"{path}: schema {document['schema']} is not {SCHEMA}")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UnreadableRecordError(
+            f"{path} cannot be read ({error}). Fix: remove its folder"
+        ) from error
+    return KeptTrial(path.parent, document)

@@ -1,0 +1,186 @@
+"""After ``run --local`` its cloud is gone; what the trials recorded can still be read."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compilegate.cli.common.cloud import Cloud
+from compilegate.domain.records.trials import TrialFailed
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+from tests.cli.trial_script import decided, executions
+from tests.domain.evidence_builder import GOOD, NOISY
+from tests.fakes import FakeProviders, cloud
+
+KEPT = Path(".compilegate/trials")
+READERS = (
+    ("status", "--json"),
+    ("status", "bert-docs", "--json"),
+    ("flag", "show", "bert-docs", "--json"),
+    ("flag", "history", "bert-docs", "--json"),
+    ("report", "bert-docs", "--json"),
+    ("report", "bert-docs", "--history", "--json"),
+)
+
+
+def run_locally(
+    invoke: Invoke, providers: FakeProviders, file: Path, **built: Any
+) -> tuple[Cloud, str]:
+    """A trial in a local cloud of its own, which then is gone; returns both."""
+    one = cloud("local", simulated="on a CPU")
+    providers.local_cloud = one
+    executions(one).on_start = partial(decided, one, **built)
+    assert invoke("run", file, "--local").exit_code in (0, 11)
+    providers.local_cloud = None
+    (payload,) = executions(one).started.values()
+    return one, str(payload["trial"])
+
+
+@pytest.fixture
+def ended(tmp_path: Path, invoke: Invoke, providers: FakeProviders) -> tuple[Cloud, str]:
+    return run_locally(invoke, providers, write_project(tmp_path), metrics=GOOD)
+
+
+@pytest.mark.parametrize("command", READERS, ids=" ".join)
+def test_what_reads_answers_as_the_cloud_did(
+    command: tuple[str, ...], invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str]
+) -> None:
+    afterwards = invoke(*command, "--local")
+    providers.local_cloud, _ = ended
+    executions(ended[0]).looks = 0  # its execution has ended
+    at_that_time = invoke(*command, "--local")
+
+    assert (0, 0) == (afterwards.exit_code, at_that_time.exit_code), afterwards.stderr
+    assert without_clock(at_that_time.stdout) == without_clock(afterwards.stdout)
+    assert "The local cloud does not run; shown is what trials left in" in afterwards.stderr
+
+
+def without_clock(text: str) -> Any:
+    document = json.loads(text)
+    return {**document, "running": []} if isinstance(document, dict) else document
+
+
+def test_its_decision_can_be_replayed_and_its_evidence_judged(
+    invoke: Invoke, ended: tuple[Cloud, str]
+) -> None:
+    (decision,) = json.loads(invoke("status", "--local", "--json").stdout)["trials"]
+
+    replayed = invoke("judge", "--replay", decision["decision_id"], "--local")
+    evidence = KEPT / f"bert-docs-{ended[1]}/objects/decisions/bert-docs/{ended[1]}/evidence.json"
+    judged = invoke("judge", evidence, "--json")
+
+    assert (0, 0) == (replayed.exit_code, judged.exit_code)
+    assert "is the same, field by field" in " ".join(replayed.stdout.split())
+    assert decision["decision_id"] == json.loads(judged.stdout)["decision_id"]
+
+
+def test_nothing_of_it_is_committed(ended: tuple[Cloud, str]) -> None:
+    assert "*\n" == Path(".compilegate/.gitignore").read_text()
+
+
+@pytest.mark.usefixtures("ended")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("flag", "revert", "bert-docs", "--reason", "x", "--yes"),
+        ("flag", "repair", "bert-docs"),
+        ("train", "bert-docs"),
+        ("unlock", "bert-docs", "--reason", "x"),
+    ],
+    ids=" ".join,
+)
+def test_what_changes_something_needs_a_cloud_that_runs(
+    command: tuple[str, ...], invoke: Invoke
+) -> None:
+    result = invoke(*command, "--local")
+
+    assert 1 == result.exit_code
+    assert "The local cloud does not run" in result.stderr
+
+
+def test_of_several_trials_all_are_listed_and_the_flag_is_the_newests(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str]
+) -> None:
+    _, second = run_locally(invoke, providers, write_project(tmp_path), metrics=NOISY)
+
+    listed = json.loads(invoke("status", "--local", "--json").stdout)["trials"]
+    older = invoke("report", "bert-docs", "--trial", ended[1], "--local")
+    changes = json.loads(invoke("flag", "history", "bert-docs", "--local", "--json").stdout)
+
+    assert {second: "inconclusive", ended[1]: "promote"} == {
+        one["trial"]: one["verdict"] for one in listed
+    }
+    assert 0 == older.exit_code
+    assert ended[1] not in json.dumps(changes)
+
+
+def test_a_trial_that_failed_is_kept_with_its_reason(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    local = providers.local_cloud = cloud("local", simulated="on a CPU")
+
+    def fail(payload: dict[str, Any]) -> None:
+        failure = TrialFailed(1, payload["trial"], reason="the script crashed")
+        local.services.ledger.put_once("bert-docs", failure.key, failure.to_entry())
+
+    executions(local).on_start = fail
+    executions(local).ends = {"bert-docs": "FAILED"}
+    invoke("run", write_project(tmp_path), "--local")
+    providers.local_cloud = None
+
+    (entry,) = json.loads(invoke("status", "--local", "--json").stdout)["trials"]
+
+    assert ("failed", "the script crashed") == (entry["kind"], entry["reason"])
+
+
+def test_where_nothing_was_kept_the_error_stays(invoke: Invoke) -> None:
+    result = invoke("status", "--local")
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert "Error: The local cloud does not run. Fix: start it\n" == result.stderr
+
+
+def test_where_it_cannot_be_kept_the_verdict_stands(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    Path(".compilegate").write_text("a file in the way")
+    local = providers.local_cloud = cloud("local", simulated="on a CPU")
+    executions(local).on_start = partial(decided, local, metrics=GOOD)
+
+    result = invoke("run", write_project(tmp_path), "--local", "--json")
+
+    assert (0, "promote") == (result.exit_code, json.loads(result.stdout)["verdict"])
+    assert "what the trial recorded was not kept" in result.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"schema": 2}'])
+def test_a_damaged_record_is_named(text: str, invoke: Invoke, ended: tuple[Cloud, str]) -> None:
+    (KEPT / f"bert-docs-{ended[1]}" / "records.json").write_text(text)
+
+    result = invoke("status", "--local")
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert f"{KEPT}/bert-docs-{ended[1]}/records.json" in " ".join(result.stderr.split())
+
+
+def test_no_key_of_a_ledger_leads_out_of_the_folder(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    local = providers.local_cloud = cloud("local", simulated="on a CPU")
+
+    def hostile(payload: dict[str, Any]) -> None:
+        decided(local, payload, metrics=GOOD)
+        key = "../../../../stolen"
+        local.services.store.put(key, b"x")
+        entry = {"kind": "decision", "at": 1, "decision_key": key}
+        local.services.ledger.put_once("bert-docs", "trial#x#decision", entry)
+
+    executions(local).on_start = hostile
+    invoke("run", write_project(tmp_path), "--local")
+
+    assert [] == list(tmp_path.rglob("stolen*"))

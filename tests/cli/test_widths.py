@@ -1,0 +1,175 @@
+"""Every screen at 40 and at 80 columns: no broken word, no line that could have been shorter."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from compilegate.cli.common.outcome import Outcome
+from compilegate.cli.common.output import moves
+from compilegate.cli.demo.command import Times, show_demo
+from compilegate.cli.facts.command import TOPICS
+from compilegate.cli.judge.documents import judged
+from compilegate.cli.run import show_outcome
+from compilegate.cli.trials.screen import progress_table
+from tests.cli.conftest import Invoke
+from tests.cli.test_screen import Terminal, line, watched
+
+ROOT = Path(__file__).parents[2]
+WIDE = 400
+FILES = [f"workloads/article-{name}.yaml" for name in ("bert", "gpt2", "xgboost", "diffusion")]
+SCREENS = (
+    "facts",
+    *(f"facts {topic}" for topic in TOPICS),
+    f"check {FILES[0]}",
+    f"check {' '.join(FILES)}",
+    f"plan {FILES[0]} --explain",
+    "judge docs/examples/evidence.json --explain",
+    "judge docs/examples/probation.json",
+    "judge --plan",
+    "judge --plan --spread 0.003 --margin 0.005 --history 10",
+    "doctor docs/examples",
+)
+CLOUD_SCREENS = (
+    "status",
+    "flag show bert-docs",
+    "flag history bert-docs",
+    "digest",
+    "report bert-docs --history",
+)
+
+
+def check(narrow: str, wide: str, width: int) -> None:
+    """Compares a screen with the same one where nothing is wrapped."""
+    words, lines = set(wide.split()), set(wide.splitlines())
+    broken = {word for word in set(narrow.split()) - words if not word.endswith("…")}
+    # A line to copy stays whole, and so does a single word such as a path.
+    long = [
+        line for line in narrow.splitlines()
+        if len(line) > width and line not in lines and len(line.split()) > 1
+    ]  # fmt: skip
+
+    assert (set(), []) == (broken, long)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("command", SCREENS)
+def test_no_screen_breaks_a_word(
+    command: str, width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+
+    check(*screens(command, width, invoke, monkeypatch), width)
+
+
+@pytest.mark.usefixtures("promoted")
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("command", CLOUD_SCREENS)
+def test_no_screen_of_a_cloud_does(
+    command: str, width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(*screens(command, width, invoke, monkeypatch), width)
+
+
+def screens(
+    command: str, width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, str]:
+    texts = []
+    for columns in (width, WIDE):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        texts.append(invoke(*command.split()).stdout)
+    narrow, wide = (re.sub(r"for \d+:\d+", "", text) for text in texts)
+    assert narrow
+    return narrow, wide
+
+
+def outcomes() -> list[Outcome]:
+    """A promotion, a regression and a failure."""
+    report = Path("compilegate-reports/bert-docs-0mabc123/report.html")
+    decisions = [
+        judged(json.loads((ROOT / f"docs/examples/{name}.json").read_text())).to_dict("/flag")
+        for name in ("evidence", "probation")
+    ]
+    failure = "the training script ended with an error after twelve seconds"
+    return [
+        *(Outcome("bert-docs", "0mabc123", one, "A headline of several words", None, report)
+          for one in decisions),
+        Outcome("bert-docs", "0mabc123", None, failure, failure, None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_neither_does_the_end_of_a_trial_or_of_the_demo(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = []
+    for columns in (width, WIDE):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        show_demo(outcomes(), Times(100.0, 9.0, 1.0, 80.0, 10.0), "on a CPU")
+        for outcome in outcomes():
+            show_outcome(outcome)
+        texts.append(re.sub(r"[|+-]{2,}|\|", " ", capsys.readouterr().out))
+
+    check(*texts, width)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_neither_does_the_progress_of_trials(width: int) -> None:
+    lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]
+    view = watched(("q1a17", "InProgress", lines), ("q1b17", "InProgress", lines)).read()
+    texts = []
+    for columns in (width, WIDE):
+        out = Console(file=io.StringIO(), width=columns)
+        out.print(progress_table([view], 5000.0, columns))
+        texts.append(out.file.getvalue())
+
+    check(*texts, width)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {"FORCE_COLOR": "1"},
+        {"NO_COLOR": "1"},
+        {"NO_COLOR": "1", "FORCE_COLOR": "1"},
+        {"TERM": "dumb", "FORCE_COLOR": ""},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    "command", ["judge docs/examples/evidence.json", f"check {' '.join(FILES)}"]
+)
+def test_a_pipe_has_colour_only_where_it_is_asked_for(
+    command: str, variables: dict[str, str], invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    output = invoke(*command.split()).stdout
+
+    forced = bool(variables.get("FORCE_COLOR"))
+    colours = re.findall(r"\x1b\[(?:1;)?[39][0-7]m", output)
+    assert forced or "\x1b" not in output
+    assert (forced and "NO_COLOR" not in variables) == bool(colours)
+    assert not re.search(r"\x1b\[[\d?]*[A-KlhJ]", output)  # nothing moves
+
+
+def test_what_moves_needs_a_terminal_even_where_colour_is_forced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    assert not moves(Console(file=io.StringIO()))
+    assert moves(Console(file=Terminal()))
+    monkeypatch.setenv("TERM", "dumb")
+    assert not moves(Console(file=Terminal()))
