@@ -8,7 +8,11 @@ from typing import Any
 
 # For figures that are shown only if they can be read quickly.
 HASTY = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2}}
-PATIENT = {"retries": {"mode": "standard", "max_attempts": 5}}
+# A call that stalls is tried again within the shortest function's minute; botocore would wait
+# for it a minute each to connect and to read, and the function be gone.
+PATIENT = {
+    "connect_timeout": 5, "read_timeout": 20, "retries": {"mode": "standard", "max_attempts": 5},
+}  # fmt: skip
 
 # Calls that threads may make at once without a connection of their own each time.
 CONNECTIONS = 32

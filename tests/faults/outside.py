@@ -142,30 +142,6 @@ def _times(of: Undisturbed) -> Iterator[Any]:
         yield described["TrainingStartTime"]
 
 
-def futures(of: Undisturbed) -> Iterator[Row]:
-    """A ledger whose entries other clocks have written: ten days ahead, and ten behind."""
-    for sign in (1, -1):
-        for prefix in (
-            ledger_keys.RUN_ENTRIES,
-            ledger_keys.TRIAL_ENTRIES,
-            ledger_keys.FLAG_ENTRIES,
-        ):
-            yield Row(f"{of.name}, ledger entries {prefix}", f"written {sign * 10} days from now",
-                      "as without the fault, or refused",
-                      partial(_future, of, prefix, sign * 10 * DAY))  # fmt: skip
-
-
-def _future(of: Undisturbed, prefix: str, seconds: int) -> list[str]:
-    entry = of.execution.entries[0]
-    execution = _again(of, entry)
-    items = execution.world.services.ledger.items
-    for (name, key), written in list(items.items()):
-        if key.startswith(prefix):
-            items[name, key] = {**written, "at": written["at"] + seconds}
-    execution.run(entry)
-    return ended(of, execution)
-
-
 def copies(of: Undisturbed) -> Iterator[Row]:
     """At every state somebody starts the same trial again, under another name."""
     for entry in of.execution.entries:

@@ -207,7 +207,7 @@ def failing(of: Undisturbed) -> Iterator[Row]:
             error = ERRORS[number // 2 % len(ERRORS)]
             act = partial(_raise, error)
             yield Row(of.where(point), f"{error[0]}", "caught: aborted, or gone on without it",
-                      partial(_resumed, of, point, act))  # fmt: skip
+                      partial(acted, of, point, act))  # fmt: skip
 
 
 def dying(of: Undisturbed) -> Iterator[Row]:
@@ -215,7 +215,7 @@ def dying(of: Undisturbed) -> Iterator[Row]:
     for point in of.points:
         if point.invocation and point.changes:
             yield Row(of.where(point), "the function is killed", "caught: aborted, or gone on",
-                      partial(_resumed, of, point, _die))  # fmt: skip
+                      partial(acted, of, point, _die))  # fmt: skip
 
 
 def _raise(error: tuple[str, str, int], _execution: Execution) -> None:
@@ -226,7 +226,8 @@ def _die(_execution: Execution) -> None:
     raise Dead
 
 
-def _resumed(of: Undisturbed, point: Point, act: Callable[[Execution], None]) -> list[str]:
+def acted(of: Undisturbed, point: Point, act: Callable[[Execution], None]) -> list[str]:
+    """What is wrong in the end where ``act`` is called at this moment."""
     execution = of.resumed(point, at(point.index, act))
     return ended(of, execution)
 

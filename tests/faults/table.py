@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tests.faults import outside, rows
+from tests.faults import outside, rows, slow
 from tests.faults.machine import Execution
 from tests.faults.rows import Row, Undisturbed, undisturbed
 from tests.faults.scenarios import after_trial, approved, canary, production, trial
 from tests.faults.world import Document, Truth
 
 WITHIN = (rows.killed, rows.outlived, rows.lost, rows.failing, rows.dying, rows.repeated)
+TIMES = (slow.late, slow.too_late, slow.clocks, slow.job_clocks)
 WORSE = Truth(speedup=1.4, loss=0.02)
 
 
@@ -30,7 +31,10 @@ def table(workload: Document) -> list[Row]:
     table = [row for of in (good, approval, by_canary, run) for kind in WITHIN for row in kind(of)]
     table += [row for of in (good, worse, run) for kind in outside.AROUND for row in kind(of)]
     table += [row for kind in (rows.failing, rows.repeated) for row in kind(worse)]
-    table += [*outside.futures(run), *outside.futures(by_canary), *outside.copies(good)]
+    table += [row for of in (good, worse, by_canary, run) for kind in TIMES for row in kind(of)]
+    table += [row for of in (run, by_canary) for row in slow.ledger_times(of)]
+    table += [row for of in (good, by_canary) for row in slow.leases(of)]
+    table += outside.copies(good)
     table += outside.retired(by_canary)
     for of in (good, run):
         started = [point for point in of.points if point.what == "CreateTrainingJob"]

@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from botocore.config import Config
 
 import app
+from compilegate.adapters.clients import PATIENT
 from lambdas import handlers
 from stacks.assets import stage_bundle
 from stacks.functions import STEPS
@@ -27,6 +29,12 @@ def test_every_step_of_the_table_is_deployed_and_nothing_else(template):
     deployed = {item["Handler"] for item in functions(template)}
 
     assert deployed == {f"lambdas.handlers.{step}" for step in handlers.STEPS}
+
+
+def test_a_call_of_aws_that_stalls_is_tried_again_within_the_time_of_every_function():
+    config = Config(**PATIENT)
+
+    assert 2 * (config.connect_timeout + config.read_timeout) < min(step.seconds for step in STEPS)
 
 
 def test_functions_share_a_bundle_are_traced_and_log_json_into_their_own_group(template):

@@ -1,6 +1,6 @@
 """Who takes, loses and releases a workload's lease at the same time, in every order of their calls.
 
-Where the orders are too many, some that a seed chooses: a thousand in the longer tier.
+All orders; in the fast tier, where they are too many, some that a seed chooses.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from compilegate.usecases.flag.approval import ask_approval
 from compilegate.usecases.operations.sweep import sweep
 from compilegate.usecases.operations.unlock import unlock
 from compilegate.usecases.records import to_json
+from compilegate.usecases.trial import lock
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
@@ -42,19 +43,22 @@ SEED = 20_260
 ABORTED = "ABORTED"
 
 
-@pytest.fixture(params=[40, pytest.param(1000, marks=pytest.mark.slow)])
+FEW, SOME = 100, 40  # orders: all of so many, else so many of them
+
+
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "all"])
 def schedules(request: pytest.FixtureRequest) -> Schedules:
-    """The services after every order of the calls, or after so many of them."""
-    most: int = request.param
+    """The services after every order of the calls; or after some, where there are many."""
+    complete: bool = request.param
 
     def after_each(world: Services, works: Sequence[Work]) -> Iterator[Any]:
         orders = every_run(lambda: deepcopy(world), works, ports=PORTS)
-        every = [services for services, _ in islice(orders, most + 1)]
-        if len(every) <= most:
+        every = [services for services, _ in islice(orders, None if complete else FEW + 1)]
+        if complete or len(every) <= FEW:
             yield from every
             return
         chance = random.Random(SEED)
-        for _ in range(most):
+        for _ in range(SOME):
             services = deepcopy(world)
             run(services, works, lambda _at, moves: chance.choice(moves), ports=PORTS)
             yield services
@@ -133,6 +137,18 @@ def test_a_trial_that_is_stopped_while_it_takes_the_lease_has_none_in_the_end(
 ) -> None:
     for services in schedules(stopped(fakes.services()), [begins(FIRST), aborts(FIRST)]):
         assert services.locks.holder(WORKLOAD) is None
+
+
+def test_without_its_last_look_a_stopped_trial_would_keep_the_lease(
+    schedules: Schedules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_check_own", lambda *_: None)
+    works = [begins(FIRST), aborts(FIRST)]
+    left_behind = [
+        one.locks.holder(WORKLOAD) for one in schedules(stopped(fakes.services()), works)
+    ]
+
+    assert {None, FIRST["execution"]} == set(left_behind)
 
 
 def test_two_trials_that_take_over_at_once_do_not_both_have_the_workload(
