@@ -161,7 +161,8 @@ def _in_template(template: str, *, held_out: bool) -> Iterator[Metric]:
             continue
         kind = RISING.get(name) or FALLING[name]
         goal = "maximize" if name in RISING else "minimize"
-        percent = after.lstrip(")] ").startswith("%")
+        # Top-k accuracy, "Acc@1", is printed as a percentage throughout.
+        percent = after.lstrip(")] ").startswith("%") or "@" in name
         yield Metric(f"eval_{kind}", goal, f"{place} *{NUMBER}", percent)
 
 

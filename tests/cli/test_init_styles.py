@@ -159,3 +159,26 @@ def test_arguments_that_were_not_read_are_said_to_be(tmp_path: Path, invoke: Inv
     written = " ".join(invoke("init", "train.py", "-y").stdout.split())
 
     assert "whose arguments are Hydra's and were not read" in written
+
+
+PICTURES = """
+import argparse, numpy, timm
+parser = argparse.ArgumentParser()
+parser.add_argument("--data-dir")
+args = parser.parse_args()
+""" + LOOP.replace("val loss {loss}", "Test: Acc@1: {top1:.3f}")
+
+
+def test_top_1_accuracy_is_a_percentage_and_what_a_job_lacks_is_named(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "train.py").write_text(PICTURES)
+
+    written = invoke("init", "train.py", "-y", "--training-samples", 10)
+
+    text = (tmp_path / "train.yaml").read_text()
+    assert "It imports timm: list in a requirements.txt" in " ".join(written.stdout.split())
+    assert "margin: 0.5 " in text
+    assert "and above data-dir: /opt/ml/input/data/train" in text
+    (tmp_path / "requirements.txt").write_text("timm\n")
+    assert "It imports" not in invoke("init", "train.py", "-y", "--force").stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from compilegate.cli.init.price import with_cap
 from compilegate.cli.init.proposal import (
     ASSUMED,
     CHANNEL,
+    INPUTS,
     INSTANCE_TYPE,
     OPEN,
     RUN_HOURS,
@@ -38,6 +40,8 @@ from compilegate.domain.workload.candidates import parse_name
 from compilegate.facts import load_facts
 from compilegate.place import PROJECT
 
+# What the images of PyTorch and Hugging Face have, and a job's bundle.
+IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compilegate_runtime"}
 SCHEMA = PROJECT / "docs" / "workload.schema.json"
 
 
@@ -99,7 +103,7 @@ def init(
         answers = _asked(answers, found)
     proposal = with_cap(propose(found, answers), project.settings())
     write_whole(file, render(proposal, _head(script, file)).encode())
-    _show(file, found, proposal, as_json=as_json)
+    _show(file, found, proposal, lacking=_lacking(found, script), as_json=as_json)
 
 
 def _described(path: Path) -> Description:
@@ -182,7 +186,7 @@ def _data(script: Description, path: Path, folder: Path) -> Data | None:
     for start in (Path.cwd(), path.parent):
         data = Path(os.path.normpath(start.resolve() / option.default))
         if data.exists() and data.is_relative_to(folder) and data != folder:
-            place = f"/opt/ml/input/data/{CHANNEL}"
+            place = f"{INPUTS}/{CHANNEL}"
             place += "" if data.is_dir() else f"/{data.name}"
             return Data(option.name, data.relative_to(folder).as_posix(), place)
     return None
@@ -215,12 +219,23 @@ def _head(script: Path, file: Path) -> list[str]:
     return lines
 
 
-def _show(file: Path, script: Description, proposal: Proposal, *, as_json: bool) -> None:
+def _lacking(script: Description, path: Path) -> list[str]:
+    """Packages that an image may lack, where nothing beside the script lists any."""
+    if (path.parent / "requirements.txt").is_file():
+        return []
+    own = {item.stem for item in path.parent.iterdir()}
+    return sorted(script.packages - sys.stdlib_module_names - IN_IMAGES - own)
+
+
+def _show(
+    file: Path, script: Description, proposal: Proposal, *, lacking: list[str], as_json: bool
+) -> None:
     todo, assumed = list(places(proposal, OPEN)), list(places(proposal, ASSUMED))
     if as_json:
         emit_json({
             "file": str(file), "workload": document_of(proposal), "todo": todo, "assumed": assumed,
-            "script": {"kind": script.kind, "arguments": script.command_line.reader},
+            "script": {"kind": script.kind, "arguments": script.command_line.reader,
+                       "packages": lacking},
         })  # fmt: skip
         return
     kind = {"plain": "a plain training loop"}.get(script.kind, f"{script.kind} script")
@@ -229,6 +244,9 @@ def _show(file: Path, script: Description, proposal: Proposal, *, as_json: bool)
         say("No training loop was seen in it: name the file that trains if this is not it.")
     _list("assumed, correct what is wrong", assumed)
     _list(f"{plural(len(todo), 'value')} to write (TODO)", todo)
+    if lacking:
+        say(f"It imports {', '.join(lacking)}: list in a requirements.txt beside it what the image "
+            "lacks.")  # fmt: skip
     say("Next:")
     say_line(f"  compilegate check {file}")
     say_line(f"  compilegate try {file}")

@@ -23,7 +23,7 @@ RUNTIME_MARGIN = 2
 INSTANCE_TYPE = "ml.g5.xlarge"
 # The defaults of transformers' TrainingArguments.
 TRAINER_BATCH, TRAINER_RATE = 8, 5e-5
-CHANNEL = "train"
+CHANNEL, INPUTS = "train", "/opt/ml/input/data"
 _NAME = re.compile(r"[^a-z0-9]+")
 # Why a script is not what its imports suggest.
 _KINDS = {
@@ -132,7 +132,7 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         "learning_rate": _setting(script, "learning_rate", names.LEARNING_RATE, TRAINER_RATE,
                                   "the optimizer's first"),
         "hyperparameters": Value(dict(_hyperparameters(script, answers))),
-        "inputs": Value(_inputs(answers), "a path is uploaded; or s3://bucket/folder/"),
+        "inputs": Value(_inputs(answers), _data_note(script, answers)),
         "max_runtime_hours": Value(
             hours.value * RUNTIME_MARGIN, "a job is stopped after them", ASSUMED
         ),
@@ -141,6 +141,14 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
 
 def _inputs(answers: Answers) -> dict[str, str]:
     return {} if answers.data is None else {CHANNEL: answers.data.path}
+
+
+def _data_note(script: Description, answers: Answers) -> str:
+    option = script.command_line.find(names.DATA)
+    if answers.data is not None or option is None:
+        return "a path is uploaded; or s3://bucket/folder/"
+    place = f"{INPUTS}/{CHANNEL}"
+    return f"data of its own: {{{CHANNEL}: PATH}}, and above {option.name}: {place}"
 
 
 def _setting(
