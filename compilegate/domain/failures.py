@@ -31,7 +31,8 @@ CAPACITY_MARKERS = (
 # Of a request that did not become a job.
 WAITS = (*CAPACITY_MARKERS, "Rate exceeded")
 # SageMaker's statuses of a job that has ended.
-ENDED = ("Completed", "Failed", "Stopped")
+COMPLETED, STOPPED = "Completed", "Stopped"
+ENDED = (COMPLETED, "Failed", STOPPED)
 # A FailureReason begins with the class of the failure and a colon: what a script that crashed has
 # printed follows this one, and may name anything.
 SCRIPT = "AlgorithmError"
@@ -43,7 +44,6 @@ _OWN_REQUEST = re.compile(r"instance type with more memory|exit code: \d+\s*$", 
 NO_SPOT_CAPACITY = "MaxWaitTimeExceeded"
 # … and a job that reached the time limit of this name.
 TIME_LIMIT, TIME_LIMIT_NAME = "MaxRuntimeExceeded", "MaxRuntimeInSeconds"
-STOPPED = "Stopped"
 _EXPLANATIONS = (
     ("ResourceLimitExceeded", "the account's quota for this instance type is used up or zero: "
      "ask for more under Service Quotas, or choose another instance type"),
@@ -86,7 +86,7 @@ def explain_job(cause: str) -> JobFailure:
     """Read the Cause of a failed ``createTrainingJob.sync``: the job's description as JSON."""
     try:
         described = json.loads(cause)
-    except ValueError:
+    except (ValueError, RecursionError):
         described = None
     if not isinstance(described, Mapping):
         return JobFailure("Failed", shorten(cause or "no reason given"), True, None)
@@ -140,7 +140,7 @@ def _status_words(described: Mapping[str, Any]) -> str:
 def _innermost(cause: str) -> str:
     try:
         parsed = json.loads(cause)
-    except ValueError:
+    except (ValueError, RecursionError):
         return cause
     if isinstance(parsed, Mapping):
         for key in ("FailureReason", "errorMessage", "Cause"):
@@ -180,7 +180,7 @@ def job_end(described: Mapping[str, Any], error: str, cause: str) -> JobEnd:
         ending = Ending.NO_CAPACITY if waits else Ending.REFUSED
         return JobEnd(ending, "NotStarted", explain(error, cause), about_arm=False)
     status = str(described["TrainingJobStatus"])
-    if status == "Completed":
+    if status == COMPLETED:
         return JobEnd(Ending.COMPLETED, status)
     failure = explain_job(json.dumps(dict(described), default=str))
     secondary = described.get("SecondaryStatus")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,8 +11,8 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.problems import problem_of, problems, unsupported_fields
-from compilegate.domain.request.sections import JobContext, uploaded
+from compilegate.domain.request.problems import RequestLimits
+from compilegate.domain.request.sections import JobSite, uploaded
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services, Settings
@@ -27,56 +26,32 @@ _SEED = 10**naming.SEED_DIGITS - 1
 _BLOCK = 10
 
 
-@dataclass(frozen=True)
-class JobSite:
-    """Where jobs of a deployment run, and the bucket where their data lies."""
-
-    bucket: str
-    settings: Settings
-
-    @classmethod
-    def of(cls, services: Services) -> JobSite:
-        """That of a deployment's services."""
-        return cls(services.store.bucket, services.settings)
-
-    def context(self, workload: str, *, trial: str, execution: str, source_key: str) -> JobContext:
-        """The context of a trial's jobs, or of a production run's: then ``trial`` is its id."""
-        return JobContext(
-            bucket=self.bucket,
-            region=self.settings.region,
-            role_arn=self.settings.role_of(workload),
-            trial=trial,
-            execution=execution,
-            source_key=source_key,
-            kms_key_arn=self.settings.kms_key_arn,
-            subnet_ids=self.settings.subnet_ids,
-            security_group_ids=self.settings.security_group_ids,
-        )
+def job_site(services: Services) -> JobSite:
+    """Where jobs of this deployment run."""
+    return _site(services.settings, services.store.bucket)
 
 
-def check_request(request: Mapping[str, Any]) -> None:
-    """Raises InvalidInputError with the first thing that the service would refuse.
-
-    SageMaker's own limits come first, then the fields that Step Functions does not pass on.
-    """
-    for problem in problems(request, _model()):
-        raise problem
-    for violation in unsupported_fields(_step_functions_fields(), request):
-        raise problem_of(violation)
+def _site(settings: Settings, bucket: str) -> JobSite:
+    return JobSite(
+        stage=settings.stage,
+        bucket=bucket,
+        region=settings.region,
+        job_roles=settings.job_roles,
+        kms_key_arn=settings.kms_key_arn,
+        subnet_ids=settings.subnet_ids,
+        security_group_ids=settings.security_group_ids,
+    )
 
 
 @cache
-def _model() -> dict[str, Any]:
-    from compilegate.facts import read  # noqa: PLC0415 — no Lambda pays for facts on its start
+def request_limits() -> RequestLimits:
+    """What the services take of a request."""
+    from compilegate.facts import (  # noqa: PLC0415 — no Lambda pays for facts on its start
+        read,
+        step_functions_fields,
+    )
 
-    return read("create_training_job")
-
-
-@cache
-def _step_functions_fields() -> frozenset[str]:
-    from compilegate.facts import step_functions_fields  # noqa: PLC0415 — as above
-
-    return step_functions_fields()
+    return RequestLimits(read("create_training_job"), step_functions_fields())
 
 
 def refused_request(
@@ -89,7 +64,7 @@ def refused_request(
     try:
         check_script_arguments(workload)
         for request in _rehearsed(workload, arms, settings, steps):
-            check_request(request)
+            request_limits().check(request)
     except InvalidInputError as error:
         return str(error.each[0])  # a reason is one sentence
     return None
@@ -98,7 +73,7 @@ def refused_request(
 def _rehearsed(
     workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
 ) -> Iterator[dict[str, Any]]:
-    context = JobSite(_BUCKET, settings).context(
+    context = _site(settings, _BUCKET).context(
         workload.name,
         trial="t" * naming.TRIAL_ID_LENGTH,
         execution=_EXECUTION,

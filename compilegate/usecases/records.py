@@ -7,17 +7,18 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
 from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
-from compilegate.ports import ObjectStore
+from compilegate.ports import Ledger, ObjectStore
 
 if TYPE_CHECKING:
     from compilegate.domain.trial.plan import RecordedPlan
@@ -29,6 +30,7 @@ RECORD_SCHEMA = 1
 UNREADABLE = (
     UnreadableRecordError, InvalidInputError, KeyError, TypeError, AttributeError, ValueError,
 )  # fmt: skip
+LedgerRecordT = TypeVar("LedgerRecordT", bound=LedgerRecord)
 logger = logging.getLogger("compilegate")
 
 
@@ -126,7 +128,8 @@ def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
     """The trial's plan; raises as ``load_record`` does."""
     from compilegate.domain.trial.plan import read_plan  # noqa: PLC0415 - few steps read plans
 
-    return read_plan(load_record(store, trial, "plan"))
+    document = load_record(store, trial, "plan")
+    return read_plan(document)
 
 
 def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
@@ -192,6 +195,12 @@ def save_decision(store: ObjectStore, trial: Trial, decision: Decision, *, stage
     """Keep the decision where every later step reads it, and return its key."""
     document = decision.to_dict(naming.flag_parameter(stage, trial.workload))
     return save_record(store, trial, "decision", {**document, "trial": trial.trial})
+
+
+def put_once(ledger: Ledger, workload: str, record: LedgerRecordT) -> LedgerRecordT:
+    """The record as the ledger has it: this one, or the one that was there before it."""
+    entry = ledger.put_once(workload, record.key, record.to_entry())
+    return type(record).from_entry(entry)
 
 
 def to_json(value: object) -> bytes:

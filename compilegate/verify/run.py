@@ -17,7 +17,7 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import ObjectStore, Services, Settings
 from compilegate.usecases.job_output import read_output
-from compilegate.usecases.job_requests import JobSite
+from compilegate.usecases.job_requests import job_site
 from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.registration.upload import Shipment, upload
 from compilegate.verify import jobs
@@ -297,7 +297,7 @@ def _plan(
     arms = jobs.arms(workload, services.settings)
     shipment = jobs.pack(workload, services.store.bucket)
     source_key = str(shipment.spec["source_key"])
-    context = JobSite.of(services).context(
+    context = job_site(services).context(
         workload.name, trial=trial, execution=stack_name(trial), source_key=source_key
     )
     uploaded = parse_workload(shipment.spec["workload"])

@@ -135,6 +135,13 @@ def test_a_reason_is_short_enough_to_be_recorded_and_keeps_its_end() -> None:
     assert reason.endswith("the end")
 
 
+def test_a_cause_that_nests_too_deeply_is_read_as_text() -> None:
+    nested = "[" * 100_000
+
+    assert explain("States.TaskFailed", nested).endswith("[[[")
+    assert explain_job(nested).infrastructure
+
+
 def test_nothing_at_all_still_gives_a_reason() -> None:
     assert explain("", "")
 

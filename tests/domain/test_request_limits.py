@@ -17,7 +17,7 @@ from compilegate.domain.service_limits import Violation, violations
 from compilegate.facts import read, step_functions_fields
 from compilegate.localcloud.emulator.sagemaker import validation
 from compilegate.localcloud.emulator.sagemaker.failures import ApiError
-from compilegate.usecases.job_requests import check_request
+from compilegate.usecases.job_requests import request_limits
 from tests.domain.test_request import CONTEXT, full, short
 
 MODEL = read("create_training_job")
@@ -218,8 +218,8 @@ def test_names_below_a_map_are_free() -> None:
 
 def test_the_check_before_a_job_refuses_such_a_field() -> None:
     request = copy.deepcopy(full())
-    check_request(request)
+    request_limits().check(request)
     request["ProfilerConfig"] = {"DisableProfiler": True}
 
     with pytest.raises(InvalidInputError, match="Step Functions passes on"):
-        check_request(request)
+        request_limits().check(request)

@@ -50,6 +50,7 @@ def test_an_overwritten_output_makes_the_trial_invalid_with_a_reason_of_its_own(
 def test_a_production_run_with_an_overwritten_output_is_no_evidence(services: Any) -> None:
     described = {
         "TrainingJobName": "nightly",
+        "TrainingJobStatus": "Completed",
         "OutputDataConfig": {"S3OutputPath": f"s3://{services.store.bucket}/production/bert-docs"},
     }
     services.store.overwritten.add(output_uri(described))

@@ -18,7 +18,6 @@ from compilegate.cli.common.error_handling import error_fields, exit_code
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.candidates import parse_name
-from compilegate.usecases.job_requests import JobSite
 from compilegate.usecases.production.build_request import check_trainable
 from compilegate.usecases.registration.register import (
     RegisterOptions,
@@ -140,7 +139,7 @@ def _name_in(file: Path) -> str:
 def _verify(file: WorkloadFile, spec: Mapping[str, Any], cloud: Cloud) -> None:
     """Check its S3 inputs, for the lines by reading the file again, and its training image."""
     read_workload(file.path, store=cloud.services.store)
-    check_trainable(spec, JobSite.of(cloud.services))
+    check_trainable(spec, cloud.services)
 
 
 def _each(

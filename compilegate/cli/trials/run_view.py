@@ -11,11 +11,11 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.attempts import Attempt, attempt_number, attempt_of
 from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
-from compilegate.domain.workload.model import BASELINE
-from compilegate.usecases.production.build_request import load_begun, usd_per_hour
-from compilegate.usecases.records import Spec, Trial, spec_at
+from compilegate.usecases.production.build_request import jobs_of, load_begun
+from compilegate.usecases.records import Trial
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RunWatcher:
         self.run, self.arn = Trial(workload, run, ""), arn
         self._cloud = cloud
         self._begun: BegunRun | None = None
-        self._spec: Spec | None = None
+        self._builder: RunJobs | None = None
         self._jobs: dict[str, JobView] = {}
 
     def read(self) -> RunView:
@@ -103,7 +103,7 @@ class RunWatcher:
         return replace(
             job,
             run=run.rpartition("-r")[0],
-            arm=BASELINE if attempt.trains_baseline else begun.arm,
+            arm=attempt.arm(begun),
             usd_per_hour=self._price(begun, attempt),
         )
 
@@ -112,8 +112,7 @@ class RunWatcher:
 
     def _price(self, begun: BegunRun, attempt: Attempt) -> float | None:
         try:
-            services = self._cloud.services
-            self._spec = self._spec or spec_at(services.store, begun.spec_key)
-            return usd_per_hour(begun, attempt, self._spec, services.settings)
+            self._builder = self._builder or jobs_of(begun, self._cloud.services)
+            return self._builder.usd_per_hour(begun, attempt)
         except (InvalidInputError, NotFoundError):
             return None

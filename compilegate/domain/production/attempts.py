@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
 from compilegate.domain.records.runs import BegunRun, CapacityWait
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.model import BASELINE, Workload
 
 RERUN, FALLBACK = "rerun", "fallback"
 # Five minutes, then twice as long each time, at most an hour: capacity comes back within minutes
@@ -39,9 +39,13 @@ class Attempt:
     instance_type: str | None = None
 
     @property
-    def trains_baseline(self) -> bool:
-        """Whether it trains the baseline, whichever arm the run has chosen."""
-        return self.rerun or self.instance_type is not None
+    def as_chosen(self) -> bool:
+        """Whether it trains what the run had chosen, on machines of its own type."""
+        return not self.rerun and self.instance_type is None
+
+    def arm(self, begun: BegunRun) -> str:
+        """The arm that it trains."""
+        return begun.arm if self.as_chosen else BASELINE
 
     def why(self, begun: BegunRun) -> str:
         """What makes it train its arm."""
@@ -57,6 +61,38 @@ class Attempt:
     def to_dict(self) -> dict[str, Any]:
         """For the state machine."""
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class AttemptEnd:
+    """The end of an attempt as the state machine reports it.
+
+    ``error`` and ``cause`` are its task's, empty where that did not fail; ``first_wait_seconds`` is
+    how long the run's first wait for capacity is.
+    """
+
+    workload: str
+    run: str
+    job: str
+    attempt: Attempt
+    error: str = ""
+    cause: str = ""
+    first_wait_seconds: float = FIRST_SECONDS
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any]) -> Self:
+        """Read the state machine's event."""
+        first = event.get("wait_seconds")
+        return cls(
+            workload=str(event["workload"]),
+            run=str(event["run"]),
+            job=str(event["job"]),
+            attempt=Attempt.from_dict(event["attempt"]),
+            error=str(event.get("error") or ""),
+            cause=str(event.get("cause") or ""),
+            # Of the execution's input, which a person may have written.
+            first_wait_seconds=first if isinstance(first, int | float) else FIRST_SECONDS,
+        )
 
 
 def attempt_of(number: int, waits: Iterable[CapacityWait]) -> Attempt:

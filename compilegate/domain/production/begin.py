@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, Self
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.attempts import longest_run_seconds
+from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import open_slot
-from compilegate.domain.production.fingerprint import Fingerprint, compare_with_proven
+from compilegate.domain.production.fingerprint import (
+    Fingerprint,
+    compare_with_proven,
+    registered_fingerprint,
+)
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.next_arm import (
     UNFIT,
     Choice,
@@ -25,9 +31,6 @@ from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import BASELINE
-
-# Raises InvalidInputError for a run whose job cannot be built.
-CheckJob = Callable[[BegunRun], object]
 
 
 @dataclass(frozen=True)
@@ -44,55 +47,68 @@ class RunStart:
         """The run's id: two executions of the same scheduled time are one run."""
         return naming.trial_id(self.started)
 
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any]) -> Self:
+        """Read the event: ``started`` and ``scheduled``, which may be None, are ISO times."""
+        scheduled = event.get("scheduled")
+        return cls(
+            workload=str(event["workload"]),
+            execution=str(event["execution"]),
+            started=milliseconds(str(scheduled or event["started"])),
+            scheduled=None if scheduled is None else str(scheduled),
+        )
+
 
 @dataclass(frozen=True)
 class BeginInput:
     """What the decision rests on; ``now`` in epoch seconds.
 
-    ``reading`` is the flag as parameter and ledger have it. ``job`` is what production trains
-    today, ``spec_key`` and ``source_key`` say where it lies. ``proven`` is what the promotion to
-    compare was measured on and ``registered`` what its job would be asked for today; both None
-    where nothing is compared.
+    ``reading`` is the flag as parameter and ledger have it. ``jobs`` builds what production trains
+    today, ``spec_key`` and ``source_key`` say where that lies. ``proven`` is what the promotion of
+    ``reading`` was measured on, None where nothing is compared.
     """
 
     start: RunStart
     reading: FlagReading
     history: WorkloadHistory
-    job: TrainedJob
+    jobs: RunJobs
     spec_key: str
     source_key: str
     now: int
     proven: Fingerprint | None = None
-    registered: Fingerprint | None = None
 
 
-def choose_run(inputs: BeginInput, check: CheckJob) -> BegunRun:
+def choose_run(inputs: BeginInput) -> BegunRun:
     """The run with the arm that is next, or on the baseline where that arm's job cannot be built.
 
     Raises InvalidInputError where the baseline's cannot either.
     """
     begun = _begin(inputs, _flag_to_follow(inputs))
     try:
-        check(begun)
+        inputs.jobs.request(begun, Attempt())
     except InvalidInputError as error:
         if begun.arm == BASELINE:
             raise
         begun = _on_baseline(begun, str(error))
-        check(begun)
+        inputs.jobs.request(begun, Attempt())
     return begun
 
 
 def _flag_to_follow(inputs: BeginInput) -> FlagReading:
     """The flag as the run may follow it: off where what it would train is unproven."""
-    if inputs.proven is None or inputs.registered is None:
+    promotion, jobs = inputs.reading.promotion, inputs.jobs
+    if promotion is None or inputs.proven is None:
         return inputs.reading
-    changed = compare_with_proven(inputs.proven, inputs.registered).changed
+    registered = registered_fingerprint(
+        promotion, jobs.trained, jobs.facts, region=jobs.site.region
+    )
+    changed = compare_with_proven(inputs.proven, registered).changed
     return without_stale(inputs.reading, changed)
 
 
 def _begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:
     start, number = inputs.start, 1 + len(inputs.history.begun)
-    choice = next_arm(situation(inputs.history, reading, inputs.job, now=inputs.now))
+    choice = next_arm(situation(inputs.history, reading, inputs.jobs.trained, now=inputs.now))
     return BegunRun(
         at=inputs.now,
         run=start.run,

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import Versions, agrees, flag_of
 from compilegate.domain.production.canary import OpenSlot
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.reviews import RequestedArm, Review
@@ -49,6 +50,8 @@ class FlagReading:
     """What a run may follow; ``problem`` says why not the flag, ``explanation`` in words.
 
     ``text`` is the parameter's value. ``repair``: the parameter does not hold what the ledger says.
+    ``promotion`` is what the run would follow, None where that needs no comparison with its trial:
+    what a person has turned on is followed without one.
     """
 
     flag: Flag = OFF
@@ -56,15 +59,20 @@ class FlagReading:
     problem: str | None = None
     explanation: str | None = None
     repair: bool = False
+    promotion: Promotion | None = None
 
 
-def read_flag(parameter: FlagParameter, versions: Versions) -> FlagReading:
-    """The flag as parameter and ledger have it.
+def read_flag(parameter: FlagParameter, past: WorkloadHistory) -> FlagReading:
+    """The flag as parameter and ledger have it; a damaged ledger never prevents training either.
 
     Where the two differ the parameter gets the ledger's value. If either is on, this
     run follows neither: off may be meant, and on is not proven.
     """
     name, text = parameter.name, parameter.text
+    try:
+        versions = past.flags
+    except UnreadableRecordError as error:
+        return FlagReading(text=text, problem=UNREADABLE, explanation=str(error))
     if parameter.error is not None:
         return FlagReading(
             problem=UNREADABLE, explanation=f"{name} cannot be read: {parameter.error}"
@@ -75,7 +83,7 @@ def read_flag(parameter: FlagParameter, versions: Versions) -> FlagReading:
         explanation = f"{name} is malformed: {error}"
         return FlagReading(text=text, problem=MALFORMED, explanation=explanation, repair=True)
     if agrees(text, versions):
-        return FlagReading(flag, text)
+        return FlagReading(flag, text, promotion=_measured_promotion(flag, versions))
     recorded = flag_of(versions)
     if not recorded.enabled and not flag.enabled:
         return FlagReading(recorded, text, repair=True)
@@ -89,18 +97,10 @@ def read_flag(parameter: FlagParameter, versions: Versions) -> FlagReading:
     )
 
 
-def promotion_to_compare(
-    reading: FlagReading, versions: Versions, *, keep_stale: bool
-) -> Promotion | None:
-    """The promotion that the run would follow, None where nothing needs to be compared.
-
-    What a person has turned on is followed without a comparison, and so is a stale
-    promotion where the team's policy keeps it.
-    """
-    if not reading.flag.enabled or keep_stale:
-        return None
-    promotion = standing_promotion(versions)
-    if promotion is None or promotion.by_human or promotion.flag != reading.flag:
+def _measured_promotion(flag: Flag, versions: Versions) -> Promotion | None:
+    """The promotion that the flag follows, where that is what a trial has measured."""
+    promotion = standing_promotion(versions) if flag.enabled else None
+    if promotion is None or promotion.by_human or promotion.flag != flag:
         return None
     return promotion
 

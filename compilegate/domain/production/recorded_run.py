@@ -5,21 +5,23 @@ An attempt of the TRAIN machine and a job of a team's own pipeline become the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.failures import ENDED, Ending, JobEnd, explain, job_end
+from compilegate.domain.failures import COMPLETED, ENDED, Ending, JobEnd, explain, job_end
 from compilegate.domain.flag_change import Versions
 from compilegate.domain.production.attempts import (
-    FIRST_SECONDS,
     Attempt,
+    AttemptEnd,
     most_wait_seconds,
     next_wait,
 )
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.runs import (
     TEAM,
     BegunRun,
@@ -54,48 +56,53 @@ class JobEvidence:
 class EndedAttempt:
     """An attempt that the state machine no longer waits for, with everything that recording reads.
 
-    ``described`` is SageMaker's description of the job, empty where it never was. ``waits`` are
-    the run's earlier attempts without capacity, ``fallbacks`` the instance types that its
-    job can run on instead, ``first_wait_seconds`` is how long the first wait is. ``usd_per_hour``
-    is None where the price is not known. ``now`` in epoch seconds. ``error`` and ``cause`` are the
-    state machine's, empty where its task did not fail. ``twins`` are other jobs of the run that
-    are in progress: CreateTrainingJob may start a job and its answer be lost, and the retry then
-    starts another.
+    ``jobs`` builds the run's jobs. ``described`` is SageMaker's description of the job, empty where
+    it never was. ``now`` in epoch seconds. ``waits`` are the run's earlier attempts without
+    capacity. ``twins`` are other jobs of the run that are in progress: CreateTrainingJob may start
+    a job and its answer be lost, and the retry then starts another.
     """
 
-    workload: Workload
+    reported: AttemptEnd
     begun: BegunRun
-    attempt: Attempt
-    job: str
-    end: JobEnd
+    jobs: RunJobs
     described: Mapping[str, Any]
     now: int
     evidence: JobEvidence = field(default_factory=JobEvidence)
     waits: tuple[CapacityWait, ...] = ()
-    fallbacks: tuple[str, ...] = ()
-    usd_per_hour: float | None = None
-    first_wait_seconds: float = FIRST_SECONDS
-    error: str = ""
-    cause: str = ""
     twins: tuple[str, ...] = ()
+
+    @cached_property
+    def end(self) -> JobEnd:
+        """How the job ended."""
+        return job_end(self.described, self.reported.error, self.reported.cause)
+
+    @property
+    def attempt(self) -> Attempt:
+        """Which attempt it is."""
+        return self.reported.attempt
 
     @property
     def arm(self) -> str:
         """The arm that the attempt trained."""
-        return BASELINE if self.attempt.trains_baseline else self.begun.arm
+        return self.attempt.arm(self.begun)
 
     @property
-    def as_chosen(self) -> bool:
-        """Whether it trained what the run had chosen, on machines of its own type."""
-        return not self.attempt.trains_baseline
+    def workload(self) -> Workload:
+        """The workload as the run began with it."""
+        return self.jobs.trained.workload
 
 
 @dataclass(frozen=True)
 class AttemptOutcome:
-    """What is recorded of an attempt, after the jobs of ``stop`` were stopped."""
+    """What is recorded of an attempt, after the jobs of ``stop`` were stopped.
+
+    ``fallbacks`` are the instance types that were considered: why the job cannot run on one, None
+    where it can.
+    """
 
     record: ProductionRun | CapacityWait
     stop: tuple[str, ...] = ()
+    fallbacks: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
@@ -104,30 +111,31 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
     A job that is in progress after its time is stopped. Raises StillTrainsError for any other in
     progress: a run is recorded once, and recorded too early its true end would be lost.
     """
+    reported = ended.reported
     in_progress = ended.described.get("TrainingJobStatus") == IN_PROGRESS
-    if in_progress and ended.error != TIMEOUT:
-        why = explain(ended.error, ended.cause)
+    if in_progress and reported.error != TIMEOUT:
+        why = explain(reported.error, reported.cause)
         raise StillTrainsError(
-            f"{ended.job} is still training, but waiting for it failed: {why}. "
+            f"{reported.job} is still training, but waiting for it failed: {why}. "
             "The job continues and saves its model; its run is not recorded"
         )
-    stop = (ended.job, *ended.twins) if in_progress else ended.twins
+    stop = (reported.job, *ended.twins) if in_progress else ended.twins
     if ended.end.ending is not Ending.NO_CAPACITY:
         return AttemptOutcome(attempt_run(ended), stop)
-    wait = capacity_wait(ended)
-    if wait is not None:
-        return AttemptOutcome(wait, stop)
+    fallbacks = ended.jobs.fallbacks(ended.begun, ended.attempt)
+    usable = [one for one, refused in fallbacks.items() if refused is None]
     gave_up = f"gave up waiting for machines: {ended.end.reason}"
-    return AttemptOutcome(attempt_run(ended, gave_up=gave_up), stop)
+    record = capacity_wait(ended, usable) or attempt_run(ended, gave_up=gave_up)
+    return AttemptOutcome(record, stop, fallbacks)
 
 
-def capacity_wait(ended: EndedAttempt) -> CapacityWait | None:
-    """How the run waits for capacity; None where it gives up."""
+def capacity_wait(ended: EndedAttempt, fallbacks: Sequence[str]) -> CapacityWait | None:
+    """How the run waits for capacity, ``fallbacks`` are types to run on; None where it gives up."""
     following = next_wait(
         ended.waits,
-        ended.fallbacks,
+        fallbacks,
         most_wait_seconds(ended.workload),
-        first_seconds=ended.first_wait_seconds,
+        first_seconds=ended.reported.first_wait_seconds,
     )
     if following is None:
         return None
@@ -136,7 +144,7 @@ def capacity_wait(ended: EndedAttempt) -> CapacityWait | None:
         at=ended.now,
         run=ended.begun.run,
         attempt=ended.attempt.number,
-        job=ended.job,
+        job=ended.reported.job,
         arm=ended.arm,
         reason=ended.end.reason,
         spent_seconds=over - began,
@@ -147,15 +155,16 @@ def capacity_wait(ended: EndedAttempt) -> CapacityWait | None:
 
 def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> ProductionRun:
     """The record of the attempt; ``gave_up`` says why it was not run at all."""
-    begun, chosen = ended.begun, ended.as_chosen
+    begun, chosen = ended.begun, ended.attempt.as_chosen
     result, counts, reason = _result(ended)
     began, over = _times(ended.described, otherwise=float(ended.now))
-    billable, price = _billable_seconds(ended.described), ended.usd_per_hour
+    billable = _billable_seconds(ended.described)
+    price = ended.jobs.usd_per_hour(begun, ended.attempt)
     own_type = begun.overrides.get("instance_type") if chosen else None
     registered_type = ended.workload.training.instance_type
     return ProductionRun(
         run=begun.run,
-        job=ended.job,
+        job=ended.reported.job,
         arm=ended.arm,
         started_at=began,
         ended_at=over,
@@ -187,7 +196,7 @@ def what_next(run: ProductionRun) -> str:
         return END
     untreated = run.arm != BASELINE and run.without_change
     # Without evidence nothing is known of the run, but its model is there.
-    if run.status == "Completed" and run.result.get("finished") is not False and not untreated:
+    if run.status == COMPLETED and run.result.get("finished") is not False and not untreated:
         return WATCH
     return FAILED if run.arm == BASELINE else RERUN
 
@@ -200,9 +209,11 @@ def next_attempt(attempt: Attempt, record: ProductionRun | CapacityWait) -> Atte
     return Attempt(number, rerun=True) if what_next(record) == RERUN else attempt
 
 
-def is_first_pause(wait: CapacityWait, earlier: Iterable[CapacityWait]) -> bool:
-    """Whether the run has to pause for the first time: its owner is notified once."""
-    return wait.wait_seconds >= 1 and not any(one.wait_seconds for one in earlier)
+def notifies_owner(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> bool:
+    """Whether there is no new model, or the run has to pause for the first time."""
+    if isinstance(record, ProductionRun):
+        return what_next(record) == FAILED
+    return record.wait_seconds >= 1 and not any(wait.wait_seconds for wait in ended.waits)
 
 
 def refusal(
@@ -338,7 +349,7 @@ def _details(ended: EndedAttempt) -> dict[str, Any]:
         "execution": begun.execution,
         "scheduled": begun.scheduled,
         "spec_key": begun.spec_key,
-        "overrides": dict(begun.overrides) if ended.as_chosen else {},
+        "overrides": dict(begun.overrides) if ended.attempt.as_chosen else {},
         "model": (ended.described.get("ModelArtifacts") or {}).get("S3ModelArtifacts"),
     }
 

@@ -7,6 +7,7 @@ documentation adds (API reference of CreateTrainingJob, StoppingCondition and Ta
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
@@ -38,6 +39,27 @@ _FIELDS: Mapping[str, tuple[str, str]] = {
 RETRY_SUFFIX = "-r9"
 _SHOWN = 80
 NOT_PASSED_ON = "is not a field that Step Functions passes on to SageMaker"
+
+
+@dataclass(frozen=True)
+class RequestLimits:
+    """What SageMaker takes, and the fields that Step Functions passes on to it.
+
+    ``model`` is facts/create_training_job.json, ``passed_on`` facts/step_functions_fields.json.
+    """
+
+    model: Mapping[str, Any]
+    passed_on: Collection[str]
+
+    def check(self, request: Request) -> None:
+        """Raises InvalidInputError with the first thing that the service would refuse.
+
+        SageMaker's own limits come first, then the fields that Step Functions does not pass on.
+        """
+        for problem in problems(request, self.model):
+            raise problem
+        for violation in unsupported_fields(self.passed_on, request):
+            raise problem_of(violation)
 
 
 def problems(request: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[InvalidInputError]:

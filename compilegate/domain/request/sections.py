@@ -24,6 +24,33 @@ NUMBER = r"([-+0-9.eE]+|nan|inf)"
 
 
 @dataclass(frozen=True)
+class JobSite:
+    """Where jobs of a deployment run; a workload's name completes ``job_roles`` to a role's ARN."""
+
+    stage: str
+    bucket: str
+    region: str
+    job_roles: str
+    kms_key_arn: str | None = None
+    subnet_ids: Sequence[str] = ()
+    security_group_ids: Sequence[str] = ()
+
+    def context(self, workload: str, *, trial: str, execution: str, source_key: str) -> JobContext:
+        """The context of a trial's jobs, or of a production run's: then ``trial`` is its id."""
+        return JobContext(
+            bucket=self.bucket,
+            region=self.region,
+            role_arn=f"{self.job_roles}{workload}",
+            trial=trial,
+            execution=execution,
+            source_key=source_key,
+            kms_key_arn=self.kms_key_arn,
+            subnet_ids=self.subnet_ids,
+            security_group_ids=self.security_group_ids,
+        )
+
+
+@dataclass(frozen=True)
 class JobContext:
     """What a deployment and a trial fix for every job."""
 

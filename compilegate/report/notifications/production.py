@@ -9,6 +9,16 @@ from compilegate.domain.production.recorded_run import NOT_RUN
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.runs import CapacityWait, ProductionRun
 from compilegate.domain.words import run_reason
+from compilegate.domain.workload.model import Workload
+
+
+def attempt_message(
+    record: ProductionRun | CapacityWait, workload: Workload, *, stage: str
+) -> Notification:
+    """What the owner is told of an attempt."""
+    if isinstance(record, ProductionRun):
+        return run_failed(record, workload.name, owner=workload.owner, stage=stage)
+    return run_waits(record, workload.name, owner=workload.owner, stage=stage)
 
 
 def run_failed(run: ProductionRun, workload: str, *, owner: str | None, stage: str) -> Notification:

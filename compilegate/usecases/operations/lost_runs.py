@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.production.ended_execution import EndedExecution
 from compilegate.domain.production.history import history
 from compilegate.domain.production.orphans import ENDED_BADLY
 from compilegate.domain.records.runs import BegunRun
@@ -53,4 +54,5 @@ def _record(begun: BegunRun, services: Services, grace_seconds: float) -> bool:
         return False
     if services.clock.now() - end.at < grace_seconds:
         return False
-    return bool(record_ended_execution(end.detail, services=services)["recorded"])
+    ended = EndedExecution.from_event(end.detail)
+    return bool(record_ended_execution(ended, services=services)["recorded"])

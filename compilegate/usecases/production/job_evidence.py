@@ -1,4 +1,4 @@
-"""What a production job left behind, as the ledger keeps it and the state machine is answered."""
+"""What a production job left behind, as the ledger keeps it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 
 from compilegate.domain import job_clock
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
+from compilegate.domain.failures import COMPLETED
 from compilegate.domain.outside import BROKEN, shorten
-from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.recorded_run import JobEvidence
-from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import ObjectStore
 from compilegate.usecases.job_output import quality_run, read_stored
 
@@ -31,10 +30,12 @@ def output_uri(described: Mapping[str, Any]) -> str:
 
 
 def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) -> JobEvidence:
-    """The run as evidence, or why it cannot be read.
+    """The run as evidence, or why it cannot be read; nothing of a job that did not complete.
 
     A run that the judge could not read is not kept: it would make every later review fail.
     """
+    if described.get("TrainingJobStatus") != COMPLETED:
+        return JobEvidence()
     try:
         output = read_stored(store.fetch(output_uri(described)))
         run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
@@ -52,19 +53,3 @@ def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) 
         limit = f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"
         return JobEvidence(problem=f"its evidence cannot be read: {limit}")
     return JobEvidence(kept)
-
-
-def run_answer(step: str, run: ProductionRun | None, owner: str | None) -> dict[str, Any]:
-    """RecordRun's answer to the state machine; ``run`` is None where nothing was recorded."""
-    return {
-        "next": step,
-        "run": run.run if run else None,
-        "arm": run.arm if run else None,
-        "status": run.status if run else "Ignored",
-        "reason": run.reason if run else None,
-        "counts": run is not None and run.counts,
-        "attempt": Attempt().to_dict(),
-        "wait_seconds": 0,
-        "owner": owner,
-        "tell": None,
-    }

@@ -11,16 +11,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.failures import Ending, job_end
-from compilegate.domain.fields import Fields
 from compilegate.domain.production.recorded_run import (
     END,
     WATCH,
-    JobEvidence,
     job_of_another_role,
     refusal,
     team_run,
 )
+from compilegate.domain.production.run_answer import RunAnswer, run_answer
 from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
@@ -28,20 +26,19 @@ from compilegate.ports import Services
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
 from compilegate.usecases.job_output import describe
-from compilegate.usecases.production.job_evidence import job_evidence, run_answer
+from compilegate.usecases.production.job_evidence import job_evidence
+from compilegate.usecases.records import put_once
 from compilegate.usecases.registered import load_registered
 
 logger = logging.getLogger("compilegate")
 
 
-def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+def record_team_run(workload: str, job: str, *, services: Services) -> dict[str, Any]:
     """Record the job once; ``next`` is ``watch`` or ``end``.
 
     A job that is not a team's production run of this workload is not recorded as one; the ledger
     keeps that one of another role claimed to be.
     """
-    fields = Fields(event, "event")
-    workload, job = fields.text("workload"), fields.text("job")
     described = describe(job, services.jobs)
     if not described:
         return _ignored(workload, job, f"SageMaker knows no training job {job}")
@@ -63,23 +60,20 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     run = _record(described, tags, registered, services)
     # A team's pipeline reads the parameter itself: what its next run reads has to be right.
     repair_if_possible(workload, services)
-    return run_answer(WATCH if run.counts else END, run, registered.owner)
+    return run_answer(WATCH if run.counts else END, run, registered.owner).to_dict()
 
 
 def _ignored(workload: str, job: str, problem: str) -> dict[str, Any]:
     logger.warning("%s: not recorded: %s", job, problem, extra={"workload": workload})
-    return {**run_answer(END, None, None), "reason": problem}
+    return RunAnswer(END, reason=problem).to_dict()
 
 
 def _record(
     described: Mapping[str, Any], tags: Mapping[str, str], registered: Workload, services: Services
 ) -> ProductionRun:
-    evidence = JobEvidence()
-    if job_end(described, "", "").ending is Ending.COMPLETED:
-        evidence = job_evidence(described, registered.quality.metric, services.store)
+    evidence = job_evidence(described, registered.quality.metric, services.store)
     versions, now = flag_versions(registered.name, services.ledger), services.clock.now()
     run = team_run(described, tags, evidence, registered.training, versions, now=now)
-    entry = services.ledger.put_once(registered.name, run.key, run.to_entry())
-    recorded = ProductionRun.from_entry(entry)
+    recorded = put_once(services.ledger, registered.name, run)
     close_after_run(registered.name, recorded, job=None, services=services)
     return recorded

@@ -25,7 +25,7 @@ from compilegate.domain.trial.production_evidence import ProductionFacts
 from compilegate.ports import Ledger, ObjectStore, Services, TrainingJobs
 from compilegate.usecases.canary import close_canary
 from compilegate.usecases.job_output import describe
-from compilegate.usecases.job_requests import JobSite, check_request
+from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.records import (
     OpenTrial,
     Trial,
@@ -80,7 +80,7 @@ def _read(
             _strays(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
         ),
         production=_production(opened, canary_ended, services.ledger, services.store),
-        context=JobSite.of(services).context(
+        context=job_site(services).context(
             opened.spec.workload.name,
             trial=opened.trial.trial,
             execution=opened.plan.execution,
@@ -152,7 +152,7 @@ def _write(
 def _write_requests(following: NextRound, trial: Trial, store: ObjectStore) -> list[dict[str, str]]:
     """Store one request per job; returns run id, request key and job name base of each."""
     for job in following.jobs:
-        check_request(job.request)
+        request_limits().check(job.request)
     written = []
     for job in following.jobs:
         key = naming.request_key(trial.workload, trial.trial, job.run)

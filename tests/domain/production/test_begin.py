@@ -2,41 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.begin import BeginInput, CheckJob, RunStart, choose_run
+from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
 from compilegate.domain.production.history import history
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.next_arm import FlagReading
+from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.request.sections import JobSite
+from compilegate.facts import load_facts
+from compilegate.usecases.job_requests import request_limits
 from tests.domain.workload_builder import SOUND
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
+TRAINED = TrainedJob(SOUND, "code")
+SITE = JobSite("prod", "data", "us-east-1", "arn:aws:iam::123456789012:role/compilegate-")
+PROMOTION = Promotion("t", "compile", at=1, since=1, flag=ON, version=1)
 INPUTS = BeginInput(
     start=RunStart(SOUND.name, "execution", 1_793_500_000_000, None),
     reading=FlagReading(ON, ON.to_json()),
     history=history([]),
-    job=TrainedJob(SOUND, "code"),
+    jobs=RunJobs(TRAINED, load_facts(), SITE, request_limits()),
     spec_key="spec",
     source_key="source",
     now=1_793_500_000,
 )
 
 
-def refuse(*arms: str) -> CheckJob:
-    def check(begun: BegunRun) -> None:
-        if begun.arm in arms:
-            raise InvalidInputError(f"{begun.arm} is refused")
+@dataclass(frozen=True)
+class Refusing(RunJobs):
+    """The jobs of no run that trains one of these arms can be built."""
 
-    return check
+    arms: tuple[str, ...] = ()
+
+    def request(self, begun: BegunRun, attempt: Attempt) -> dict[str, Any]:
+        if begun.arm in self.arms:
+            raise InvalidInputError(f"{begun.arm} is refused")
+        return super().request(begun, attempt)
+
+
+def refusing(*arms: str) -> BeginInput:
+    return replace(INPUTS, jobs=Refusing(TRAINED, load_facts(), SITE, request_limits(), arms))
+
+
+def compared(**proven: Any) -> BeginInput:
+    """The flag follows a promotion that was measured on this."""
+    reading = replace(INPUTS.reading, promotion=PROMOTION)
+    return replace(INPUTS, reading=reading, proven=proven)
 
 
 def test_a_run_trains_the_flags_candidate_with_its_overrides() -> None:
-    begun = choose_run(INPUTS, refuse())
+    begun = choose_run(INPUTS)
 
     assert ("compile", "flag", ON.overrides, "d1", None) == (
         begun.arm, begun.why, begun.overrides, begun.decision_id, begun.flag_told,
@@ -44,7 +68,7 @@ def test_a_run_trains_the_flags_candidate_with_its_overrides() -> None:
 
 
 def test_a_candidate_whose_job_cannot_be_built_gives_way_to_the_baseline() -> None:
-    begun = choose_run(INPUTS, refuse("compile"))
+    begun = choose_run(refusing("compile"))
 
     assert ("baseline", "unfit", "unfit", {}, None) == (
         begun.arm, begun.why, begun.flag_problem, begun.overrides, begun.decision_id,
@@ -54,19 +78,19 @@ def test_a_candidate_whose_job_cannot_be_built_gives_way_to_the_baseline() -> No
 
 def test_a_baseline_that_cannot_be_built_ends_the_run() -> None:
     with pytest.raises(InvalidInputError, match="baseline is refused"):
-        choose_run(INPUTS, refuse("compile", "baseline"))
+        choose_run(refusing("compile", "baseline"))
 
 
 def test_a_candidate_that_is_no_longer_what_was_proven_is_stale() -> None:
-    changed = replace(INPUTS, proven={"precision": "fp32"}, registered={"precision": "bf16"})
+    changed = compared(precision="fp32")
 
-    begun = choose_run(changed, refuse())
+    begun = choose_run(changed)
 
     assert ("baseline", "stale", None) == (begun.arm, begun.why, begun.flag_problem)
     assert begun.flag_told == "precision: was fp32, is bf16"
 
 
 def test_a_comparison_that_finds_no_difference_changes_nothing() -> None:
-    same = replace(INPUTS, proven={"precision": "bf16"}, registered={"precision": "bf16"})
+    same = compared(precision="bf16")
 
-    assert choose_run(INPUTS, refuse()) == choose_run(same, refuse())
+    assert choose_run(INPUTS) == choose_run(same)

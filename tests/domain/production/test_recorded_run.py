@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from compilegate.domain.failures import job_end
-from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.attempts import FIRST_SECONDS, Attempt, AttemptEnd
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.recorded_run import (
     NOT_RUN,
     AttemptOutcome,
     EndedAttempt,
     StillTrainsError,
     attempt_outcome,
-    is_first_pause,
     next_attempt,
+    notifies_owner,
 )
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.request.sections import JobSite
+from compilegate.domain.workload.model import Workload
+from compilegate.facts import load_facts
+from compilegate.usecases.job_requests import request_limits
 from tests.domain.workload_builder import SOUND, change
 
 NOW, JOB, TWIN = 1_790_000_000, "cg-bert-docs-r-p0-r1", "cg-bert-docs-r-p0-r0"
@@ -25,19 +31,25 @@ BEGUN = BegunRun(
     at=NOW - 10, run="r", execution="e", arm="compile", why="flag", seed=1, number=1,
     spec_key="s", source_key="s.tgz",
 )  # fmt: skip
+SITE = JobSite("prod", "data", "us-east-1", "arn:aws:iam::123456789012:role/compilegate-")
+ELSEWHERE = change(SOUND, training__fallback_instances=("ml.g5.2xlarge",))
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
 
 
-def outcome(
-    status: str | None, error: str = "", *, reason: str = "", **changes: Any
-) -> AttemptOutcome:
-    """The outcome of an attempt whose job is described so, None for one that never was."""
+def ended(
+    status: str | None = None, error: str = "", *, reason: str = "", workload: Workload = SOUND,
+    first_wait: float = FIRST_SECONDS, begun: BegunRun = BEGUN, **more: Any,
+) -> EndedAttempt:  # fmt: skip
+    """An attempt whose job is described so, None for one that never was."""
     described = {"TrainingJobStatus": status, "FailureReason": reason} if status else {}
-    values: dict[str, Any] = {
-        "workload": SOUND, "begun": BEGUN, "attempt": Attempt(), "job": JOB, "now": NOW,
-        "described": described, "end": job_end(described, error, ""), "error": error, **changes,
-    }  # fmt: skip
-    return attempt_outcome(EndedAttempt(**values))
+    reported = AttemptEnd(SOUND.name, "r", JOB, Attempt(), error, first_wait_seconds=first_wait)
+    jobs = RunJobs(TrainedJob(workload, "code"), load_facts(), SITE, request_limits())
+    return EndedAttempt(reported, begun, jobs, described, NOW, **more)
+
+
+def outcome(status: str | None, error: str = "", **more: Any) -> AttemptOutcome:
+    """Its outcome."""
+    return attempt_outcome(ended(status, error, **more))
 
 
 @pytest.mark.parametrize("status", ["Completed", "Failed", "Stopped", "Stopping", None])
@@ -63,14 +75,14 @@ def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded
 
 
 def test_a_job_without_capacity_waits_as_long_as_the_first_wait_is() -> None:
-    recorded = outcome("Failed", reason=CAPACITY, first_wait_seconds=7.0)
+    recorded = outcome("Failed", reason=CAPACITY, first_wait=7.0)
 
     assert isinstance(recorded.record, CapacityWait)
     assert (7, JOB, ()) == (recorded.record.wait_seconds, recorded.record.job, recorded.stop)
 
 
 def test_a_fallback_instance_type_is_tried_without_a_pause() -> None:
-    recorded = outcome("Failed", reason=CAPACITY, fallbacks=("ml.g5.2xlarge",))
+    recorded = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE)
 
     assert isinstance(recorded.record, CapacityWait)
     assert (0, "ml.g5.2xlarge") == (
@@ -89,7 +101,7 @@ def test_a_run_that_may_not_wait_is_recorded_as_not_run() -> None:
 
 
 def test_after_a_wait_the_same_arm_is_tried_again_on_the_type_that_the_wait_names() -> None:
-    wait = outcome("Failed", reason=CAPACITY, fallbacks=("ml.g5.2xlarge",)).record
+    wait = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE).record
 
     assert Attempt(3, rerun=True, instance_type="ml.g5.2xlarge") == next_attempt(
         Attempt(2, rerun=True), wait
@@ -105,11 +117,23 @@ def test_a_candidate_that_failed_is_followed_by_a_rerun_and_no_other_run_by_anyt
 
 def test_the_first_pause_is_reported_and_no_fallback_or_later_pause() -> None:
     pause = outcome("Failed", reason=CAPACITY).record
-    fallback = outcome("Failed", reason=CAPACITY, fallbacks=("ml.g5.2xlarge",)).record
+    fallback = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE).record
 
     assert isinstance(pause, CapacityWait)
     assert isinstance(fallback, CapacityWait)
-    assert is_first_pause(pause, [])
-    assert is_first_pause(pause, [fallback])
-    assert not is_first_pause(pause, [pause, fallback])
-    assert not is_first_pause(fallback, [])
+    assert notifies_owner(pause, ended())
+    assert notifies_owner(pause, ended(waits=(fallback,)))
+    assert not notifies_owner(pause, ended(waits=(pause, fallback)))
+    assert not notifies_owner(fallback, ended())
+
+
+def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
+    baseline = replace(BEGUN, arm="baseline")
+    failed, repeated, completed = (
+        outcome(status, begun=begun).record
+        for status, begun in (("Failed", baseline), ("Failed", BEGUN), ("Completed", baseline))
+    )
+
+    assert [True, False, False] == [
+        notifies_owner(record, ended()) for record in (failed, repeated, completed)
+    ]

@@ -1,0 +1,99 @@
+"""The training job of a production run's attempt: its arm, its price, its request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.facts.model import Facts
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
+from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.request.build import ProductionJob, production_request
+from compilegate.domain.request.problems import RequestLimits
+from compilegate.domain.request.sections import JobSite
+
+
+@dataclass(frozen=True)
+class RunJobs:
+    """Builds the jobs of a workload's runs; ``facts`` are those that apply to it."""
+
+    trained: TrainedJob
+    facts: Facts
+    site: JobSite
+    limits: RequestLimits
+
+    def arm(self, begun: BegunRun, attempt: Attempt) -> ArmPlan:
+        """The arm that an attempt trains.
+
+        Raises InvalidInputError for overrides that do not fit the registered job.
+        """
+        baseline = baseline_arm(self.trained.workload, self.facts, region=self.site.region)
+        if attempt.instance_type is not None:
+            return on_instance(baseline, attempt.instance_type, self.facts)
+        return with_overrides(baseline, attempt.arm(begun), begun.overrides, self.facts)
+
+    def usd_per_hour(self, begun: BegunRun, attempt: Attempt) -> float | None:
+        """Price of the attempt's cluster; None where the arm cannot be planned any more."""
+        try:
+            return self.arm(begun, attempt).usd_per_hour
+        except InvalidInputError:  # prices may have changed since the request was built
+            return None
+
+    def request(self, begun: BegunRun, attempt: Attempt) -> dict[str, Any]:
+        """The complete request of an attempt, which SageMaker would take.
+
+        Raises InvalidInputError for one that it would refuse, or that cannot be built.
+        """
+        arm, chosen = self.arm(begun, attempt), attempt.as_chosen
+        decision_id = begun.decision_id if chosen else None
+        decided = {naming.TAG_DECISION: decision_id} if decision_id else {}
+        job = ProductionJob(
+            run=begun.run,
+            number=attempt.number,
+            replicate=begun.number,
+            seed=begun.seed,
+            variables=_variables(begun, attempt, arm, decision_id, self.site.stage),
+            tags={**begun.tags, **decided} if chosen else {},
+        )
+        context = self.site.context(
+            self.trained.workload.name,
+            trial=begun.run,
+            execution=begun.execution,
+            source_key=begun.source_key,
+        )
+        request = production_request(self.trained.workload, arm, job, context)
+        self.limits.check(request)
+        return request
+
+    def fallbacks(self, begun: BegunRun, attempt: Attempt) -> dict[str, str | None]:
+        """The types that the team allows: why the job cannot run there, None where it can."""
+        return {
+            one: self._refused(begun, Attempt(attempt.number + 1, instance_type=one))
+            for one in self.trained.workload.training.fallback_instances
+        }
+
+    def _refused(self, begun: BegunRun, attempt: Attempt) -> str | None:
+        try:
+            self.request(begun, attempt)
+        except InvalidInputError as error:
+            return str(error)
+        return None
+
+
+def _variables(
+    begun: BegunRun, attempt: Attempt, arm: ArmPlan, decision_id: str | None, stage: str
+) -> Mapping[str, str]:
+    """What the script may want to know; the stage is where its flag lies."""
+    return {
+        "COMPILEGATE_STAGE": stage,
+        "COMPILEGATE_RUN": begun.run,
+        "COMPILEGATE_ARM": arm.name,
+        "COMPILEGATE_WHY": attempt.why(begun),
+        **({"COMPILEGATE_DECISION_ID": decision_id} if decision_id else {}),
+    }
