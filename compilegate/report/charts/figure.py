@@ -76,7 +76,7 @@ class Area:
 
 @dataclass(frozen=True)
 class Points:
-    """Markers; ``words`` say what each is where a pointer rests on it."""
+    """Markers; ``words`` say what each is where a pointer rests on it, none for very many."""
 
     x: Sequence[float]
     y: Sequence[float]

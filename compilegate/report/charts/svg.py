@@ -7,7 +7,7 @@ would touch another moves up a row; one without room is left out, and its line s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -27,6 +27,7 @@ from compilegate.report.charts.figure import (
     Mark,
     Points,
     Rule,
+    Tick,
 )
 
 NARROW, WIDE = 420, 940  # widths in pixels; the page scales them to its columns
@@ -35,8 +36,9 @@ TEXT = 12.0
 LETTER = 0.62
 LINE, GAP, EDGE = 15.0, 8.0, 8.0
 ROWS_ABOVE = 3
+TICKS_LEFT = (2, 5, 10, 20, 50, 100)
 CAP = 5.0
-PALE, SOLID = "0.18", "0.75"
+PALER, PALE, SOLID = "0.13", "0.18", "0.75"
 
 
 def text_width(text: str) -> float:
@@ -143,22 +145,27 @@ def legend(figure: Figure) -> list[tuple[Markup, str]]:
 
 
 def _axes(frame: _Frame) -> Iterator[str]:
-    free = math.inf
-    for at, text in frame.figure.y.ticks:
+    y_axis, x_axis = frame.figure.y, frame.figure.x
+    for at, text in _apart(y_axis.ticks, lambda tick: (-frame.y(tick[0]), LINE)):
         y = frame.y(at)
-        if frame.figure.y.grid:
+        if y_axis.grid:
             yield _stroke(f"M{_n(frame.left)} {_n(y)}H{_n(frame.right)}", "grid", 1)
-        if y <= free:
-            yield _text(text, frame.left - GAP, y + 4, "muted", "end")
-            free = y - LINE
-    free, x_axis = -math.inf, frame.figure.x
-    for at, text in x_axis.ticks:
-        x, half = frame.x(at), text_width(text) / 2
+        yield _text(text, frame.left - GAP, y + 4, "muted", "end")
+    for at, text in _apart(x_axis.ticks, lambda tick: (frame.x(tick[0]), text_width(tick[1]))):
+        x = frame.x(at)
         if x_axis.grid:
             yield _stroke(f"M{_n(x)} {_n(frame.top)}V{_n(frame.bottom)}", "grid", 1)
-        if x - half >= free:
-            yield _text(text, x, frame.bottom + LINE, "muted", "middle")
-            free = x + half + GAP
+        yield _text(text, x, frame.bottom + LINE, "muted", "middle")
+
+
+def _apart(ticks: Sequence[Tick], place: Callable[[Tick], tuple[float, float]]) -> Sequence[Tick]:
+    """Every tick, or every so many that their texts do not touch; ``place`` is middle and size."""
+    for every in (1, *TICKS_LEFT):
+        kept = ticks[::every]
+        places = [place(tick) for tick in kept]
+        if all(b - a >= (size_a + size_b) / 2 for (a, size_a), (b, size_b) in pairwise(places)):
+            return kept
+    return ticks[:1]
 
 
 def _mark(mark: Mark, frame: _Frame) -> Iterator[str]:
@@ -195,9 +202,13 @@ def _mark(mark: Mark, frame: _Frame) -> Iterator[str]:
 def _points(mark: Points, frame: _Frame) -> Iterator[str]:
     fill = "none" if mark.open else "currentColor"
     yield f'<g class="{mark.role}" fill="{fill}"' + (' opacity="0.6">' if mark.pale else ">")
-    for x, y, words in zip(mark.x, mark.y, mark.words, strict=True):
-        shape = symbol(mark.symbol, frame.x(x), frame.y(y), mark.size / 2)
-        yield f'<path class="point" d="{shape}"><title>{_safe(words)}</title></path>'
+    places = zip(mark.x, mark.y, strict=True)
+    shapes = [symbol(mark.symbol, frame.x(x), frame.y(y), mark.size / 2) for x, y in places]
+    if mark.words:
+        for shape, words in zip(shapes, mark.words, strict=True):
+            yield f'<path class="point" d="{shape}"><title>{_safe(words)}</title></path>'
+    else:
+        yield f'<path class="point" d="{"".join(shapes)}"/>'
     yield "</g>"
 
 
@@ -238,10 +249,10 @@ def _band(mark: Band, frame: _Frame) -> Iterator[str]:
     low, high = frame.x(mark.low), frame.x(mark.high)
     yield (
         f'<rect class="{mark.role}" x="{_n(low)}" y="{_n(frame.top)}" width="{_n(high - low)}" '
-        f'height="{_n(frame.figure.height)}" fill="currentColor" opacity="{PALE}"/>'
+        f'height="{_n(frame.figure.height)}" fill="currentColor" opacity="{PALER}"/>'
     )
     if mark.name and text_width(mark.name) + GAP <= high - low:
-        yield _text(mark.name, (low + high) / 2, frame.bottom - EDGE, "muted", "middle")
+        yield _text(mark.name, low + EDGE, frame.bottom - EDGE, "muted")
 
 
 def _names_above(frame: _Frame) -> Iterator[str]:

@@ -31,7 +31,7 @@ BANDS = {
     "stale": ("shade", "flag stale"),
     "reverted": ("limit", "flag reverted"),
 }
-MANY_RUNS = 60  # more have smaller markers
+MANY_RUNS = 60  # more have smaller markers without words; the table has them
 
 
 def runs_axis(view: HistoryView) -> Axis:
@@ -80,7 +80,7 @@ def points(
 
     ``words`` say a value, as a format.
     """
-    drawn = []
+    drawn, many = [], len(view.runs) > MANY_RUNS
     for arm in dict.fromkeys(run.arm for run, _ in values):
         style = style_of(view, arm)
         for confirm in (False, True):
@@ -89,8 +89,8 @@ def points(
                 drawn.append(Points(
                     [view.places[run.job] for run, _ in own], [y for _, y in own],
                     style.role, style.symbol,
-                    [f"{_words(view, run)}\n{words.format(y)}" for run, y in own],
-                    size=8 if len(view.runs) <= MANY_RUNS else 5, open=confirm,
+                    [] if many else [f"{_words(view, run)}\n{words.format(y)}" for run, y in own],
+                    size=5 if many else 8, open=confirm,
                     name=arm + (" (checks an alarm)" if confirm else ""),
                 ))  # fmt: skip
     return drawn

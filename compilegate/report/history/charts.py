@@ -26,6 +26,7 @@ from compilegate.report.charts.figure import (
 )
 from compilegate.report.charts.scale import axis
 from compilegate.report.history.axis import (
+    MANY_RUNS,
     bands,
     marks,
     points,
@@ -183,7 +184,8 @@ def _sum_figure(view: HistoryView, one: Sum) -> Figure:
     ]
     for confirming in (False, True):
         own = [(place, total) for place, total, _, confirm in one.points if confirm is confirming]
-        words = [f"after run {place}: {significant(total, 4)}" for place, total in own]
+        few = own if len(view.runs) <= MANY_RUNS else []
+        words = [f"after run {place}: {significant(total, 4)}" for place, total in few]
         x, y = [float(place) for place, _ in own], [total for _, total in own]
         drawn.append(Points(x, y, style.role, "circle", words, 7, open=confirming))
     y_axis = axis(f"sum of falls, {one.noun}", [one.limit, *totals], from_zero=True, grid=True)
@@ -210,6 +212,7 @@ def _money_chart(view: HistoryView) -> Chart:
     x = [float(view.places[one.run.job]) for one in priced]
     saved = list(accumulate(one.usd or 0.0 for one in priced))
     words = [f"after run {run:g}: {money(usd)}" for run, usd in zip(x, saved, strict=True)]
+    words = words if len(view.runs) <= MANY_RUNS else []
     style = arm_style(1)
     drawn: list[Mark] = [
         Rule("axis", y=0.0),
