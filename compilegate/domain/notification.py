@@ -41,6 +41,8 @@ KINDS = (
 class Notification:
     """A message; ``act`` is the suggested next command, ``report`` an S3 URI.
 
+    ``link`` shows the report to who is signed in to the account, None where no console does.
+
     ``flag`` is ``{"name", "enabled", "state"}``, each None where it is not known. ``figures`` are
     the numbers behind the text, of the kind's own shape. ``workload`` is None for a digest.
     """
@@ -56,6 +58,7 @@ class Notification:
     flag: Mapping[str, Any] | None = None
     figures: Mapping[str, Any] = field(default_factory=dict)
     report: str | None = None
+    link: str | None = None
     act: str | None = None
 
     def __post_init__(self) -> None:

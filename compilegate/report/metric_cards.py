@@ -141,6 +141,10 @@ def _saving(trial: TrialReport) -> MetricCard:
         return MetricCard("Saving per run", shown(per_run, money), "Runs per year are unknown.")
     parts = [statements.saving_interval(trial.figures)]
     parts += [] if per_run is None else [f"{money(per_run)} per run"]
+    whole = trial.saving.usd_per_run_baseline
+    if per_run and whole:
+        spent = money(per_year * whole / per_run)
+        parts.append(f"{percent(abs(per_run) / whole, 2)} of the {spent} that training costs")
     return MetricCard(name, money(per_year), "; ".join(part for part in parts if part))
 
 

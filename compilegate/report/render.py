@@ -12,6 +12,14 @@ from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
 from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
+from compilegate.report.background import (
+    earlier_table,
+    facts,
+    jobs_table,
+    next_command,
+    places,
+    runs_csv,
+)
 from compilegate.report.charts import charts
 from compilegate.report.figures import Document
 from compilegate.report.markup import (
@@ -100,11 +108,15 @@ def _page(
         "metric_cards": cards,
         "not_measured": trial.measured if isinstance(trial.measured, str) else None,
         "changes": changes,
+        "facts": facts(trial),
+        "next": next_command(trial),
+        "places": places(trial),
+        "earlier": earlier_table(trial),
         "arms": arms_table(trial),
         "eligibility": eligibility_table(trial),
         "eligibility_verdict": trial.eligibility.get("verdict"),
         "protocol": protocol(trial),
-        "details": detail_tables(trial),
+        "details": [*detail_tables(trial), *filter(None, [jobs_table(trial)])],
         "downloads": _downloads(trial, summary),
     }
     return render_page("report.html.j2", charts(trial), values)
@@ -119,6 +131,9 @@ def _downloads(trial: TrialReport, summary: str) -> list[Download]:
         text, key = stable_json(evidence, indent=None), record_key(workload, name, "evidence")
         about = "Evidence, to judge it again"
         downloads.append(Download.of(about, f"{stem}-evidence.json", text, place=key))
+    if runs := runs_csv(trial):
+        key = record_key(workload, name, "evidence")
+        downloads.append(Download.of("Every run", f"{stem}-runs.csv", runs, place=key))
     return downloads
 
 

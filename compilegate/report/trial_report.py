@@ -32,6 +32,12 @@ class Context(TypedDict):
     workload: NotRequired[str | None]  # needed only where there is no decision
     failure: NotRequired[str | None]  # why a trial ended without a decision
     place: NotRequired[str | None]  # where the report lies, if no command shows it
+    owner: NotRequired[str | None]
+    region: NotRequired[str | None]  # of the console that shows its jobs, None without one
+    bucket: NotRequired[str | None]  # the data bucket
+
+
+EarlierTrial = tuple[str, RecordedDecision | None]
 
 
 class ReportInput(TypedDict):
@@ -42,6 +48,7 @@ class ReportInput(TypedDict):
     eligibility: Document | None
     plan: Document | None
     flag: NotRequired[Document | None]  # the outcome for the flag, once it is decided
+    earlier: NotRequired[Sequence[EarlierTrial]]  # of the same workload, newest first
     context: Context
 
 

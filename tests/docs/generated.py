@@ -12,6 +12,7 @@ from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
+from compilegate.domain.console import s3_object
 from compilegate.domain.expected import REQUIRED, Expected
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.notification import Notification, command_at, subject_line
@@ -243,6 +244,7 @@ def decision_message() -> Notification:
         "flag": {"name": naming.flag_parameter(stage, workload), "action": "enable"},
     })  # fmt: skip
     text = "Turn the compiler on: 1.36x faster, quality held"
+    key = naming.report_key(workload, trial, "html")
     return decision_notification(
         decision,
         stage=stage,
@@ -250,7 +252,8 @@ def decision_message() -> Notification:
         subject=subject_line(stage, f"{workload}: {text}"),
         text=f"{workload}: {text}.\n",
         owner="ml-platform",
-        report=f"s3://data/reports/{workload}/{trial}/report.html",
+        report=f"s3://data/{key}",
+        link=s3_object("us-east-1", "data", key),
         act=command_at(f"compilegate report {workload} --trial {trial}", stage),
         flag_enabled=True,
     )

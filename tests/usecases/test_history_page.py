@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.console import s3_object
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_override import Override
@@ -324,7 +325,7 @@ def test_the_page_lies_where_the_message_says(services: Any) -> None:
     place = write_history(WORKLOAD, services)
     answer = watch(services, reviews[-1]["run"])
 
-    assert f"s3://data/{PLACE}.html" == place
+    assert s3_object("us-east-1", "data", f"{PLACE}.html") == place
     assert place in answer["message"]
     stored = {key for key in services.store.objects if key.startswith(f"{PLACE}.")}
     assert {f"{PLACE}.{ending}" for ending in ("html", "md", "json")} == stored

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.console import s3_object
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.write_report import write_report
@@ -37,10 +38,11 @@ def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(serv
 
     reply = answer(services, flag_enabled=True)
 
-    report = f"s3://data/{naming.report_key('bert-docs', TRIAL, 'html')}"
+    key = naming.report_key("bert-docs", TRIAL, "html")
+    report, link = f"s3://data/{key}", s3_object("us-east-1", "data", key)
     expected = {
         "kind": "decision", "workload": "bert-docs", "owner": "ml-platform", "verdict": "promote",
-        "decision_id": "d1", "report": report,
+        "decision_id": "d1", "report": report, "link": link,
         "act": f"compilegate report bert-docs --trial {TRIAL} --stage prod",
         "flag": {"name": FLAG, "action": "enable", "enabled": True, "state": None},
         "figures": {
@@ -49,7 +51,7 @@ def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(serv
         },
     }  # fmt: skip
     assert expected == {key: body(reply)[key] for key in expected}
-    assert f"Report: {report}" in reply["message"]
+    assert f"Report: {link}\n" in f"{reply['message']}\n"
     assert reply["message"] == body(reply)["text"]
     assert "ml-platform" == reply["notification"]["attributes"]["owner"]["StringValue"]
 
@@ -63,3 +65,24 @@ def test_without_an_owner_or_a_spec_the_message_still_goes_out(services: Any) ->
 
     assert body(answer)["owner"] is None
     assert "owner" not in answer["notification"]["attributes"]
+
+
+def test_the_page_names_owner_and_earlier_trials(services: Any) -> None:
+    put_spec(services, replace(SOUND, owner="ml-platform"))
+    for trial, verdict in (("0aaaaaa1", "stay_off"), ("zzzzzzz9", "promote")):
+        decision = to_json({**DECISION, "verdict": verdict})
+        services.store.put(naming.record_key("bert-docs", trial, "decision"), decision)
+    page = services.store.get(answer(services)["report_key"]).decode()
+
+    assert "<dd>ml-platform</dd>" in page
+    assert "0aaaaaa1" in page
+    assert "zzzzzzz9" not in page  # began later
+
+
+def test_on_this_machine_the_message_names_the_command_and_no_console(services: Any) -> None:
+    put_spec(services, SOUND)
+    here = replace(services, settings=replace(services.settings, stage="local"))
+    reply = answer(here)
+
+    assert body(reply)["link"] is None
+    assert "console" not in reply["message"]

@@ -21,6 +21,7 @@ def decision_notification(
     text: str,
     owner: str | None = None,
     report: str | None = None,
+    link: str | None = None,
     act: str | None = None,
     flag_enabled: bool | None = None,
     flag_state: str | None = None,
@@ -49,6 +50,7 @@ def decision_notification(
         },
         figures=_figures(decision),
         report=report,
+        link=link,
         act=act,
     )
 

@@ -29,6 +29,7 @@ from compilegate.report.notifications.review import ReviewNews, paragraphs, subj
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
+from compilegate.usecases.links import console_region, link_to
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.production.history_page import write_history
 from compilegate.usecases.records import Trial, find_record
@@ -39,10 +40,11 @@ logger = logging.getLogger("compilegate")
 
 @dataclass(frozen=True)
 class _Page:
-    """The report on a decision, and its S3 URI."""
+    """The report on a decision, its S3 URI, and the link that shows it."""
 
     report: Report
     place: str
+    link: str | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ def announce_review(
         text="\n\n".join(lines) + "\n",
         owner=_owner(Trial(workload, review.trial, ""), plan, services.store),
         report=page.place if page else None,
+        link=page.link if page else None,
         act=trial.command if trial else command_at(f"compilegate flag history {workload}", stage),
         flag_enabled=news.flag.enabled,
         flag_state=news.flag.state,
@@ -109,7 +112,7 @@ def _report(
     """Renders the report with its charts, and leaves it beside the trial's own."""
     store, name = services.store, str(review.decision_id)
     key = naming.probation_report_key(workload, review.trial, name, "html")
-    place = f"s3://{store.bucket}/{key}"
+    place, link = f"s3://{store.bucket}/{key}", link_to(key, services)
     records: ReportInput = {
         "decision": decision,
         "evidence": json.loads(store.get(str(review.evidence_key))),
@@ -120,14 +123,16 @@ def _report(
             "trial": review.trial,
             "workload": workload,
             "simulated": services.settings.simulated,
-            "place": place,
+            "place": link or place,
+            "region": console_region(services),
+            "bucket": store.bucket,
         },
     }
     report = render(records)
     markdown = naming.probation_report_key(workload, review.trial, name, "md")
     store.put(key, report.html.encode(), "text/html; charset=utf-8")
     store.put(markdown, report.markdown.encode(), "text/markdown; charset=utf-8")
-    return _Page(report, place)
+    return _Page(report, place, link)
 
 
 def _history_line(workload: str, services: Services) -> Iterator[str]:

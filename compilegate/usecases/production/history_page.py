@@ -17,6 +17,7 @@ from compilegate.domain.records.trials import RecordedDecision
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryReport, HistoryView
+from compilegate.usecases.links import link_to
 from compilegate.usecases.records import find_decision
 from compilegate.usecases.registered import load_registration
 
@@ -47,12 +48,13 @@ def history_page(workload: str, services: Services) -> HistoryReport:
 
 
 def write_history(workload: str, services: Services) -> str:
-    """Leave the page where people find it; returns its S3 URI."""
+    """Leave the page where people find it; returns its link, or its S3 URI where there is none."""
     page = history_page(workload, services)
     for extension, body in bodies(page).items():
         key = naming.history_key(workload, extension)
         services.store.put(key, body, f"{FORMATS[extension]}; charset=utf-8")
-    return f"s3://{services.store.bucket}/{naming.history_key(workload, 'html')}"
+    key = naming.history_key(workload, "html")
+    return link_to(key, services) or f"s3://{services.store.bucket}/{key}"
 
 
 def bodies(page: HistoryReport) -> dict[str, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
@@ -10,9 +11,12 @@ from compilegate.domain.notification import command_at
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
-from compilegate.report.trial_report import ReportInput
-from compilegate.usecases.records import Trial, find_record, load_decision
+from compilegate.report.trial_report import EarlierTrial, ReportInput
+from compilegate.usecases.links import console_region, link_to
+from compilegate.usecases.records import Trial, find_decision, find_record, load_decision
 from compilegate.usecases.registered import owner_of
+
+MOST_EARLIER = 8
 
 
 def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -27,16 +31,17 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         key = naming.report_key(trial.workload, trial.trial, extension)
         services.store.put(key, body.encode(), f"{kind}; charset=utf-8")
     key = naming.report_key(trial.workload, trial.trial, "html")
-    place = f"s3://{services.store.bucket}/{key}"
+    place, link = f"s3://{services.store.bucket}/{key}", link_to(key, services)
     stage = services.settings.stage
     notification = decision_notification(
         load_decision(services.store, trial.record_key("decision")),
         stage=stage,
         workload=trial.workload,
         subject=report.subject,
-        text=f"{report.message}\n\nReport: {place}",
+        text=f"{report.message}\n\nReport: {link or place}",
         owner=owner_of(trial, services.store),
         report=place,
+        link=link,
         act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
         flag_enabled=event.get("flag_enabled"),
     )
@@ -45,17 +50,36 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
 
 def render_trial(trial: Trial, services: Services) -> Report:
     """The report of a trial from its kept documents."""
+    plan = find_record(services.store, trial, "plan")
     records: ReportInput = {
         "decision": find_record(services.store, trial, "decision"),
         "evidence": find_record(services.store, trial, "evidence"),
         "eligibility": find_record(services.store, trial, "eligibility"),
-        "plan": find_record(services.store, trial, "plan"),
+        "plan": plan,
         "flag": find_record(services.store, trial, "flag"),
+        "earlier": _earlier(trial, services),
         "context": {
             "stage": services.settings.stage,
             "trial": trial.trial,
             "workload": trial.workload,
             "simulated": services.settings.simulated,
+            "owner": owner_of(_with_spec(trial, plan), services.store),
+            "region": console_region(services),
+            "bucket": services.store.bucket,
         },
     }
     return render(records)
+
+
+def _with_spec(trial: Trial, plan: dict[str, Any] | None) -> Trial:
+    """A report that is rendered again learns the spec from the plan."""
+    return trial if trial.spec_key else replace(trial, spec_key=(plan or {}).get("spec_key") or "")
+
+
+def _earlier(trial: Trial, services: Services) -> list[EarlierTrial]:
+    """The latest trials of the workload before this one; their ids sort by time."""
+    store = services.store
+    names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
+    before = sorted((name for name in names if name < trial.trial), reverse=True)[:MOST_EARLIER]
+    keys = [(name, Trial(trial.workload, name, "").record_key("decision")) for name in before]
+    return [(name, find_decision(store, key)) for name, key in keys]

@@ -1,0 +1,39 @@
+"""Links into the console, in the forms that its own address bar shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from compilegate.domain import console
+
+
+def test_each_link_names_region_and_thing() -> None:
+    home = "https://eu-west-1.console.aws.amazon.com"
+    logs = "log-groups/log-group/$252Faws$252Fsagemaker$252FTrainingJobs"
+    arn = "arn:aws:states:eu-west-1:123456789012:execution:cg:bert-1"
+
+    assert [
+        f"{home}/s3/object/data?region=eu-west-1&prefix=reports%2Fa%26b%2Freport.html",
+        f"{home}/sagemaker/home?region=eu-west-1#/jobs/cg-bert-1",
+        f"{home}/cloudwatch/home?region=eu-west-1#logsV2:{logs}"
+        "$3FlogStreamNameFilter$3Dcg-bert-1$252F",
+        f"{home}/states/home?region=eu-west-1#/v2/executions/details/{arn.replace(':', '%3A')}",
+        f"{home}/systems-manager/parameters/compilegate/prod/x/description?region=eu-west-1",
+    ] == [
+        console.s3_object("eu-west-1", "data", "reports/a&b/report.html"),
+        console.training_job("eu-west-1", "cg-bert-1"),
+        console.training_log("eu-west-1", "cg-bert-1"),
+        console.execution("eu-west-1", arn),
+        console.parameter("eu-west-1", "/compilegate/prod/x"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("cn-north-1", "https://cn-north-1.console.amazonaws.cn/"),
+        ("us-gov-west-1", "https://us-gov-west-1.console.amazonaws-us-gov.com/"),
+    ],
+)
+def test_other_partitions_have_consoles_of_their_own(region: str, host: str) -> None:
+    assert console.training_job(region, "x").startswith(host)

@@ -1,0 +1,125 @@
+"""Who, when, what next, where it lies, and earlier trials."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+
+from compilegate.domain.records.trials import read_decision
+from compilegate.report.background import facts, next_command, runs_csv
+from compilegate.report.render import render
+from compilegate.report.trial_report import read_trial_report
+from tests.report import samples
+
+EXECUTION = (
+    "arn:aws:states:eu-west-1:123456789012:execution:compilegate-prod-evaluate:albert-docs-x"
+)
+
+
+def on_aws():
+    source = samples.promote()
+    source["context"] |= {
+        "stage": "prod", "owner": "ml-platform", "region": "eu-west-1", "bucket": "data",
+    }  # fmt: skip
+    source["plan"] |= {
+        "started_at": 1_793_500_000, "spec_key": "workloads/albert-docs/specs/a.json",
+        "execution": EXECUTION,
+    }  # fmt: skip
+    for arm in source["evidence"]["arms"]:
+        for run in arm["runs"]:
+            run["job"] = f"cg-albert-docs-{run['stage']}"
+    return source
+
+
+def links(source):
+    return re.findall(r'href="(https:[^"]+)"', render(source).html)
+
+
+def test_the_first_screen_says_who_when_and_on_what():
+    assert [
+        ("Owner", "ml-platform"),
+        ("Begun", "2026-11-01 02:26 UTC"),
+        ("Machines", "1 x ml.g5.xlarge"),
+        ("Image", "pytorch-training:2.8-gpu"),
+    ] == facts(read_trial_report(on_aws()))
+    ineligible = samples.ineligible()
+    assert ["Begun"] == [name for name, _ in facts(read_trial_report(ineligible))]
+
+
+@pytest.mark.parametrize(
+    ("sample", "command"),
+    [
+        (samples.promote, "compilegate flag show albert-docs --local"),
+        (samples.stay_off, "compilegate run gpt-ragged.yaml --local"),
+        (samples.failed, "compilegate run albert-docs.yaml --local"),
+        (samples.ineligible, "compilegate check xgb-churn.yaml"),
+        (samples.reverted, "compilegate report gpt-history --history --open --local"),
+    ],
+)
+def test_the_next_command_follows_from_the_verdict(sample, command):
+    assert command == next_command(read_trial_report(sample()))[0]
+    assert f"<code>{command}</code>" in render(sample()).html
+
+
+def test_on_aws_records_flag_execution_jobs_and_logs_are_links():
+    places = [
+        re.sub(r"^https://eu-west-1\.console\.aws\.amazon\.com/", "", x) for x in links(on_aws())
+    ]
+
+    for begins in ("s3/object/data?", "systems-manager/parameters/", "states/home?",
+                   "sagemaker/home?region=eu-west-1#/jobs/cg-albert-docs-speed",
+                   "cloudwatch/home?"):  # fmt: skip
+        assert [place for place in places if place.startswith(begins)], begins
+
+
+def test_on_this_machine_logs_are_a_command_and_nothing_links_to_a_console():
+    source = on_aws()
+    source["context"] |= {"stage": "local", "region": None}
+
+    assert [] == links(source)
+    assert "compilegate local logs job/cg-albert-docs-speed" in render(source).html
+
+
+def test_hostile_names_do_not_leave_their_link():
+    source = on_aws()
+    hostile = '"><script>alert(1)</script>'
+    source["plan"]["spec_key"] = source["context"]["bucket"] = hostile
+    source["evidence"]["arms"][0]["runs"][0]["job"] = hostile
+
+    assert "<script" not in render(source).html
+
+
+def test_earlier_trials_stand_below_this_one():
+    source = on_aws()
+    old = read_decision(samples.stay_off()["decision"])
+    source["earlier"] = [("m2j4t7xz", old), ("m2a4t7xz", None)]
+    page = render(source).html
+    table = page[page.index('id="table-earlier"') :]
+    cells = [re.findall(r"<t[hd][^>]*>([^<]*)<", row) for row in table.split("<tr")[2:5]]
+
+    assert ["m2k4t7xz", "m2j4t7xz", "m2a4t7xz"] == [row[0] for row in cells]
+    assert ["Turn it on", "Leave it off", "Trial failed"] == [row[2] for row in cells]
+    assert 'id="table-earlier"' not in render(on_aws()).html
+
+
+def test_every_run_is_a_line_of_the_csv():
+    source = on_aws()
+    rows = list(csv.DictReader(io.StringIO(runs_csv(read_trial_report(source)))))
+    runs = [run for arm in source["evidence"]["arms"] for run in arm["runs"]]
+
+    assert [run["stage"] for run in runs] == [row["stage"] for row in rows]
+    assert {str(run["metric"]) for run in runs if run["stage"] == "quality"} == {
+        row["metric"] for row in rows if row["stage"] == "quality"
+    }
+    assert 'download="albert-docs-m2k4t7xz-runs.csv"' in render(source).html
+    assert "" == runs_csv(read_trial_report(samples.ineligible()))
+
+
+def test_the_saving_is_named_beside_what_training_costs_in_a_year():
+    saving = samples.promote()["decision"]["saving"]
+    share = saving["usd_per_run"] / saving["usd_per_run_baseline"]
+
+    assert f"{100 * share:.0f}% of the $" in render(samples.promote()).html
