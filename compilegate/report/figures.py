@@ -126,6 +126,15 @@ class DecisionFigures:
     money_claim: MoneyClaim = MoneyClaim.OFF
 
     @property
+    def claims(self) -> dict[str, str]:
+        """For programs: what the figures allow to be said."""
+        return {
+            "speed": str(self.speed.claim),
+            "quality": str(self.quality_claim),
+            "money": str(self.money_claim),
+        }
+
+    @property
     def stated_usd_per_run(self) -> float | None:
         """What a run saves, where an amount may be named."""
         return self.saving.usd_per_run if self.money_claim.has_amount else None

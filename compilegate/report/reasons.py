@@ -20,6 +20,7 @@ from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
 from compilegate.report.figures import SpeedFigures
 
+OF_SPEED = ("speedup_proven", "full_run_disagrees")
 CRASHED = ("candidate_crashed", "baseline_failed")
 NOT_APPLIED = "treatment_not_applied"
 FAILURES = frozenset({
@@ -38,8 +39,8 @@ def shown_reasons(decision: RecordedDecision, evidence: Evidence | None) -> tupl
 
 
 def _shown(reason: Reason, decision: RecordedDecision, evidence: Evidence | None) -> Reason:
-    if reason.code == "speedup_proven":
-        return _of_blocks(reason, decision)
+    if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
+        return _of_speed(reason, SpeedFigures.read(decision.speedup), evidence)
     if reason.code not in FAILURES:
         return reason
     cause = _cause(reason, evidence) if evidence else ""
@@ -47,16 +48,20 @@ def _shown(reason: Reason, decision: RecordedDecision, evidence: Evidence | None
     return replace(reason, message=message, fix=reason.fix or advice(reason.code))
 
 
-def _of_blocks(reason: Reason, decision: RecordedDecision) -> Reason:
+def _of_speed(reason: Reason, speed: SpeedFigures, evidence: Evidence | None) -> Reason:
     """The gate's proof is of short blocks, whatever full runs say; both agree in a promotion."""
-    speed = SpeedFigures.read(decision.speedup)
-    if decision.verdict in ON or reason.arm != decision.candidate or not speed.full_runs:
+    if not speed.full_runs or speed.predicted is None or speed.lower_bound is None:
         return reason
-    if speed.predicted is None or speed.lower_bound is None:
+    blocks = f"the short blocks alone predict {ratio(speed.predicted)}"
+    if reason.code == "speedup_proven":
+        proven = f"and prove more than {ratio(speed.lower_bound)}; whole jobs decide"
+        return replace(reason, message=f"{reason.arm}: {blocks} {proven}")
+    arm = evidence and evidence.arm(str(reason.arm))
+    if not evidence or not arm:
         return reason
-    blocks = f"short blocks predict {ratio(speed.predicted)}, {ratio(speed.lower_bound)} proven"
-    whole = f"with full runs a whole job is {statements.speedup(speed)}"
-    return replace(reason, message=f"{reason.arm}: {blocks}; {whole}")
+    bar = ratio(evidence.policy.reject_speedup * evidence.price_ratio(arm))
+    whole = f"whole jobs, start-up and evaluation included, are {statements.speedup(speed)}"
+    return replace(reason, message=f"{reason.arm}: {whole}, required is {bar}; {blocks}")
 
 
 def _cause(reason: Reason, evidence: Evidence) -> str:

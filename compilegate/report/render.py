@@ -73,6 +73,7 @@ def render(document: ReportInput) -> Report:
         "schema": 1,
         "workload": trial.workload,
         "headline": headline(trial),
+        "claims": trial.figures.claims,
         "reasons": [reason.to_dict() for reason in trial.reasons],
         "full_runs": full_runs(trial),
         "context": dict(trial.source["context"]),
@@ -200,7 +201,8 @@ def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     more = len(reasons) - MOST_REASONS
     lines += [f"- and {more} more reasons in the report"] if more > 0 else []
     lines += [""] if reasons else []
-    lines += [*_figures(trial, cards), ""] if cards else []
+    figures = _figures(trial, cards) if cards else []
+    lines += [*figures, ""] if figures else []
     lines += [flag_sentence(trial)] if trial.verdict is not None else []
     lines += [str(context["simulated"])] if context.get("simulated") else []
     report = f"compilegate report {trial.workload} --trial {context['trial']}"

@@ -10,11 +10,13 @@ from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, SpeedClaim
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import money, number, percent, plural, shown, significant
+from compilegate.domain.reasons import with_fix
 from compilegate.domain.reasons.registry import headline as reason_headline
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.words import ALARM, FLAG_STATES, VERDICTS, Label
 from compilegate.report import statements
 from compilegate.report.figures import Document
+from compilegate.report.reasons import FAILURES
 from compilegate.report.trial_report import TrialReport
 
 # Characters that fit on one line of the page on a desktop screen.
@@ -140,13 +142,16 @@ def _cut(text: str) -> str:
 
 
 def lede(trial: TrialReport) -> list[str]:
-    """A few sentences under the headline, each left out where its figures are unknown."""
+    """A few sentences under the headline: of a failure its cause and fix, else the key figures."""
     if trial.verdict is None:
         failure, usd = str(trial.source["context"].get("failure")), trial.trial_usd
         spent = [] if usd is None else [f"Until then the trial had cost {money(usd)}."]
         return [failure, *spent]
     if trial.verdict is Verdict.INELIGIBLE:
         return ["Nothing was started and nothing was spent.", flag_sentence(trial)]
+    first = trial.reasons[:1]
+    if first and first[0].code in FAILURES:
+        return [f"{with_fix(first[0].message, first[0].fix)}.", flag_sentence(trial)]
     sentences = [_speed_sentence(trial), _quality_sentence(trial), _saving_sentence(trial)]
     return [sentence for sentence in sentences if sentence] + [flag_sentence(trial)]
 

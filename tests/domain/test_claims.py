@@ -17,6 +17,7 @@ from compilegate.domain.claims import (
 )
 from compilegate.domain.decision import Verdict
 from compilegate.domain.reasons.registry import REGISTRY
+from compilegate.domain.words import VERDICTS
 
 GAIN, EITHER, LOSS = (1.0, 2.0), (-1.0, 2.0), (-2.0, -1.0)
 OPEN_VERDICTS = (Verdict.INCONCLUSIVE, Verdict.CONTINUE)
@@ -78,3 +79,12 @@ def test_a_certain_loss_is_always_stated(verdict: Verdict) -> None:
 
 def test_every_code_that_a_claim_rests_on_is_registered() -> None:
     assert set(REGISTRY) >= HELD | WORSE | UNCONFIRMED
+
+
+def test_a_headline_takes_its_direction_from_the_figures() -> None:
+    written = [
+        text for kind in REGISTRY.values() for text in (kind.headline, *kind.variants.values())
+    ]
+    written += [label.text for label in VERDICTS.values()]
+
+    assert [text for text in written if "faster" in text or "slower" in text] == []

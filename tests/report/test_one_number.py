@@ -188,5 +188,6 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name:
 
     assert json.loads(report.json)["decision"]["speedup"] == trial.decision.speedup
     assert news.body()["figures"]["speedup"] == trial.decision.speedup
+    assert news.body()["figures"]["claims"] == json.loads(report.json)["claims"]
     assert ratio(trial.speed.estimate or 0) in report.markdown
     assert money((trial.saving.usd_per_run_baseline or 0) - saved) == price

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.reasons.registry import REGISTRY, advice
 from compilegate.report.reasons import FAILURES, shown_reasons
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
+from compilegate.report.words import lede
 from tests.domain.evidence_builder import document, runs, sample
 from tests.report import samples
-from tests.report.test_one_number import trial_of
+from tests.report.test_one_number import RATIO, trial_of
 
 OUT_OF_MEMORY = "CUDA out of memory"
 
@@ -54,6 +56,7 @@ def test_a_failure_is_told_with_what_the_job_said_and_what_helps(
 
     assert (code, advice(code)) == (first.code, first.fix)
     assert said in report.message.split("\n\n")[1].splitlines()[0]
+    assert said in lede(trial)[0]
     assert f"{place}: {OUT_OF_MEMORY}" in report.html.partition("</section>")[0]
     assert f"{place}: {OUT_OF_MEMORY}" in report.markdown
 
@@ -76,11 +79,18 @@ def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blo
     for run in runs(evidence):
         run["wall_seconds"] *= 1.5
     trial = trial_of(evidence)
-    (words,) = [one.message for one in trial.reasons if one.code == "speedup_proven"]
+    said = {one.code: one.message for one in trial.reasons}
+    predicted, whole = trial.speed.predicted, trial.speed.estimate
+    assert predicted is not None
+    assert whole is not None
+    blocks = f"the short blocks alone predict {ratio(predicted)}"
 
-    assert "full_run_disagrees" in trial.codes
-    assert "compile: short blocks predict " in words
-    assert "proven above" not in words
+    assert said["full_run_disagrees"].endswith(f"required is 1.10x; {blocks}")
+    assert {ratio(whole), "1.10x", ratio(predicted)} == set(
+        RATIO.findall(said["full_run_disagrees"])
+    )
+    assert said["speedup_proven"].startswith(f"compile: {blocks} and prove more than ")
+    assert ratio(whole) not in said["speedup_proven"]
 
 
 def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:

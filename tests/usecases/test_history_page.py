@@ -22,6 +22,8 @@ from compilegate.domain.production.registration import FAULT_VARIABLE, Registrat
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, IgnoredJob
 from compilegate.domain.records.trials import TrialDecided
+from compilegate.report import statements
+from compilegate.report.figures import SpeedFigures
 from compilegate.usecases.flag.override import revert_by_hand
 from compilegate.usecases.production.history_page import history_page, write_history
 from compilegate.usecases.records import to_json
@@ -29,8 +31,8 @@ from tests.domain.evidence_builder import BASE_WALL, CENTRE, MINE_WALL, judge
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.domain.workload_builder import SOUND
 from tests.report.browser import CHROMIUM, assert_readable, browser, saved
-from tests.usecases.production_builder import WORKLOAD, promote, record, watch
-from tests.usecases.trial_builder import FLAG
+from tests.usecases.production_builder import WORKLOAD, promote, record, trial_evidence, watch
+from tests.usecases.trial_builder import FLAG, TRIAL
 
 LOSS, SPREAD = 0.045, 0.002
 FAULT = "learning_rate:0.2"
@@ -146,6 +148,24 @@ STATES: dict[str, tuple[Callable[[Any], None], str, str, bool]] = {
     "by hand": (by_hand, "Turned off by hand", "by hand: price went up; see 12", False),
     "retired": (retired, "Retired", "Retired; before that: bert-docs has trained", False),
 }
+
+
+def test_the_page_shows_the_speed_up_and_the_saving_of_the_trials_report(services: Any) -> None:
+    promote(services)
+    decision = judge(trial_evidence()).to_dict(FLAG)
+    key = naming.record_key(WORKLOAD, TRIAL, "decision")
+    services.store.put(key, to_json(decision))
+    decided = TrialDecided(BEGIN, TRIAL, "promote", key, "d1", "compile")
+    services.ledger.put_once(WORKLOAD, decided.key, decided.to_entry())
+    for number, arm in enumerate(("baseline", "compile", "compile"), 1):
+        record(services, number, arm, wall_seconds=WALLS[arm])
+    page, document = page_of(services)
+    speed = statements.speedup(SpeedFigures.read(decision["speedup"]))
+    saving = decision["saving"]["usd_per_run"] * document["savings"]["compared_runs"]
+
+    assert f": whole jobs are {speed}." in " ".join(document["lede"])
+    assert f"trial {speed}" in page.markdown
+    assert saving == pytest.approx(document["savings"]["expected_usd"])
 
 
 @pytest.mark.parametrize(("happens", "label", "words", "saves"), STATES.values(), ids=STATES)

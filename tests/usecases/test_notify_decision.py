@@ -48,6 +48,7 @@ def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(serv
         "figures": {
             "candidate": "compile", "reasons": ["speedup_proven"], "speedup": {"estimate": 1.4},
             "quality": None, "saving": None,
+            "claims": {"speed": "open", "quality": "open", "money": "saves"},
         },
     }  # fmt: skip
     assert expected == {key: body(reply)[key] for key in expected}

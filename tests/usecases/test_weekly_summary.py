@@ -77,6 +77,22 @@ def test_savings_are_reported_against_what_the_trial_expected(cloud: Any) -> Non
     assert "the trials had expected $12.00 (75%" in message.text
 
 
+def test_a_saving_that_full_runs_did_not_confirm_is_not_what_a_trial_expected(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 30 * DAY)
+    reasons = [{"code": "full_run_disagrees", "message": "m"}]
+    saving = {"usd_per_run": 4.0, "interval_usd_per_year": [100.0, 900.0]}
+    decision = decision_document("inconclusive", reasons=reasons, saving=saving)
+    cloud.store.put(naming.record_key("bert", TRIAL, "decision"), to_json(decision))
+    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
+    ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0)
+
+    message = only(cloud)
+
+    assert "$3.00 over 1 run." in message.text
+    assert message.figures["expected_usd"] is None
+
+
 @pytest.mark.parametrize("state", ["reverted", "stale"])
 def test_what_a_promotion_saved_is_reported_after_it_has_ended(state: str, cloud: Any) -> None:
     register(cloud, "bert", "ml")

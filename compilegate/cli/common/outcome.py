@@ -20,6 +20,7 @@ from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.ports import Services
+from compilegate.report.figures import DecisionFigures
 from compilegate.usecases.records import Trial, find_record
 from compilegate.usecases.trial.write_report import render_trial
 
@@ -85,6 +86,7 @@ class Outcome:
             "flag": self.applied,
             "full_runs": self.full_runs,
             "reasons": list(self.reasons),
+            "claims": DecisionFigures.read(self.decision).claims if self.decision else None,
         }
 
 

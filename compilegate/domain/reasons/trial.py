@@ -16,14 +16,15 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "speedup_too_small": ReasonKind(
         BLOCK,
-        "The speed-up is below `policy.reject_speedup`, or the candidate is slower.",
+        "The speed-up is below `policy.reject_speedup`: not useful, or a slower job.",
         "Larger models, fewer recompilations and less waiting for data raise the gain.",
         "no useful speed-up, {times} of the required {reject}",
         {"slower": "the candidate is {speed}"},
     ),
     "speedup_below_promote": ReasonKind(
         BLOCK,
-        "The candidate is faster, but significantly below `policy.promote_speedup`.",
+        "The speed-up is above `policy.reject_speedup`, but significantly below "
+        "`policy.promote_speedup`.",
         "Larger models, fewer recompilations and less waiting for data raise the gain.",
         "{speed}, significantly below the required {promote}",
     ),

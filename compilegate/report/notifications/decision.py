@@ -7,6 +7,7 @@ from typing import Any
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
 from compilegate.domain.utc import minute
+from compilegate.report.figures import DecisionFigures
 
 # Verdicts that are a kind of their own; every other one ends a trial.
 OWN_KINDS = ("revert", "permanent")
@@ -62,6 +63,7 @@ def _figures(decision: RecordedDecision | None) -> dict[str, Any]:
         "speedup": decision.speedup if decision else None,
         "quality": decision.quality if decision else None,
         "saving": decision.saving if decision else None,
+        "claims": DecisionFigures.read(decision).claims if decision else None,
     }
 
 
