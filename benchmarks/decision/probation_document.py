@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.decision import alarm_check
 from benchmarks.decision.document import SIMULATION, table, with_blocks
 from benchmarks.decision.probation import REFRESHES, RESULTS, SPREADS
-from compilegate.domain.production.next_arm import REFRESH_EVERY
+from compilegate.domain.followers import REFRESH_EVERY
 
 # Rows of the first table: how often the baseline is trained, baseline runs known, and what the
 # study that the rule comes from reports (without any refresh; per cent, sd of 0.6 and of 1 margin).

@@ -7,10 +7,13 @@
     if compilegate.flags.may_release(job): ...  # a model of a trial waits for the verdict
 
 Any failure means the baseline: a training run never fails because of a flag.
-Standard library and the domain alone are imported; boto3 only where no client is passed.
+Standard library and a few modules of the domain are imported; boto3 only where no client is passed.
 """
 
 from __future__ import annotations
+
+import importlib.util
+import warnings
 
 from compilegate.flags.reading import resolve
 from compilegate.flags.release import may_release
@@ -24,3 +27,12 @@ __all__ = [
     "resolve",
     "training_job_request",
 ]
+
+if importlib.util.find_spec("boto3") is None:
+    # Every read would fail and train the baseline, for ever, in a log that nobody reads.
+    warnings.warn(
+        "compilegate.flags cannot read any flag: boto3 is not installed. Every job trains the "
+        "baseline unless a client is passed. Fix: pip install 'compilegate-flags[boto3]'",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -10,6 +10,7 @@ chance, because no run knows of those before it.
 
 from __future__ import annotations
 
+import json
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +21,8 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.argument_text import for_launcher, survives
 from compilegate.domain.compilers import has_own_image
-from compilegate.domain.production.arm import check_overrides
-from compilegate.domain.production.next_arm import REFRESH_EVERY
-from compilegate.domain.request.hyperparameters import partitioning
-from compilegate.domain.workload.names import PARTITIONING
+from compilegate.domain.followers import REFRESH_EVERY
+from compilegate.flags.document import check_overrides
 from compilegate.flags.reading import Choice, choose, stage_name
 
 logger = logging.getLogger("compilegate.flags")
@@ -37,6 +36,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     ),
     "learning_rate": ("lr", "learning-rate"),
 }  # fmt: skip
+# The settings of SageMaker's model-parallel library, JSON text in a flag.
+PARTITIONING = "mp_parameters"
 # CreateTrainingJob takes no more (its service model).
 MOST_HYPERPARAMETERS, MOST_VARIABLES, MOST_TAGS = 100, 100, 50
 
@@ -109,7 +110,7 @@ def _baseline(lookup: FlagLookup, what: str, error: Exception) -> Choice:
 
 
 def _check(overrides: Mapping[str, Any]) -> None:
-    """Raises CannotCarryError or InvalidInputError for what no form of a job can carry."""
+    """Raises CannotCarryError or UnreadableFlagError for what no form of a job can carry."""
     check_overrides(overrides)
     if "framework" in overrides and "image" not in overrides:
         raise CannotCarryError("the flag names another framework without its image")
@@ -151,7 +152,7 @@ def _readable(values: Mapping[str, Any], script: object) -> dict[str, Any]:
     launcher = isinstance(script, str) and PurePosixPath(script).name == naming.LAUNCHER
     readable = {key: for_launcher(value) if launcher else value for key, value in values.items()}
     if PARTITIONING in values:
-        readable[PARTITIONING] = partitioning(values[PARTITIONING])
+        readable[PARTITIONING] = _partitioning(values[PARTITIONING])
     for key, value in readable.items():
         if not survives(value):
             raise CannotCarryError(
@@ -159,6 +160,17 @@ def _readable(values: Mapping[str, Any], script: object) -> dict[str, Any]:
                 f"start the script with {naming.LAUNCHER}, which passes on any text"
             )
     return readable
+
+
+def _partitioning(value: object) -> dict[str, Any]:
+    """The settings of the model-parallel library, which reads an object."""
+    try:
+        settings = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        settings = None
+    if not isinstance(settings, dict):
+        raise CannotCarryError(f"{PARTITIONING} of the flag is not a JSON object in quotes")
+    return settings
 
 
 def machines(overrides: Mapping[str, Any], groups: object) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.flag import Flag, parse_flag
-from compilegate.domain.production.next_arm import WATCHED
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.followers import WATCHED
+from compilegate.flags import document
 from compilegate.flags.backoff import Backoff, call_with_retry, error_code
+from compilegate.flags.document import BASELINE, FlagDocument
 
 STAGE_VARIABLE = "COMPILEGATE_STAGE"
 # Jobs that carry their arm: the first that Compilegate starts, the second that a team does.
@@ -96,7 +96,7 @@ def _choice(parameter: str, client: Any, backoff: Backoff) -> Choice:
     try:
         ssm = client or _ssm()
         text = call_with_retry(lambda: _read(parameter, ssm), backoff)
-        flag = parse_flag(text)
+        flag = FlagDocument() if text is None else document.read(text)
     except Exception as error:  # noqa: BLE001 - any failure means the baseline, see the package
         logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
         return Choice(problem=f"{type(error).__name__}: {error}")
@@ -112,7 +112,7 @@ def _choice(parameter: str, client: Any, backoff: Backoff) -> Choice:
     return _of(flag, parameter)
 
 
-def _of(flag: Flag, parameter: str) -> Choice:
+def _of(flag: FlagDocument, parameter: str) -> Choice:
     if not flag.enabled:
         return Choice(decision_id=flag.decision_id)
     if not flag.overrides or not flag.candidate:

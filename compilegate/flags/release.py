@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.production.canary import RELEASED
+from compilegate.domain.followers import RELEASED
 from compilegate.flags.backoff import Backoff, call_with_retry
 
 ARN = "arn:"

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.request.hyperparameters import encoded
 from compilegate.flags.overlay import (
     CannotCarryError,
     FlagLookup,
@@ -56,7 +55,7 @@ def _overridden(job: Job, choice: Choice, lookup: FlagLookup) -> Job:
         **job,
         **_algorithm(job, overrides),
         **_machines(job, overrides),
-        "HyperParameters": {**own, **encoded(changes)},
+        "HyperParameters": {**own, **{key: json.dumps(value) for key, value in changes.items()}},
     }
 
 

@@ -12,12 +12,11 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError, lost_lease
+from compilegate.domain.followers import REJECTED, RELEASED
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.canary import (
     ABORTED,
-    REJECTED,
-    RELEASED,
     REPORTED_ENDS,
     RETIRED,
     comes_too_late,

@@ -11,6 +11,7 @@ from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import policy
 from benchmarks.decision.truth import BASELINE, STRESSES
 from benchmarks.decision.world import World, loss_at, oracle_hours
+from compilegate.domain import followers
 from compilegate.domain.decision import (
     Decision,
     ProbationStep,
@@ -21,7 +22,6 @@ from compilegate.domain.decision import (
 )
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
-from compilegate.domain.production import next_arm
 from compilegate.domain.reasons import Reason
 
 PAIR = (RequestedFullRun("compile-1", 17), RequestedFullRun(BASELINE, 17))
@@ -147,7 +147,7 @@ def test_every_sixth_run_that_nothing_was_asked_of_is_the_baselines():
         driving.answer(ProbationStep(("compile-1",), confirm=False, why=""))
     orders = [run.order for run in driving.evidence.baseline.probation]
     assert [REFRESH_EVERY - 1, 2 * REFRESH_EVERY - 1] == orders
-    assert next_arm.REFRESH_EVERY == REFRESH_EVERY
+    assert followers.REFRESH_EVERY == REFRESH_EVERY
 
 
 def test_the_steps_of_a_run_and_the_time_within_them_are_recorded():

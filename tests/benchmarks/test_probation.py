@@ -5,7 +5,7 @@ import pytest
 from benchmarks.decision.document import SIMULATION
 from benchmarks.decision.probation import REFRESHES, Cell, play, run
 from benchmarks.decision.probation_document import refreshed
-from compilegate.domain.production.next_arm import REFRESH_EVERY
+from compilegate.domain.followers import REFRESH_EVERY
 
 MANY = 60
 

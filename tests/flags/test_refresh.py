@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.next_arm import REFRESH_EVERY
+from compilegate.domain.followers import REFRESH_EVERY
 from compilegate.flags.overlay import FlagLookup, carry
 from compilegate.flags.sdk_jobs import ESTIMATOR
 from tests.flags.ssm import FakeSsm

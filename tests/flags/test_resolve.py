@@ -176,7 +176,7 @@ def test_threads_of_one_pipeline_ask_once_and_agree() -> None:
     assert [ON.overrides] * 20 == answers
 
 
-def test_it_imports_with_the_standard_library_alone() -> None:
+def test_it_imports_with_the_standard_library_alone_and_says_what_that_means() -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); from compilegate.flags import *; "
         "print(sorted({'boto3', 'yaml', 'typer', 'botocore'} & set(sys.modules)))"
@@ -185,4 +185,15 @@ def test_it_imports_with_the_standard_library_alone() -> None:
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False
     )
 
-    assert ("", "[]\n") == (run.stderr, run.stdout)
+    assert "[]\n" == run.stdout
+    assert "RuntimeWarning: compilegate.flags cannot read any flag: boto3 is not" in run.stderr
+    assert "pip install 'compilegate-flags[boto3]'" in run.stderr
+
+
+def test_where_boto3_is_it_imports_without_a_word() -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import compilegate.flags, sys; print('boto3' in "
+         "sys.modules)"], cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert ("", "False\n") == (run.stderr, run.stdout)

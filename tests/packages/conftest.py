@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,19 +37,33 @@ def uv(*arguments: str | Path) -> str:
     return succeeded(sys.executable, "-m", "uv", *arguments, folder=ROOT)
 
 
-def environment(place: Path, python: str, packages: Sequence[str | Path]) -> Path:
-    """The interpreter of a new environment with the packages and what they require."""
+def environment(place: Path, python: str, wheels: Sequence[Path], *others: str) -> Path:
+    """The interpreter of a new environment with the wheels and what they require."""
     uv("venv", "--quiet", "--python", python, place)
     constraint = ("--constraint", ROOT / "requirements" / "tool.lock")
-    uv("pip", "install", "--quiet", "--python", place, *constraint, *packages)
+    uv("pip", "install", "--quiet", "--python", place, *constraint, *wheels, *others)
     uv("pip", "check", "--python", place)
     return place / "bin" / "python"
 
 
+def files_of(wheel: Path) -> set[str]:
+    """What it installs, without what describes it."""
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def built(project: Path, folder: Path) -> Path:
+    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
+       "--out-dir", folder, project)  # fmt: skip
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
 @pytest.fixture(scope="session")
 def main_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
-       "--out-dir", folder, ROOT)  # fmt: skip
-    (wheel,) = folder.glob("compilegate-*.whl")
-    return wheel
+    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="session")
+def flags_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(ROOT / "distributions" / "flags", tmp_path_factory.mktemp("wheel"))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.packages.conftest import ROOT, environment, run, succeeded
+from compilegate import __version__
+from tests.packages.conftest import ROOT, environment, files_of, run, succeeded
 
 pytestmark = pytest.mark.slow
 EXAMPLES = ROOT / "docs" / "examples"
@@ -33,23 +33,23 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def compilegate(main_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def compilegate(
+    main_wheel: Path, flags_wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Installed:
     place = tmp_path_factory.mktemp("environment")
-    return Installed(
-        environment(place / "venv", "3.11", [main_wheel]), tmp_path_factory.mktemp("user")
-    )
+    python = environment(place / "venv", "3.11", [main_wheel, flags_wheel])
+    return Installed(python, tmp_path_factory.mktemp("user"))
 
 
-def test_it_installs_no_package_of_a_general_name(main_wheel: Path) -> None:
-    with zipfile.ZipFile(main_wheel) as archive:
-        top = {name.partition("/")[0] for name in archive.namelist()}
+def test_it_installs_no_package_of_a_general_name(main_wheel: Path, flags_wheel: Path) -> None:
+    files = files_of(main_wheel) | files_of(flags_wheel)
 
-    assert {"compilegate"} == {name for name in top if not name.endswith(".dist-info")}
+    assert {"compilegate"} == {name.partition("/")[0] for name in files}
 
 
-def test_it_carries_each_file_that_the_code_reads(main_wheel: Path) -> None:
-    with zipfile.ZipFile(main_wheel) as archive:
-        carried = set(archive.namelist())
+def test_the_two_carry_every_file_that_the_code_reads_and_none_twice(
+    main_wheel: Path, flags_wheel: Path
+) -> None:
     folders = ("compilegate", "training", "workloads", "stacks", "lambdas")
     files = {
         path.relative_to(ROOT).as_posix()
@@ -59,10 +59,20 @@ def test_it_carries_each_file_that_the_code_reads(main_wheel: Path) -> None:
     expected = {
         name if name.startswith("compilegate/") else f"compilegate/shipped/{name}"
         for name in files if not name.startswith("workloads/data/")
-    }  # fmt: skip
-    expected |= {"compilegate/shipped/app.py", "compilegate/shipped/cdk.json"}
+    } | {"compilegate/shipped/app.py", "compilegate/shipped/cdk.json"}  # fmt: skip
+    carried, shared = files_of(main_wheel), files_of(flags_wheel)
 
-    assert not expected - carried
+    assert not carried & shared
+    assert not expected - carried - shared
+
+
+def test_it_requires_the_flags_of_its_own_release(compilegate: Installed) -> None:
+    code = "from importlib.metadata import requires, version; print(version('compilegate-flags'), "
+    code += "*[one for one in requires('compilegate') if 'flags' in one])"
+
+    assert f"{__version__} compilegate-flags=={__version__}\n" == succeeded(
+        compilegate.python, "-c", code, folder=compilegate.folder
+    )
 
 
 def test_a_script_is_described_checked_and_planned(compilegate: Installed) -> None:
@@ -93,12 +103,11 @@ def test_the_schema_is_the_published_one(compilegate: Installed) -> None:
     assert published == json.loads(compilegate("schema"))
 
 
-def test_every_command_shows_its_help(compilegate: Installed) -> None:
+def test_every_command_is_listed(compilegate: Installed) -> None:
     listed = compilegate("--help")
 
     for name in ("check", "init", "try", "doctor", "plan", "judge", "report", "schema", "local"):
         assert name in listed
-        compilegate(name, "--help")
 
 
 def test_what_an_extra_brings_is_named(compilegate: Installed) -> None:

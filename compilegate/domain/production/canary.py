@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.followers import HOLD
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
@@ -26,7 +27,6 @@ COMPLETE, LOST, CHANGED, RETIRED = "complete", "lost", "changed", "retired"
 OVERDUE, ABORTED = "overdue", "aborted"
 # Why a trial that waits for a round continues; after any other end it has continued already.
 REPORTED_ENDS = (COMPLETE, LOST, CHANGED, RETIRED)
-HOLD, RELEASED, REJECTED = "hold", "released", "rejected"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import Versions, agrees, flag_of
+from compilegate.domain.followers import REFRESH_EVERY, STALE, WATCHED
 from compilegate.domain.production.canary import OpenSlot
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
@@ -22,16 +23,10 @@ from compilegate.domain.records.reviews import RequestedArm, Review
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
-# During a probation every so many runs are one of the baseline: two of twelve. Without them a
-# drift of the data would be blamed on the candidate, or hide its fall; chosen by simulation
-# (benchmarks/decision/README.md, benchmarks/decision/probation.py).
-REFRESH_EVERY = 6
 # Why a run trains its arm.
 SCHEDULED, FLAG, REFRESH, CONFIRM, CANARY = "scheduled", "flag", "refresh", "confirm", "canary"
 UNFIT = "unfit"
-STALE, UNREADABLE, MALFORMED, DIFFERS = "stale", "unreadable", "malformed", "differs"
-# States of a flag that is on in which the judge compares both arms.
-WATCHED = ("probation", STALE)
+UNREADABLE, MALFORMED, DIFFERS = "unreadable", "malformed", "differs"
 # Those for which a flag that may be on was not followed.
 PROBLEMS = (UNREADABLE, MALFORMED, DIFFERS, UNFIT)
 

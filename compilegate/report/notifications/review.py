@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import REVERT
+from compilegate.domain.followers import REFRESH_EVERY
 from compilegate.domain.judging.alarm_check import FIRST, LAST
 from compilegate.domain.notification import command_at, subject_line
 from compilegate.domain.production.flag_transition import RESUME, STALE, WATCHED
-from compilegate.domain.production.next_arm import REFRESH_EVERY
 from compilegate.domain.production.review import ALARM, FAILED
 from compilegate.domain.reasons.registry import advice_for
 from compilegate.domain.records.flags import Author

@@ -1,0 +1,139 @@
+"""Reads a flag in any Python that trains, with the standard library alone.
+
+The deployment reads flags with the rest of its documents (domain/flag.py, domain/production/arm.py)
+and writes none that they refuse. Here it is told what this release can follow from what it cannot:
+what a newer deployment may write, and what nobody meant. tests/flags/test_document.py compares the
+two.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.compilers import MODES, NAMES
+
+SCHEMA = 1
+BASELINE = "baseline"
+STATES = ("off", "probation", "permanent", "reverted", "stale")
+PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
+DISTRIBUTIONS = ("none", "pytorchddp", "torch_distributed", "pytorchxla", "smddp", "smp")
+UPDATE = "update compilegate-flags, or set the flag through compilegate"
+
+
+class UnreadableFlagError(ValueError):
+    """A flag that this release cannot follow; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class FlagDocument:
+    """What a flag says of the arm that production trains."""
+
+    enabled: bool = False
+    state: str = "off"
+    candidate: str | None = None
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    decision_id: str | None = None
+
+
+def read(text: str) -> FlagDocument:
+    """The parameter's value; raises UnreadableFlagError where it is malformed."""
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
+        raise UnreadableFlagError(f"the flag is not JSON. Fix: {UPDATE}") from error
+    if not isinstance(document, dict):
+        raise UnreadableFlagError(f"the flag is not a JSON object. Fix: {UPDATE}")
+    overrides = document.get("overrides")
+    flag = FlagDocument(
+        enabled=document.get("enabled"),  # type: ignore[arg-type] # checked below, all at once
+        state=document.get("state"),  # type: ignore[arg-type]
+        candidate=document.get("candidate"),
+        overrides={} if overrides is None else overrides,
+        decision_id=document.get("decision_id"),
+    )
+    problems = {
+        "schema": type(document.get("schema")) is int and document["schema"] == SCHEMA,
+        "enabled": isinstance(flag.enabled, bool),
+        "state": flag.state in STATES,
+        "candidate": flag.candidate is None or _is_text(flag.candidate),
+        "overrides": isinstance(flag.overrides, dict),
+        "decision_id": flag.decision_id is None or _is_text(flag.decision_id),
+    }
+    for key, sound in problems.items():
+        if not sound:
+            raise UnreadableFlagError(
+                f"flag.{key} is nothing that this release can read (got "
+                f"{str(document.get(key))[:120]!r}). Fix: {UPDATE}"
+            )
+    return flag
+
+
+def check_overrides(overrides: Mapping[str, Any]) -> None:
+    """Raises UnreadableFlagError for a key or value that this release cannot lay over a job."""
+    for key, value in overrides.items():
+        if key not in _CHECKS:
+            raise UnreadableFlagError(
+                f"flag.overrides.{key} is not a key that this release can override. Fix: {UPDATE}"
+            )
+        if not _CHECKS[key](value):
+            raise UnreadableFlagError(
+                f"flag.overrides.{key} is nothing that a job can have (got {str(value)[:120]!r}). "
+                f"Fix: {UPDATE}"
+            )
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and value.isprintable()
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value > 0
+
+
+def _is_rate(value: object) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]
+
+
+def _is_path(value: object) -> bool:
+    return _is_text(value) and not str(value).startswith("/") and ".." not in str(value).split("/")
+
+
+def _are_arguments(value: object) -> bool:
+    """A mapping of names to plain values."""
+    return isinstance(value, dict) and all(
+        _is_text(name) and isinstance(one, (str, int, float, bool)) for name, one in value.items()
+    )
+
+
+def _is_framework(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_text(value.get(key)) for key in ("name", "version"))
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[object], bool]:
+    return lambda value: value in words
+
+
+_INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
+_CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "compiler": _one_of(NAMES),
+    "compile_mode": _one_of(MODES),
+    "batch_size": _is_count,
+    "learning_rate": _is_rate,
+    "precision": _one_of(PRECISIONS),
+    "instance_type": lambda value: _is_text(value) and _INSTANCE.fullmatch(value) is not None,
+    "instance_count": _is_count,
+    "distribution": _one_of(DISTRIBUTIONS),
+    "entry_point": _is_path,
+    "hyperparameters": _are_arguments,
+    "framework": _is_framework,
+    "image": _is_text,
+}
