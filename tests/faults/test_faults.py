@@ -19,6 +19,7 @@ def unsurvived(results: list[Result]) -> list[str]:
     ]
 
 
+@pytest.mark.sample
 def test_a_spread_of_faults_leaves_nothing_behind() -> None:
     results = tried(SPREAD, seconds=200)
 

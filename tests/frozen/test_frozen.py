@@ -14,6 +14,7 @@ from tests.frozen.wording import without_wording
 SAMPLE = {"judge": 12, "eligibility": 12, "requests": 12, "steps": 7, "commands": 9, "upgrade": 3}
 
 
+@pytest.mark.sample
 @pytest.mark.parametrize("part", sorted(SAMPLE))
 def test_a_sample_of_each_part_is_as_recorded(part: str) -> None:
     cases = PARTS[part]()[:: SAMPLE[part]]

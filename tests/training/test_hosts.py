@@ -22,7 +22,9 @@ from tests.training.hosts import HostsRun
 
 pytestmark = [pytest.mark.training, pytest.mark.slow]
 
-SCRIPT = Path(__file__).with_name("scripts") / "together.py"
+SCRIPTS = Path(__file__).with_name("scripts")
+DATA_PARALLEL = SCRIPTS / "together.py"
+AVERAGING = SCRIPTS / "averaging.py"  # of the other jobs: a process takes 2 CPU seconds, not 5
 LIMIT_SECONDS = 480
 # By launcher, processes on each of the two hosts.
 LAUNCHERS = {"pytorchddp": 1, "torch_distributed": 2, "smp": 1}
@@ -48,8 +50,8 @@ def skip_unless_ready(launcher: str) -> str:
     return launcher
 
 
-def workload(launcher: str) -> Workload:
-    own = {"script": SCRIPT.name, "full_run_steps": STEPS}
+def workload(launcher: str, script: Path) -> Workload:
+    own = {"script": script.name, "full_run_steps": STEPS}
     framework = FRAMEWORKS.get(launcher, HF)
     return job(framework, entry_point="launch.py", hyperparameters=own)
 
@@ -62,29 +64,30 @@ def arm_of(launcher: str, name: str, **hyperparameters: Any) -> ArmPlan:
     )  # fmt: skip
 
 
-def run(request: dict[str, Any], launcher: str, folder: Path) -> HostsRun:
+def run(request: dict[str, Any], launcher: str, folder: Path, script: Path) -> HostsRun:
     return hosts.run_hosts(
-        folder, request, {}, processes=LAUNCHERS[launcher], scripts=(SCRIPT,), limit=LIMIT_SECONDS
+        folder, request, {}, processes=LAUNCHERS[launcher], scripts=(script,), limit=LIMIT_SECONDS
     )
 
 
-def whole(launcher: str, folder: Path, **hyperparameters: Any) -> HostsRun:
+def whole(launcher: str, folder: Path, script: Path, **hyperparameters: Any) -> HostsRun:
     """A full run of the baseline."""
     request = quality_request(
-        workload(launcher), arm_of(launcher, "baseline", **hyperparameters),
+        workload(launcher, script), arm_of(launcher, "baseline", **hyperparameters),
         run="q1a17", replicate=0, seed=17, context=CONTEXT,
     )  # fmt: skip
     request["Environment"]["GIVEN"] = "a value"
-    return run(request, launcher, folder)
+    return run(request, launcher, folder, script)
 
 
 def gate(launcher: str, folder: Path, blocks: int, **by_arm: dict[str, Any]) -> HostsRun:
     """A speed job, with each arm's own hyperparameters."""
     request = speed_request(
-        workload(launcher), [arm_of(launcher, name, **own) for name, own in by_arm.items()],
+        workload(launcher, AVERAGING),
+        [arm_of(launcher, name, **own) for name, own in by_arm.items()],
         run="s1", first_block=0, blocks=blocks, steps=3, context=CONTEXT,
     )  # fmt: skip
-    return run(request, launcher, folder)
+    return run(request, launcher, folder, AVERAGING)
 
 
 def ended_whole(done: HostsRun, part: str, launcher: str) -> None:
@@ -100,7 +103,7 @@ def metric(log: str, name: str) -> list[str]:
 
 def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_path: Path) -> None:
     etc = Path("/etc/environment").stat() if Path("/etc/environment").exists() else None
-    done = whole(launcher, tmp_path)
+    done = whole(launcher, tmp_path, DATA_PARALLEL)
     count = 2 * LAUNCHERS[launcher]
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
@@ -125,7 +128,7 @@ def test_a_segment_runs_under_the_toolkits_other_runner(tmp_path: Path) -> None:
 
 
 def test_a_process_that_is_killed_fails_the_run(launcher: str, tmp_path: Path) -> None:
-    done = whole(launcher, tmp_path, kill=1)
+    done = whole(launcher, tmp_path, AVERAGING, kill=1)
 
     assert any(done.status.values()), done.log
     assert done.evidence()["finished"] is False

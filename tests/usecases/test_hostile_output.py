@@ -195,7 +195,9 @@ def many_steps() -> bytes:
 
 
 @pytest.mark.parametrize(
-    "share", [pytest.param(8, marks=pytest.mark.slow), 128], ids=["an eighth", "in small"]
+    "share",
+    [pytest.param(8, marks=pytest.mark.slow), pytest.param(128, marks=pytest.mark.sample)],
+    ids=["an eighth", "in small"],
 )
 @pytest.mark.parametrize("archive", [many_summaries, many_steps])
 def test_the_largest_output_takes_less_than_a_third_of_the_memory(

@@ -46,7 +46,13 @@ ABORTED = "ABORTED"
 FEW, SOME = 100, 40  # orders: all of so many, else so many of them
 
 
-@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.fixture(
+    params=[
+        pytest.param(False, marks=pytest.mark.sample),
+        pytest.param(True, marks=pytest.mark.slow),
+    ],
+    ids=["some", "all"],
+)
 def schedules(request: pytest.FixtureRequest) -> Schedules:
     """The services after every order of the calls; or after some, where there are many."""
     complete: bool = request.param
