@@ -17,7 +17,7 @@ help: ## list the targets
 
 setup: build/.tool build/.lambdas build/.localcloud build/.training ## the command, the Lambda packages, the embedded cloud, training
 
-dev: setup build/.dev build/.toolkits build/.asl build/.checkov ## setup, and what tests and lint need
+dev: setup build/.dev build/.toolkits build/.asl build/.axe build/.checkov ## setup, and what tests and lint need
 
 demo: setup ## three real workloads through the deployed state machine, on this machine
 	$(BIN)/compilegate demo
@@ -104,7 +104,7 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
-	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov node_modules tests/asl/node_modules .compilegate
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
 
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
@@ -133,6 +133,11 @@ NPM = $(NODE_DIR)/node $(NODE_DIR)/../lib/node_modules/npm/bin/npm-cli.js
 # What checks the state machines; who deploys needs none of it.
 build/.asl: build/.tool tests/asl/package-lock.json
 	$(NPM) ci --prefix tests/asl --silent --no-audit --no-fund
+	@touch $@
+
+# What checks the report's pages in a browser.
+build/.axe: build/.tool tests/report/axe/package-lock.json
+	$(NPM) ci --prefix tests/report/axe --silent --no-audit --no-fund
 	@touch $@
 
 build/.lambdas: build/.tool requirements/lambdas.lock
@@ -184,5 +189,5 @@ lock: build/.tool ## resolve the locks again
 	$(LOCK) requirements/checkov.in -o requirements/checkov.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock
 	$(BIN)/python requirements/split_torch.py build/training-full.lock
-	for folder in . tests/asl; do \
+	for folder in . tests/asl tests/report/axe; do \
 	  $(NPM) install --prefix $$folder --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund || exit; done

@@ -92,7 +92,7 @@ def arms_table(trial: TrialReport) -> Table | None:
     rows += _same_quality(trial)
     note = "; ".join(f"{', '.join(names)}: {why}" for why, names in unknown.items())
     return Table(
-        "arms", "The arms in numbers", ("", *(str(arm["name"]) for arm in trial.arms)), rows,
+        "arms", "The arms in numbers", ("Figure", *(str(arm["name"]) for arm in trial.arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
 
@@ -168,7 +168,7 @@ def plan_table(trial: TrialReport) -> Table | None:
     ]
     marked = frozenset(place for place, row in enumerate(rows) if len(set(row[1:])) > 1)
     return Table(
-        "plan", "The arms as planned", ("", *(arm.name for arm in arms)), rows,
+        "plan", "The arms as planned", ("Setting", *(arm.name for arm in arms)), rows,
         note="Marked rows are what the candidates change." if marked else "", marked=marked,
     )  # fmt: skip
 
@@ -275,7 +275,7 @@ def _fingerprint_table(measured: Measured) -> Table | None:
         place for place, row in enumerate(rows) if len(set(row[1:])) > 1 or " / " in row[1]
     )
     return Table(
-        "fingerprint", "Fingerprint", ("", *(arm.name for arm in measured.arms)), rows,
+        "fingerprint", "Fingerprint", ("Key", *(arm.name for arm in measured.arms)), rows,
         note="Marked rows differ between or within arms." if marked else "Equal in every arm.",
         marked=marked,
     )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from compilegate.report.render import render
@@ -13,6 +15,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened"),
 ]
+AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = (
     "promote", "inconclusive", "stay_off", "invalid", "ineligible", "with_history", "second_wins",
     "underpowered", "reverted", "scored_per_example", "cheaper_cluster",
@@ -104,3 +107,19 @@ def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, chromium, tmp_pat
     )
 
     assert 1 == chromium.run(lines)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["promote", "scored_per_example", "invalid", "ineligible"])
+def test_axe_finds_nothing_that_keeps_readers_out(name, dark, chromium, tmp_path):
+    assert AXE.is_file(), "the accessibility rules are missing. Fix: run `make dev`"
+    for width in (1280, 420):
+        chromium.open(saved(render(samples.SAMPLES[name]()), tmp_path), width=width, dark=dark)
+        chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        chromium.run(f"{AXE.read_text(encoding='utf-8')};0")
+        found = chromium.run(
+            "axe.run().then(({violations}) => violations.map(({impact, id, nodes}) =>"
+            " `${impact} ${id}: ${nodes.length} ${nodes[0].html} ${nodes[0].failureSummary}`))"
+        )
+
+        assert [] == found
