@@ -54,7 +54,7 @@ def next_command(trial: TrialReport) -> tuple[str, str]:
         case Verdict.INELIGIBLE:
             return f"compilegate check {file}", "once the workload file has changed"
         case _:
-            command, why = f"compilegate run {file}", "once what is named below has changed"
+            command, why = f"compilegate run {file}", "once what this page names has changed"
     return command_at(command, trial.source["context"]["stage"]), why
 
 
