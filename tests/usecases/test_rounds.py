@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.usecases.trial.ended_jobs import failed_outcome
+from compilegate.domain.naming import parse_run
+from compilegate.domain.trial.jobs import EndedJob
 from compilegate.usecases.trial.judge_arms import InfrastructureFailureError
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
@@ -167,7 +168,8 @@ def test_a_run_without_an_explanation_is_looked_up(services: Any) -> None:
 def test_a_spot_job_that_got_no_capacity_is_asked_for_again(services: Any) -> None:
     first_round(services)
     described = {"TrainingJobStatus": "Stopped", "SecondaryStatus": "MaxWaitTimeExceeded"}
-    lost = {**outcome("s0"), **failed_outcome(json.dumps(described))}
+    job = str(outcome("s0")["job"])
+    lost = EndedJob.failed(parse_run("s0"), job, json.dumps(described)).to_outcome()
 
     assert "continue" == call_judge(services, 1, [lost], asks_speed())["verdict"]
     assert [1] == evidence(services)["plan"]["lost_rounds"]

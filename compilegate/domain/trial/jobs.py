@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.failures import STOPPED, TIME_LIMIT_NAME
+from compilegate.domain.failures import COMPLETED, STOPPED, TIME_LIMIT_NAME, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
 from compilegate.domain.planning.speed_jobs import controls_of
 
-COMPLETED, IN_PROGRESS = "Completed", "InProgress"
+IN_PROGRESS = "InProgress"
 # What the state machine reports where nothing explained how a run ended.
 UNKNOWN = "Unknown"
 # A job that is asked to stop may take as long.
@@ -50,6 +51,47 @@ class EndedJob:
     described: Mapping[str, Any] = field(default_factory=dict)
     asked_arms: tuple[str, ...] = ()
     output: OutputRuns = OutputRuns()
+
+    @classmethod
+    def from_event(cls, outcome: Mapping[str, Any]) -> Self:
+        """Read an outcome as the state machine passes it along."""
+        return cls(
+            run=naming.parse_run(str(outcome["run"])),
+            job=str(outcome["job"]),
+            status=str(outcome["status"]),
+            reason=outcome.get("reason"),
+            infrastructure=bool(outcome.get("infrastructure")),
+            timed_out=reached_time_limit(outcome),
+        )
+
+    @classmethod
+    def failed(cls, run: naming.RunId, job: str, cause: str) -> Self:
+        """One that did not complete; ``cause`` is its description as JSON, or why it has none."""
+        end = explain_job(cause)
+        return cls(run, job, end.status, end.reason, end.infrastructure, end.timed_out)
+
+    def to_outcome(self) -> dict[str, Any]:
+        """For the state machine."""
+        failure = {"infrastructure": self.infrastructure, "timed_out": self.timed_out}
+        return {
+            "run": self.run.text,
+            "job": self.job,
+            "status": self.status,
+            "reason": self.reason,
+            **({} if self.status == COMPLETED else failure),
+        }
+
+    def with_description(self, described: Mapping[str, Any]) -> Self:
+        """The job as SageMaker describes it, which says how it ended where nothing else did."""
+        ended, name = self, self.job
+        if self.status == UNKNOWN:
+            if not described:
+                ended = self.failed(self.run, name, "the job could not be started")
+            elif described["TrainingJobStatus"] == COMPLETED:
+                ended = replace(self, status=COMPLETED, reason=None)
+            else:
+                ended = self.failed(self.run, name, json.dumps(dict(described), default=str))
+        return replace(ended, described=described)
 
     @property
     def was_stopped(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from compilegate.domain import job_clock
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
+from compilegate.domain.failures import COMPLETED
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.judge import judge as shipped_judge
@@ -18,7 +19,7 @@ from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence, to_evidence
 from compilegate.domain.trial.job_records import ArmRun, JobRecord
-from compilegate.domain.trial.jobs import COMPLETED, EndedJob, OutputRuns, billable_seconds
+from compilegate.domain.trial.jobs import EndedJob, OutputRuns, billable_seconds
 from compilegate.domain.workload.model import BASELINE
 
 

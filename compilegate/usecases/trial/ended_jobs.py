@@ -1,26 +1,19 @@
-"""Reads how the jobs of a trial ended: from the event, SageMaker and what the jobs left."""
+"""Reads how the jobs of a trial ended: from SageMaker and what the jobs left."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
-from compilegate.domain.failures import explain_job
+from compilegate.domain.failures import COMPLETED
 from compilegate.domain.outside import BROKEN
-from compilegate.domain.trial.jobs import (
-    COMPLETED,
-    UNKNOWN,
-    EndedJob,
-    OutputRuns,
-    reached_time_limit,
-)
+from compilegate.domain.trial.jobs import EndedJob, OutputRuns
 from compilegate.ports import ObjectStore, TrainingJobs
 from compilegate.usecases.job_output import (
     JobOutput,
@@ -37,57 +30,25 @@ logger = logging.getLogger("compilegate")
 
 
 def ended_job(
-    outcome: Mapping[str, Any],
+    job: EndedJob,
     opened: OpenTrial,
     jobs: TrainingJobs,
     store: ObjectStore,
     *,
     recorded: Collection[str],
 ) -> EndedJob:
-    """The job of one outcome; what it left is not read again where it is ``recorded``."""
-    name = str(outcome["job"])
-    described = describe(name, jobs)
-    if outcome["status"] == UNKNOWN:
-        outcome = {**outcome, **_outcome_of(described)}
-    job = EndedJob(
-        run=naming.parse_run(str(outcome["run"])),
-        job=name,
-        status=str(outcome["status"]),
-        reason=outcome.get("reason"),
-        infrastructure=bool(outcome.get("infrastructure")),
-        timed_out=reached_time_limit(outcome),
-        described=described,
-    )
+    """The job with all that is known of it; what it left is not read where it is ``recorded``."""
+    job = job.with_description(describe(job.job, jobs))
     if job.was_stopped:
-        own = stopped_by_trial(name, opened.trial, store)
+        own = stopped_by_trial(job.job, opened.trial, store)
         job = replace(job, stopped_by_trial=own)
-    if name in recorded:
+    if job.job in recorded:
         return job
     if job.run.group and (job.status != COMPLETED or job.controls(opened.plan.arms)):
         job = replace(job, asked_arms=_asked_arms(job.run, opened, store))
     if job.status == COMPLETED:
         job = replace(job, output=_output(job, opened, store))
     return job
-
-
-def _outcome_of(described: Mapping[str, Any]) -> dict[str, Any]:
-    """How a job ended, by its description; one that SageMaker never saw could not be run."""
-    if not described:
-        return failed_outcome("the job could not be started")
-    if described["TrainingJobStatus"] == COMPLETED:
-        return {"status": COMPLETED, "reason": None}
-    return failed_outcome(json.dumps(dict(described), default=str))
-
-
-def failed_outcome(cause: str) -> dict[str, Any]:
-    """How a job that did not complete ended, by its description as JSON."""
-    failure = explain_job(cause)
-    return {
-        "status": failure.status,
-        "reason": failure.reason,
-        "infrastructure": failure.infrastructure,
-        "timed_out": failure.timed_out,
-    }
 
 
 def _asked_arms(run: naming.RunId, opened: OpenTrial, store: ObjectStore) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ round is made by production: nothing is started for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compilegate.domain import naming
@@ -47,26 +47,28 @@ def judge_arms(
     event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
 ) -> dict[str, Any]:
     """Judge the trial so far; ``continue`` comes with the requests of the next round."""
-    opened = open_trial(services.store, Trial.from_event(event))
+    trial, number = Trial.from_event(event), int(event["round"])
+    jobs = [EndedJob.from_event(outcome) for outcome in event["runs"]]
+    opened = open_trial(services.store, trial)
     # Before anything is read: production assigns no run to a closed round, and the recorded reason,
     # which may be another step's, is part of what is judged.
-    canary_ended = close_canary(
-        opened.trial, OVERDUE, before=int(event["round"]), services=services
-    )
-    facts = _read(event, opened, canary_ended, services)
-    return _write(facts, judge_round(facts, judge), opened.trial, services)
+    canary_ended = close_canary(trial, OVERDUE, before=number, services=services)
+    facts = _read(number, jobs, opened, canary_ended, services)
+    return _write(facts, judge_round(facts, judge), trial, services)
 
 
 def _read(
-    event: Mapping[str, Any], opened: OpenTrial, canary_ended: str | None, services: Services
+    number: int,
+    jobs: Iterable[EndedJob],
+    opened: OpenTrial,
+    canary_ended: str | None,
+    services: Services,
 ) -> RoundFacts:
     """Everything that the round is judged on."""
-    number = int(event["round"])
     records = read_records(find_record(services.store, opened.trial, "evidence"))
     recorded = records.with_runs
     ended = tuple(
-        ended_job(outcome, opened, services.jobs, services.store, recorded=recorded)
-        for outcome in event["runs"]
+        ended_job(job, opened, services.jobs, services.store, recorded=recorded) for job in jobs
     )
     return RoundFacts(
         trial=opened.trial.trial,

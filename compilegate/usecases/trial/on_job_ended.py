@@ -15,23 +15,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.failures import ENDED
+from compilegate.domain.failures import COMPLETED, ENDED
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.trial.evidence import TrialEvidence, assemble
 from compilegate.domain.trial.job_records import read_records
-from compilegate.domain.trial.jobs import (
-    COMPLETED,
-    IN_PROGRESS,
-    UNKNOWN,
-    EndedJob,
-    reached_time_limit,
-)
+from compilegate.domain.trial.jobs import IN_PROGRESS, UNKNOWN, EndedJob
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
-from compilegate.ports import ObjectStore, Services
+from compilegate.ports import Services
 from compilegate.usecases.records import Trial, find_record, load_plan, open_trial
-from compilegate.usecases.trial.ended_jobs import ended_job, failed_outcome
+from compilegate.usecases.trial.ended_jobs import ended_job
 from compilegate.usecases.trial.stop_jobs import (
     stop_as_own,
     stop_round,
@@ -63,42 +57,30 @@ def on_job_ended(
 
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
-    trial, outcome = Trial.from_event(event), _outcome(event)
-    job = _read_job(outcome, trial, services.store)
+    trial, job = Trial.from_event(event), _job(event)
+    own = job.was_stopped and stopped_by_trial(job.job, trial, services.store)
+    job = replace(job, stopped_by_trial=own)
     arms = load_plan(services.store, trial).arms if job.run.group else ()
     effect = round_effect(job, arms, error=event.get("error"), jobs_in_round=len(event["runs"]))
     if effect is RoundEffect.STOP:
         stop_round(trial, event["runs"], services=services)
-    lost = _look_early(event, outcome, services, judge) if effect is RoundEffect.LOOK else []
-    return {**outcome, "settled_arms": lost}
+    lost = _look_early(event, job, services, judge) if effect is RoundEffect.LOOK else []
+    return {**job.to_outcome(), "settled_arms": lost}
 
 
-def _outcome(event: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"run": str(event["run"]), "job": str(event["job"])}
+def _job(event: Mapping[str, Any]) -> EndedJob:
+    run, job = naming.parse_run(str(event["run"])), str(event["job"])
     if event.get("status") == COMPLETED:
-        return {**names, "status": COMPLETED, "reason": None}
-    return {**names, **failed_outcome(str(event.get("cause", "")))}
-
-
-def _read_job(outcome: Mapping[str, Any], trial: Trial, store: ObjectStore) -> EndedJob:
-    """The job of the outcome, as far as its effect on the round goes."""
-    job = EndedJob(
-        run=naming.parse_run(outcome["run"]),
-        job=outcome["job"],
-        status=outcome["status"],
-        infrastructure=bool(outcome.get("infrastructure")),
-        timed_out=reached_time_limit(outcome),
-    )
-    own = job.was_stopped and stopped_by_trial(job.job, trial, store)
-    return replace(job, stopped_by_trial=own)
+        return EndedJob(run, job, COMPLETED)
+    return EndedJob.failed(run, job, str(event.get("cause", "")))
 
 
 def _look_early(
-    event: Mapping[str, Any], outcome: Mapping[str, Any], services: Services, judge: Judge
+    event: Mapping[str, Any], job: EndedJob, services: Services, judge: Judge
 ) -> list[int]:
     """The look can only save money: an error in it must not lose the run."""
     try:
-        trial, so_far = Trial.from_event(event), _read(event, outcome, services)
+        trial, so_far = Trial.from_event(event), _read(event, job, services)
         lost = lost_arms(so_far.ended, so_far.runs, so_far.evidence, judge, trial=trial.trial)
         _stop(lost, so_far, event, services)
     except Exception:
@@ -107,7 +89,7 @@ def _look_early(
     return sorted(lost)
 
 
-def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Services) -> RoundSoFar:
+def _read(event: Mapping[str, Any], own: EndedJob, services: Services) -> RoundSoFar:
     """The round's jobs in its order; of several retries of a run the last."""
     opened = open_trial(services.store, Trial.from_event(event))
     trial, last = opened.trial, dict[str, tuple[str, str]]()
@@ -117,11 +99,11 @@ def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Servic
         if run is not None:
             last[run.text] = (job, statuses[job])
     jobs = {run["run"]: last[run["run"]] for run in event["runs"] if run["run"] in last}
-    jobs[outcome["run"]] = (outcome["job"], outcome["status"])
+    jobs[own.run.text] = (own.job, own.status)
     records = read_records(find_record(services.store, trial, "evidence"))
     recorded = records.with_runs
-    outcomes = [
-        outcome if run == outcome["run"] else {"run": run, "job": job, "status": UNKNOWN}
+    ended = [
+        own if run == own.run.text else EndedJob(naming.parse_run(run), job, UNKNOWN)
         for run, (job, status) in jobs.items()
         if status in ENDED
     ]
@@ -129,7 +111,7 @@ def _read(event: Mapping[str, Any], outcome: Mapping[str, Any], services: Servic
         jobs=jobs,
         ended=tuple(
             ended_job(one, opened, services.jobs, services.store, recorded=recorded)
-            for one in outcomes
+            for one in ended
         ),
         evidence=assemble(opened.spec.workload, opened.plan, records),
     )
