@@ -24,6 +24,7 @@ from compilegate.report import statements
 from compilegate.report.measured import confidence_words, reference_of
 from compilegate.report.trial_report import TrialReport
 
+JUDGED_CARDS = 3  # speed, quality, saving
 LABEL_WIDTH = 17.0  # percent of the scale that a label takes
 
 
@@ -67,7 +68,7 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
 
 
 def _speed(trial: TrialReport) -> MetricCard:
-    name, speed = "Speed-up of a whole job", trial.speed
+    name, speed = statements.WHOLE_JOB, trial.speed
     if speed.estimate is None:
         return MetricCard(name, UNKNOWN, _why_no_speed(trial))
     note = "no interval was recorded"

@@ -30,7 +30,7 @@ from compilegate.report.markup import (
     render_page,
     stable_json,
 )
-from compilegate.report.metric_cards import MetricCard, metric_cards
+from compilegate.report.metric_cards import JUDGED_CARDS, MetricCard, metric_cards
 from compilegate.report.protocol import full_runs, protocol
 from compilegate.report.recommendations import recommendations
 from compilegate.report.tables import (
@@ -178,16 +178,10 @@ def subject_text(trial: TrialReport) -> str:
 
 def _figures(trial: TrialReport, cards: Sequence[MetricCard]) -> list[str]:
     """The key figures that are known: speed, quality and saving with their intervals."""
-    found = trial.figures
-    rows = {
-        cards[0].name: statements.speedup(found.speed),
-        trial.metric: statements.quality(found),
-        "Saving": statements.saving(found),
-    }
-    own = [] if trial.verdict is Verdict.INELIGIBLE else list(rows.items())
-    others = [(card.name, card.value) for card in cards[len(own) :]]
-    lines = [f"{name}: {text}" for name, text in own if text != UNKNOWN]
-    rest = ", ".join(f"{name}: {value}" for name, value in others if value != UNKNOWN)
+    judged = trial.verdict is not Verdict.INELIGIBLE
+    lines = statements.key_figures(trial.metric, trial.figures) if judged else []
+    others = cards[JUDGED_CARDS:] if judged else cards
+    rest = ", ".join(f"{card.name}: {card.value}" for card in others if card.value != UNKNOWN)
     return [*lines, rest] if rest else lines
 
 

@@ -17,7 +17,18 @@ QUALITY_WORDS = {
     QualityClaim.OPEN: "not proven",
 }
 BETTER = {"maximize": "higher is better", "minimize": "lower is better"}
+WHOLE_JOB = "Speed-up of a whole job"
 DELTA_DIGITS = 2
+
+
+def key_figures(metric: str, figures: DecisionFigures) -> list[str]:
+    """Speed, quality and saving with their intervals, a line each; what is unknown is left out."""
+    rows = (
+        (WHOLE_JOB, speedup(figures.speed)),
+        (metric, quality(figures)),
+        ("Saving", saving(figures)),
+    )
+    return [f"{name}: {text}" for name, text in rows if text != UNKNOWN]
 
 
 def speedup(speed: SpeedFigures) -> str:

@@ -26,6 +26,7 @@ from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table
 from compilegate.report.trial_report import TrialReport, read_trial_report
 from compilegate.report.words import headline, lede
+from tests.docs.folders import ROOT
 from tests.domain.evidence_builder import document, judge, runs, sample
 from tests.domain.evidence_strategies import probations, trials
 from tests.fuzzing import at_most
@@ -159,6 +160,12 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
         money(one) for one in (saving.usd_per_year, *saving.interval_usd_per_year,
                                saving.usd_per_run or 0.0, -saving.usd_per_year)
     }  # fmt: skip
+    if saving.usd_per_run and saving.usd_per_run_baseline:
+        share = saving.usd_per_run / saving.usd_per_run_baseline
+        amounts.add(money(saving.usd_per_year / share))  # what training costs a year
+        assert (
+            "% of the" not in said["report, card"] or percent(abs(share), 2) in said["report, card"]
+        )
     stated = trial.figures.money_claim.has_amount
 
     for place, text in said.items():
@@ -168,6 +175,13 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
     if trial.codes & {"full_run_disagrees", "full_run_unproven", "full_run_unmeasured"}:
         assert trial.verdict is not Verdict.PROMOTE
         assert not stated or saving.interval_usd_per_year[1] < 0
+
+
+def test_the_readme_shows_one_speed_up_per_workload() -> None:
+    demo = (ROOT / "README.md").read_text("utf-8").split("```text\n")[1].partition("```")[0]
+    rows = [row for row in demo.split("\n...\n") if RATIO.search(row)]
+
+    assert [1, 1] == [len(set(RATIO.findall(row))) for row in rows]
 
 
 @pytest.mark.parametrize("name", ["promote", "stay_off", "cheaper_cluster"])

@@ -30,7 +30,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "speed_unsettled": ReasonKind(
         INFO,
-        "More speed blocks are needed.",
+        "More short blocks are needed.",
         "The trial continues by itself.",
     ),
     "speed_inconclusive": ReasonKind(

@@ -7,6 +7,7 @@ from typing import Any
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
 from compilegate.domain.utc import minute
+from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
 
 # Verdicts that are a kind of their own; every other one ends a trial.
@@ -81,11 +82,14 @@ def approval_needed(
         command_at(f'compilegate flag {word} {workload} --reason "..."', stage)
         for word in ("approve", "reject")
     )
+    metric = str((decision.quality or {}).get("metric") or "quality")
     lines = [
         f"{workload}: trial {trial} proved {decision.candidate}. The flag is turned on once "
         "it is approved.",
         "",
         *(f"- {message}" for message in decision.messages),
+        "",
+        *statements.key_figures(metric, DecisionFigures.read(decision)),
         "",
         f"Approve: {approve}",
         f"Reject:  {reject}",
