@@ -98,12 +98,13 @@ def verify_aws(
             _ask(prepared, yes=yes, as_json=as_json)
         record = _verify(prepared, simulated=cloud.is_local)
         folder = out or (None if cloud.is_local else RECORDS)
-        files = record.save(folder) if folder is not None else ()
     if as_json:
         emit_json(record.document())
     else:
         show(record.rows)
-        if files:
+    if folder is not None:  # shown before: it was paid for, and the disk may be full
+        files = record.save(folder)
+        if not as_json:
             say_line(f"Written to {' and '.join(map(str, files))}.")
     raise typer.Exit(DIFFERS if any(row.differs for row in record.rows) else 0)
 

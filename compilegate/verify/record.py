@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from compilegate.adapters.local_files import write_whole
 from compilegate.verify.assumptions import Assumption
 from compilegate.verify.checks import CHECKS, Check
 from compilegate.verify.observed import Observations
@@ -103,11 +104,13 @@ class Record:
         return "\n".join(lines) + "\n"
 
     def save(self, folder: Path) -> tuple[Path, Path]:
-        """Write both forms into the folder; returns their paths."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write both forms into the folder; returns their paths.
+
+        Raises EnvironmentNotReadyError where that fails.
+        """
         page, document = folder / f"{STEM}.md", folder / f"{STEM}.json"
-        page.write_text(self.page(), encoding="utf-8")
-        document.write_text(json.dumps(self.document(), indent=2) + "\n", encoding="utf-8")
+        write_whole(page, self.page().encode())
+        write_whole(document, (json.dumps(self.document(), indent=2) + "\n").encode())
         return page, document
 
 

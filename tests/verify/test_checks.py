@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.executions import ExecutionState
+from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.checks import (
     CHECKS,
@@ -241,3 +244,21 @@ def test_the_record_keeps_no_account_id() -> None:
     assert "arn:aws:iam::ACCOUNT:r" in record.page()
     assert document["region"] == "us-east-1"
     assert len(document["assumptions"]) == len(load_assumptions())
+
+
+def test_a_record_on_a_full_disk_is_one_error_and_the_old_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Record({"date": "2026-11-22", "region": "us-east-1"}, ())
+    page, _ = record.save(tmp_path)
+    before = page.read_text()
+
+    def full(path: Path, body: bytes) -> None:
+        with path.open("wb") as half:
+            half.write(body[:9])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(EnvironmentNotReadyError, match=r"verified-on-aws\.md .*No space left"):
+        record.save(tmp_path)
+    assert before == page.read_text()

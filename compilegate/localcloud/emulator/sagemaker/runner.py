@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import shutil
 import threading
+from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -29,7 +31,14 @@ from compilegate.localcloud.emulator.settings import Settings
 DEFAULT_MAX_RUNTIME_SECONDS = 86_400
 _SIGKILL_STATUS = 137
 _REASON_TAIL_CHARACTERS = 700  # leaves room for the prefix, the command and the exit code
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 log = logging.getLogger("compilegate.sagemaker")
+
+
+def _cause(error: Exception, folder: Path) -> str:
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        return f"{error.strerror} for {folder}. Fix: free space on its disk"
+    return f"{type(error).__name__}: {error}"
 
 
 class TrainingRun:
@@ -68,7 +77,7 @@ class TrainingRun:
             self.job.fail(f"ClientError: {words}")
         except Exception as error:  # a fault of this backend must end the job, not hang it
             log.exception("training job %s", self.job.name)
-            self.job.fail(f"InternalServerError: {type(error).__name__}: {error}")
+            self.job.fail(f"InternalServerError: {_cause(error, self.job.folder)}")
         finally:
             shutil.rmtree(self.job.folder, ignore_errors=True)
             log.info("training job %s ended: %s", self.job.name, self.job.status)
