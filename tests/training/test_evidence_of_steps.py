@@ -1,11 +1,14 @@
 """What a step leaves: timed in a GPU's queue, thinned in very long runs, of every process."""
 
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
 import time
 import tracemalloc
+from contextlib import nullcontext
 
 import pytest
 from compilegate_runtime import evidence
@@ -253,6 +256,30 @@ def test_a_killed_job_leaves_valid_evidence_of_all_but_its_last_second(tmp_path)
     assert (last - len(numbers)) * 0.002 < 1.0
     assert len(numbers) > 50
     assert summary(tmp_path)["finished"] is False
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["room again", "full"])
+def test_a_write_of_which_the_disk_takes_a_part_is_finished_or_an_error(
+    full, tmp_path, monkeypatch
+):
+    """POSIX lets a write on a disk that becomes full end early, without an error."""
+    real, calls = os.pwrite, []
+
+    def part(descriptor, body, offset):
+        calls.append(offset)
+        if full and len(calls) > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, bytes(body)[:30] if len(calls) == 1 else body, offset)
+
+    monkeypatch.setattr(os, "pwrite", part)
+    files = EvidenceFiles(tmp_path)
+    with pytest.raises(OSError, match="No space left") if full else nullcontext():
+        files.append_steps([record(1), record(2)])
+    files.close()
+
+    if not full:
+        with (tmp_path / "steps.jsonl").open("rb") as handle:
+            assert [1.0, 2.0] == list(read_steps(handle).numbers)
 
 
 def test_a_line_torn_by_a_killed_job_ends_the_steps(tmp_path):

@@ -38,7 +38,7 @@ class EvidenceFiles:
             complete += lines
             size += sum(map(len, lines))
         begun = [] if not self._group else [_line(_together(self._group))]
-        os.pwrite(self._steps, b"".join(complete + begun), self._size)
+        _write(self._steps, b"".join(complete + begun), self._size)
         self._size = size
         if begun:
             os.ftruncate(self._steps, size + len(begun[0]))
@@ -63,11 +63,12 @@ class EvidenceFiles:
 
     def resume(self, state, steps_file):
         """Begin with the lines that an earlier process had left in ``steps_file`` at ``state``."""
-        left = state["size"]  # the rest belongs to steps that are repeated
+        size, done = state["size"], 0  # the rest belongs to steps that are repeated
         with Path(steps_file).open("rb") as file:
-            while piece := file.read(min(left, COPIED_AT_ONCE)):
-                left -= os.write(self._steps, piece)
-        self._size, self._group = state["size"], list(state["group"])
+            while piece := file.read(min(size - done, COPIED_AT_ONCE)):
+                _write(self._steps, piece, done)
+                done += len(piece)
+        self._size, self._group = size, list(state["group"])
 
     def write_summary(self, summary):
         """Replace the summary as a whole."""
@@ -78,6 +79,13 @@ class EvidenceFiles:
     def close(self):
         """Close the steps file."""
         os.close(self._steps)
+
+
+def _write(descriptor, body, offset):
+    """All of it; on a disk that becomes full a write may end early without an error."""
+    while body:
+        written = os.pwrite(descriptor, body, offset)
+        body, offset = body[written:], offset + written
 
 
 def _line(record):
