@@ -47,6 +47,7 @@ class Description:
 
     ``kind`` is how it trains, in the launcher's words; ``guessed_kind`` what the launcher would
     take it for. ``constants`` are the batch size, learning rate and epochs that it has in its code.
+    ``steps`` says whether an optimizer's step is seen, by which the launcher counts.
     ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
     that it looks at.
     """
@@ -54,6 +55,7 @@ class Description:
     kind: str
     guessed_kind: str
     trains: bool
+    steps: bool
     command_line: CommandLine
     metrics: tuple[Metric, ...]
     precision: str | None
@@ -85,6 +87,7 @@ def describe(
         kind=kind,
         guessed_kind=guessed,
         trains=script.is_training,
+        steps=_steps(script) if kind == guessed else True,
         command_line=takes,
         metrics=tuple(_metrics(script, kind, guessed)),
         precision=precision_of(script),
@@ -118,6 +121,12 @@ def _command_line(script: Script, module: Callable[[str], bytes | None]) -> Comm
     except ScriptError:
         return takes
     return found if found.options else takes
+
+
+def _steps(script: Script) -> bool:
+    """Whether an optimizer steps; one of a Trainer's does so in its library."""
+    trainer = script.uses("lightning", "pytorch_lightning", "transformers")
+    return trainer or any(called(call) == "step" for call in script.calls)
 
 
 def _kind(script: Script, guessed: str) -> str:

@@ -182,3 +182,22 @@ def test_top_1_accuracy_is_a_percentage_and_what_a_job_lacks_is_named(
     assert "and above data-dir: /opt/ml/input/data/train" in text
     (tmp_path / "requirements.txt").write_text("timm\n")
     assert "It imports" not in invoke("init", "train.py", "-y", "--force").stdout
+
+
+MODEL = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, batch):
+        return batch.sum()
+model = Model()
+"""
+
+
+def test_a_loop_that_changes_weights_itself_is_named(tmp_path: Path, invoke: Invoke) -> None:
+    told = []
+    for script in (LOOP, LOOP.replace("optimizer.step()", "change(model.parameters())")):
+        (tmp_path / "train.py").write_text(MODEL + script)
+        written = invoke("init", "train.py", "-y", "--force").stdout
+        told.append("No optimizer's step was seen" in " ".join(written.split()))
+
+    assert [False, True] == told

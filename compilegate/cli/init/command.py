@@ -240,6 +240,9 @@ def _show(
         return
     kind = {"plain": "a plain training loop"}.get(script.kind, f"{script.kind} script")
     say(f"{file}: written from {kind}, {_read_with(script)}.")
+    if script.trains and not script.steps:
+        say("No optimizer's step was seen in it: the launcher counts training steps by them, so a "
+            "loop that changes the weights itself fails with it.")  # fmt: skip
     if not script.trains:
         say("No training loop was seen in it: name the file that trains if this is not it.")
     _list("assumed, correct what is wrong", assumed)
