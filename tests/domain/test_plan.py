@@ -64,6 +64,27 @@ def test_a_trial_that_could_not_end_well_is_refused(
     assert [] == [part for part in says if part not in text]
 
 
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ({"full_run_steps": 200}, 180),
+        ({"full_run_samples": 32000}, 56),  # of the arm with 64 samples on each of 8 devices
+        ({"full_run_steps": 12000}, 320),
+        ({"full_run_samples": 1}, 1),
+        ({}, 320),
+    ],
+)
+def test_a_segment_ends_before_the_data_of_the_shortest_run_does(
+    values: dict[str, int], steps: int
+) -> None:
+    plan = plan_of(change(
+        ROOMY, training__hyperparameters=values, training__batch_size=32,
+        candidates=(COMPILE, Candidate("larger", batch_size=64)),
+    ))  # fmt: skip
+
+    assert steps == plan.speed_steps
+
+
 @pytest.mark.parametrize(("quota", "exceeded"), [(1, True), (64, False), (None, False)])
 def test_a_round_that_exceeds_the_quota_is_noted_and_not_refused(
     quota: int | None, exceeded: bool

@@ -31,6 +31,8 @@ from compilegate.domain.workload.model import Candidate, Workload
 SPEED_STEPS = 320
 SHORT_SPEED_STEPS = 160
 SHORT_RUN_HOURS = 1.0
+# Of a whole run's steps: an epoch's smaller last batch may be left out.
+SHARE_OF_A_RUN = 0.9
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,7 @@ def plan_trial(
         quality_runs=design.proof.runs,
         max_quality_runs=design.proof.n_max,
         runs_basis=design.proof.basis,
-        speed_steps=SHORT_SPEED_STEPS if run_hours < SHORT_RUN_HOURS else SPEED_STEPS,
+        speed_steps=_speed_steps(workload, arms),
         blocks_per_round=BLOCKS_PER_ROUND,
         max_blocks=SPEED_LOOKS[-1],
         usd_per_block=block_usd(arms, run_hours),
@@ -179,6 +181,26 @@ def plan_trial(
         layout=quotas.layouts(arms, design.proof, quota),
         left_out=choice.left_out,
     )
+
+
+def _speed_steps(workload: Workload, arms: Sequence[ArmPlan]) -> int:
+    """Steps of a segment, which no arm's data ends before, as far as the file tells."""
+    short = workload.schedule.run_hours < SHORT_RUN_HOURS
+    wanted = SHORT_SPEED_STEPS if short else SPEED_STEPS
+    lengths = (_whole_run(workload, arm) for arm in arms)
+    ends = (int(SHARE_OF_A_RUN * length) for length in lengths if length is not None)
+    return max(1, min([wanted, *ends]))
+
+
+def _whole_run(workload: Workload, arm: ArmPlan) -> float | None:
+    """Steps of a whole run by the launcher's own hyperparameters, None where they say none."""
+    values = {**workload.training.hyperparameters, **arm.hyperparameters}
+    steps, samples = values.get("full_run_steps"), values.get("full_run_samples")
+    if isinstance(steps, int | float) and steps > 0:
+        return steps
+    if isinstance(samples, int | float) and samples > 0:
+        return samples / arm.global_batch
+    return None
 
 
 def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
