@@ -31,6 +31,7 @@ from compilegate.cli.report import report
 from compilegate.cli.run import run
 from compilegate.cli.schema import schema
 from compilegate.cli.status import status
+from compilegate.cli.synth import synth
 from compilegate.cli.train import train
 from compilegate.cli.tryout.command import try_
 from compilegate.cli.unlock import unlock
@@ -61,6 +62,7 @@ app.command("judge")(judge)
 app.command("report")(report)
 app.add_typer(flag.app, name="flag")
 app.add_typer(local.app, name="local")
+app.command("synth")(synth)
 app.command("verify-aws")(verify_aws)
 app.command("demo")(demo)
 app.command("demo-production")(demo_production)

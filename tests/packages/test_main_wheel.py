@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,3 +137,23 @@ def test_a_report_finds_its_templates(compilegate: Installed) -> None:
     )
 
     succeeded(compilegate.python, "-c", code, folder=compilegate.folder)
+
+
+def test_a_folder_with_a_project_file_deploys_what_a_checkout_does(
+    main_wheel: Path, flags_wheel: Path, tmp_path: Path
+) -> None:
+    """The same template with the same assets: their names are digests of their contents."""
+    wheels = [Path(f"{main_wheel}[deploy]"), flags_wheel]
+    python = environment(tmp_path / "venv", "3.11", wheels)
+    context = {"stage": "dev", "region": "eu-west-1"}
+    (tmp_path / "cdk.json").write_text(json.dumps({"app": "compilegate synth", "context": context}))
+
+    succeeded(
+        python.with_name("compilegate"), "synth", folder=tmp_path, XDG_CACHE_HOME=str(tmp_path)
+    )
+    here = tmp_path / "of-the-checkout"
+    succeeded(sys.executable, "app.py", folder=ROOT, CDK_OUTDIR=str(here),
+              CDK_CONTEXT_JSON=json.dumps(context))  # fmt: skip
+
+    for name in ("Compilegate.template.json", "Compilegate.assets.json"):
+        assert (here / name).read_text() == (tmp_path / "cdk.out" / name).read_text(), name

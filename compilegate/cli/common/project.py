@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from compilegate.domain.deployment_settings import REGION
 from compilegate.domain.deployment_settings import Settings as Deployment
@@ -29,21 +30,32 @@ def deployed_by_make() -> Deployment:
     return _described_in(PROJECT)
 
 
+def own_context() -> dict[str, Any]:
+    """The context of the ``cdk.json`` that describes the deployment; empty where there is none."""
+    return _context_in(Path.cwd(), PROJECT) or {}
+
+
 def _described_in(*folders: Path) -> Deployment:
+    context = _context_in(*folders)
+    return Deployment.from_context({"region": "us-east-1"} if context is None else context)
+
+
+def _context_in(*folders: Path) -> dict[str, Any] | None:
     for folder in folders:
         file = folder / "cdk.json"
         if file.is_file():
             try:
                 document = json.loads(file.read_text(encoding="utf-8"))
-                context, app = document.get("context", {}), document.get("app", "")
+                context: dict[str, Any] = document.get("context", {})
+                app = document.get("app", "")
             except (ValueError, AttributeError) as error:
                 raise InvalidInputError(
                     f"is not a CDK file: {error}", file=str(file), fix="restore it"
                 ) from error
             if INSTALLED and folder != PROJECT and OWN_APP not in app:
                 continue  # an app of the team's own
-            return Deployment.from_context(context)
-    return Deployment.from_context({"region": "us-east-1"})
+            return context
+    return None
 
 
 def stage_name(option: str | None) -> str:

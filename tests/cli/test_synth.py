@@ -1,0 +1,68 @@
+"""``compilegate synth``: what it hands to the app, and what it says where the app fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+from compilegate.cli.main import app
+from compilegate.place import PROJECT
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """Variables of every app that was started; none is."""
+    seen: list[dict[str, str]] = []
+
+    def run(command: list[str], *, env: dict[str, str], **_: object) -> SimpleNamespace:
+        assert str(PROJECT / "app.py") == command[1]
+        seen.append(env)
+        return SimpleNamespace(returncode=int(env.get("FAILS", "0")))
+
+    monkeypatch.setattr(subprocess, "run", run)
+    for name in ("CDK_OUTDIR", "CDK_CONTEXT_JSON"):
+        monkeypatch.delenv(name, raising=False)
+    return seen
+
+
+def test_it_reads_the_folder_s_own_project_file(
+    started: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cdk.json").write_text('{"app": "compilegate synth", "context": {"stage": "dev"}}')
+
+    result = CliRunner().invoke(app, ["synth", "--json"])
+
+    assert {"assembly": str(tmp_path / "cdk.out")} == json.loads(result.stdout)
+    (variables,) = started
+    assert {"stage": "dev"} == json.loads(variables["CDK_CONTEXT_JSON"])
+
+
+def test_what_the_cdk_command_hands_over_goes_before_it(
+    started: list[dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "theirs"))
+    monkeypatch.setenv("CDK_CONTEXT_JSON", '{"stage": "test"}')
+
+    CliRunner().invoke(app, ["synth"])
+
+    (variables,) = started
+    assert (str(tmp_path / "theirs"), '{"stage": "test"}') == (
+        variables["CDK_OUTDIR"], variables["CDK_CONTEXT_JSON"],
+    )  # fmt: skip
+
+
+def test_an_app_that_fails_is_a_failure(
+    started: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAILS", "1")
+
+    result = CliRunner().invoke(app, ["synth"])
+
+    assert 1 == result.exit_code
+    assert "did not synthesise" in result.output
