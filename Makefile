@@ -104,7 +104,7 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
-	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov .venv-exports node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
 
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
@@ -170,6 +170,12 @@ build/.checkov: build/.tool requirements/checkov.lock
 	$(UV) pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.lock
 	@touch $@
 
+# What exports are read back by, tests/exports; a slow test of theirs makes it.
+build/.exports: build/.tool requirements/exports.lock
+	test -x .venv-exports/bin/python || $(PYTHON) -m venv --without-pip .venv-exports
+	$(UV) pip sync --quiet --python .venv-exports/bin/python --require-hashes requirements/exports.lock
+	@touch $@
+
 build/.cdk: build/.tool package-lock.json
 	$(NPM) ci --silent --no-audit --no-fund
 	@touch $@
@@ -187,6 +193,7 @@ lock: build/.tool ## resolve the locks again
 	$(LOCK) requirements/lambdas.in -o requirements/lambdas.lock
 	$(LOCK) requirements/sdk.in -o requirements/sdk.lock
 	$(LOCK) requirements/checkov.in -o requirements/checkov.lock
+	$(LOCK) requirements/exports.in -o requirements/exports.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock
 	$(BIN)/python requirements/split_torch.py build/training-full.lock
 	for folder in . tests/asl tests/report/axe; do \

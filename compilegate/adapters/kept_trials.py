@@ -8,7 +8,7 @@ serve the ports that only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -196,6 +196,11 @@ class KeptStore(NothingRuns):
         """Whether an s3:// URI names a kept object or a folder of some."""
         own = f"s3://{self.bucket}/"
         return uri.startswith(own) and self._find(uri.removeprefix(own)) is not None
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Names directly below a prefix that ends with a slash, in order."""
+        places = (_place(folder, prefix) for folder in self._folders)
+        yield from sorted({path.name for place in places for path in place.glob("*/")})
 
 
 def _read(path: Path) -> KeptTrial:

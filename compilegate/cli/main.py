@@ -21,6 +21,7 @@ from compilegate.cli.demo.production import demo_production
 from compilegate.cli.digest import digest
 from compilegate.cli.doctor.command import doctor
 from compilegate.cli.drain import drain
+from compilegate.cli.export import export
 from compilegate.cli.facts import command as facts
 from compilegate.cli.flag import command as flag
 from compilegate.cli.init.command import init
@@ -60,6 +61,7 @@ app.command("drain")(drain)
 app.command("digest")(digest)
 app.command("judge")(judge)
 app.command("report")(report)
+app.command("export")(export)
 app.add_typer(flag.app, name="flag")
 app.add_typer(local.app, name="local")
 app.command("synth")(synth)

@@ -119,6 +119,17 @@ def test_of_several_trials_all_are_listed_and_the_flag_is_the_newests(
     assert ended[1] not in json.dumps(changes)
 
 
+def test_a_report_that_was_not_written_is_rendered_again(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    run_locally(invoke, providers, write_project(tmp_path), metrics=GOOD, report=False)
+
+    result = invoke("report", "bert-docs", "--local", "--out", "again", "--json")
+
+    assert 0 == result.exit_code, result.stderr
+    assert "<html" in Path(json.loads(result.stdout)["html"]).read_text(encoding="utf-8")
+
+
 def test_a_trial_that_failed_is_kept_with_its_reason(
     tmp_path: Path, invoke: Invoke, providers: FakeProviders
 ) -> None:

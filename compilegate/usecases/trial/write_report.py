@@ -50,8 +50,13 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
 
 def render_trial(trial: Trial, services: Services) -> Report:
     """The report of a trial from its kept documents."""
+    return render(trial_records(trial, services))
+
+
+def trial_records(trial: Trial, services: Services) -> ReportInput:
+    """The kept documents of a trial."""
     plan = find_record(services.store, trial, "plan")
-    records: ReportInput = {
+    return {
         "decision": find_record(services.store, trial, "decision"),
         "evidence": find_record(services.store, trial, "evidence"),
         "eligibility": find_record(services.store, trial, "eligibility"),
@@ -68,7 +73,6 @@ def render_trial(trial: Trial, services: Services) -> Report:
             "bucket": services.store.bucket,
         },
     }
-    return render(records)
 
 
 def _with_spec(trial: Trial, plan: dict[str, Any] | None) -> Trial:

@@ -1,0 +1,152 @@
+"""``compilegate export``: a decision where a team looks anyway: CI, dashboards, trackers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from compilegate.adapters.local_files import write_whole
+from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.output import emit_json, say, say_line
+from compilegate.cli.common.session import Invocation, on_cloud
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.production.history import history
+from compilegate.domain.records.trials import TrialDecided
+from compilegate.report.exports.junit import junit
+from compilegate.report.exports.openmetrics import openmetrics
+from compilegate.report.trial_report import TrialReport, read_trial_report
+from compilegate.usecases.records import Trial
+from compilegate.usecases.trial.write_report import trial_records
+
+
+class Target(StrEnum):
+    """What ``--to`` takes."""
+
+    JUNIT = "junit"
+    OPENMETRICS = "openmetrics"
+    MLFLOW = "mlflow"
+    WANDB = "wandb"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A trial with its decision, read for an export; ``at`` in epoch seconds."""
+
+    report: TrialReport
+    trial: str
+    at: int
+
+
+TEXTS: Mapping[Target, Callable[..., str]] = {
+    Target.JUNIT: junit,
+    Target.OPENMETRICS: openmetrics,
+}
+
+
+@on_cloud
+def export(
+    invocation: Invocation,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TRIAL", help="A workload, for its newest trial, or WORKLOAD-ID as in status."
+        ),
+    ] = None,
+    *,
+    to: Annotated[Target, typer.Option("--to", help="The format or tool.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="The file, for trackers the folder. Default: standard output."),
+    ] = None,
+) -> None:
+    """Export a decision to CI, dashboards or a tracker.
+
+    Default: the newest decision of the stage.
+
+    \b
+    compilegate export bert-docs --to junit --out results/compilegate.xml
+    compilegate export bert-docs --to openmetrics > compilegate.prom
+    compilegate export demo-lm-0mabc123 --to mlflow --out mlruns --local
+    compilegate export bert-docs --to wandb
+
+    junit: a test case per candidate: promoted passes, rejected fails, not proven or not eligible
+    is skipped, an unfair comparison is an error. mlflow and wandb: a run per arm with parameters,
+    figures, curves and the verdict as tags; mlflow to MLFLOW_TRACKING_URI unless --out is given,
+    wandb offline. They need the package of that name.
+    """
+    decided = _read(name, invocation.open_records())
+    if to in TEXTS:
+        _write_text(TEXTS[to](decided.report, trial=decided.trial, at=decided.at), out,
+                    as_json=invocation.as_json)  # fmt: skip
+        return
+    where = _track(to, decided, out)
+    if invocation.as_json:
+        emit_json(where)
+    else:
+        say(f"{len(where['runs'])} runs, {', '.join(where['runs'])}:")
+        say_line(f"  {where['to']}")
+
+
+def _write_text(text: str, out: Path | None, *, as_json: bool) -> None:
+    if out is not None:
+        write_whole(out, text.encode())
+    if as_json:
+        emit_json({"file": None if out is None else str(out), "text": text})
+    elif out is None:
+        typer.echo(text, nl=False)
+    else:
+        say_line(str(out))
+
+
+def _track(to: Target, decided: Decided, out: Path | None) -> dict[str, Any]:
+    from compilegate.report.exports.arm_runs import arm_runs  # noqa: PLC0415 - with the tracker
+
+    runs = arm_runs(decided.report, trial=decided.trial, at=decided.at)
+    if not runs:
+        raise NotFoundError(
+            f"trial {decided.trial} of {decided.report.workload} measured nothing, so there is no "
+            "run to export. Fix: use --to junit, which shows the reasons"
+        )
+    if to is Target.MLFLOW:
+        from compilegate.adapters.mlflow_runs import write_runs  # noqa: PLC0415 - an extra
+    else:
+        from compilegate.adapters.wandb_runs import write_runs  # noqa: PLC0415 - an extra
+    return {"to": write_runs(runs, out), "runs": [run.name for run in runs]}
+
+
+def _read(name: str | None, cloud: Cloud) -> Decided:
+    workload, decision = _decision(name, cloud)
+    records = trial_records(Trial(workload, decision.trial, ""), cloud.services)
+    try:
+        report = read_trial_report(records)
+    except ValueError as error:
+        raise NotFoundError(
+            f"trial {decision.trial} of {workload} left no decision document"
+        ) from error
+    return Decided(report, decision.trial, decision.at)
+
+
+def _decision(name: str | None, cloud: Cloud) -> tuple[str, TrialDecided]:
+    """The newest decision that the name stands for; raises InvalidInputError for none."""
+    workloads = cloud.overview.workloads()
+    workload, trial = name, None
+    if name is not None and name not in workloads:
+        workload, _, trial = name.rpartition("-")
+    found = [
+        (one, decision)
+        for one in workloads
+        if workload in (None, one)
+        for decision in history(cloud.services.ledger.entries(one)).decided
+        if trial in (None, decision.trial)
+    ]
+    if not found:
+        raise InvalidInputError(
+            "is no trial with a decision" if name else "there is no decision yet", field="TRIAL",
+            value=name, fix=f"`{cloud.command('status')}` lists the trials",
+        )  # fmt: skip
+    return max(found, key=lambda pair: pair[1].at)

@@ -1,0 +1,126 @@
+"""A trial as runs of an experiment tracker: one per arm, with parameters, figures and curves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.formats import number, pair
+from compilegate.domain.judging.evidence import FullRun
+from compilegate.domain.workload.model import BASELINE
+from compilegate.report.figures import Document
+from compilegate.report.measured import MeasuredArm
+from compilegate.report.trial_report import TrialReport
+
+Point = tuple[int, float]
+PLANNED = (
+    "compiler", "compile_mode", "instance_type", "instance_count", "precision", "batch_size",
+    "learning_rate", "distribution",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ArmRun:
+    """One arm; ``series`` are metrics by step: the block, the run's place in time, the step.
+
+    ``at`` is when the trial was decided, epoch seconds.
+    """
+
+    workload: str
+    trial: str
+    arm: str
+    at: int
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    figures: Mapping[str, float]
+    series: Mapping[str, Sequence[Point]]
+
+    @property
+    def name(self) -> str:
+        """``TRIAL-ARM``, the run's name among those of its workload."""
+        return f"{self.trial}-{self.arm}"
+
+
+def arm_runs(report: TrialReport, *, trial: str, at: int) -> list[ArmRun]:
+    """A run per measured arm, the baseline first; none where nothing was measured."""
+    figures = {str(arm["name"]): arm for arm in report.arms}
+    measured = () if isinstance(report.measured, str) else report.measured.arms
+    return [
+        ArmRun(
+            workload=report.workload,
+            trial=trial,
+            arm=arm.name,
+            at=at,
+            params=_params(report, arm),
+            tags=_tags(report, trial, arm.name),
+            figures=_figures(report, arm.name, figures.get(arm.name, {})),
+            series=_series(report, arm),
+        )
+        for arm in measured
+    ]
+
+
+def _params(report: TrialReport, arm: MeasuredArm) -> dict[str, str]:
+    planned = next((one for one in report.planned_arms if one.name == arm.name), None)
+    known = {} if planned is None else {name: getattr(planned, name) for name in PLANNED}
+    changed = {**known, **arm.arm.overrides}
+    return {name: str(value) for name, value in changed.items() if value is not None}
+
+
+def _tags(report: TrialReport, trial: str, arm: str) -> dict[str, str]:
+    """What tells the run, and what was decided; the same words on every run of the trial."""
+    described = {
+        "workload": report.workload, "trial": trial, "arm": arm,
+        "role": BASELINE if arm == BASELINE else "candidate",
+        "verdict": str(report.verdict), "candidate": report.candidate or "",
+        "decision_id": report.decision_id, "judge_version": report.judge_version,
+        "reasons": "; ".join(one.message for one in report.reasons if one.arm in (None, arm)),
+    }  # fmt: skip
+    return {f"compilegate.{name}": value for name, value in described.items() if value}
+
+
+def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, float]:
+    """The judge's figures of the arm; of the candidate decided on also its comparison."""
+    found: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
+    if arm == report.candidate and report.decision is not None:
+        for what, document in (
+            ("speedup", report.decision.speedup), ("quality_difference", report.decision.quality)
+        ):  # fmt: skip
+            found[what] = (document or {}).get("estimate")
+            found[f"{what}_interval"] = (document or {}).get("interval")
+        if report.figures.money_claim.has_amount:
+            found["saving_usd_per_year"] = report.saving.usd_per_year
+    return dict(_finite(found))
+
+
+def _finite(found: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+    for name, value in found.items():
+        one, ends = number(value), pair(value)
+        if one is not None:
+            yield name, one
+        elif ends is not None:
+            base = name.removesuffix("_interval")
+            yield from ((f"{base}_low", ends[0]), (f"{base}_high", ends[1]))
+
+
+def _series(report: TrialReport, arm: MeasuredArm) -> dict[str, Sequence[Point]]:
+    blocks = {number_: block.samples_per_second for number_, block in arm.blocks.items()}
+    runs = arm.arm.full_runs
+    found = {
+        "speed/samples_per_second": _points(blocks.items()),
+        f"full_runs/{report.metric}": _points((run.order, run.metric) for run in runs),
+        "full_runs/wall_seconds": _points((run.order, run.wall_seconds) for run in runs),
+        **{f"loss/run_{run.order}": _loss(run) for run in runs},
+    }
+    return {name: points for name, points in found.items() if points}
+
+
+def _loss(run: FullRun) -> list[Point]:
+    curve = run.record.get("loss_curve")
+    return _points(point for point in curve if pair(point)) if isinstance(curve, list) else []
+
+
+def _points(values: Iterable[tuple[Any, Any]]) -> list[Point]:
+    """By step; what is no finite number is left out, as a crashed run's metric is."""
+    return sorted((int(step), value) for step, raw in values if (value := number(raw)) is not None)

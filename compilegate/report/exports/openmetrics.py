@@ -1,0 +1,124 @@
+"""A trial as OpenMetrics text, for Prometheus' textfile collector or a push gateway.
+
+https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.decision import Verdict
+from compilegate.domain.formats import number, pair
+from compilegate.report.trial_report import TrialReport
+
+Labels = Mapping[str, str]
+# Figures of an arm in a decision (docs/contracts.md#decision): name, unit, help, key. A family's
+# name ends with its unit.
+ARM_FIGURES = (
+    ("compilegate_arm_samples_per_second", "", "Throughput in the steady state.",
+     "samples_per_second"),
+    ("compilegate_arm_step_seconds", "seconds", "Median step in the steady state.",
+     "step_seconds_median"),
+    ("compilegate_arm_compile_seconds", "seconds", "Compilation with a warm cache.",
+     "compile_seconds_warm"),
+    ("compilegate_arm_run_usd", "usd", "Price of a production run.", "usd_per_run"),
+    ("compilegate_arm_metric", "", "Mean of the quality metric over full runs.", "metric_mean"),
+    ("compilegate_arm_full_runs", "", "Full runs of the trial.", "runs"),
+    ("compilegate_arm_failed_runs", "", "Full runs that failed.", "failed_runs"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric family with its samples: suffix, labels and value."""
+
+    name: str
+    kind: str
+    unit: str
+    help: str
+    samples: tuple[tuple[str, Labels, float], ...]
+
+    def lines(self) -> Iterator[str]:
+        """Its lines; none where nothing is known."""
+        if not self.samples:
+            return
+        yield f"# TYPE {self.name} {self.kind}"
+        if self.unit:
+            yield f"# UNIT {self.name} {self.unit}"
+        yield f"# HELP {self.name} {_escaped(self.help)}"
+        for suffix, labels, value in self.samples:
+            listed = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+            yield f"{self.name}{suffix}{{{listed}}} {float(value)!r}"
+
+
+def openmetrics(report: TrialReport, *, trial: str, at: int) -> str:
+    """The exposition; ``at`` is when it was decided, epoch seconds.
+
+    Labels name the workload and, where it is one's, the arm; the trial is a label of the info
+    alone, so that a new trial continues the series.
+    """
+    families = (*_of_the_decision(report, trial, at), *_of_the_candidate(report), *_of_arms(report))
+    lines = [line for family in families for line in family.lines()]
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _of_the_decision(report: TrialReport, trial: str, at: int) -> Iterator[Family]:
+    of = {"workload": report.workload}
+    described = {
+        "trial": trial, "verdict": str(report.verdict), "candidate": report.candidate or "",
+        "decision_id": report.decision_id, "judge_version": report.judge_version,
+    }  # fmt: skip
+    yield Family(
+        "compilegate_decision", "info", "", "The newest decision.", (("_info", of | described, 1),)
+    )
+    yield Family(
+        "compilegate_decision_timestamp_seconds", "gauge", "seconds", "When it was decided.",
+        (("", of, at),),
+    )  # fmt: skip
+    states = tuple(
+        ("", {**of, "compilegate_verdict": str(one)}, float(one is report.verdict))
+        for one in Verdict
+    )
+    yield Family("compilegate_verdict", "stateset", "", "The verdict.", states)
+
+
+def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
+    decision = report.decision
+    if decision is None or report.candidate is None:
+        return
+    of = {"workload": report.workload, "arm": report.candidate}
+    for name, unit, help_, document, key, ends in (
+        ("compilegate_speedup_ratio", "ratio", "Speed-up of whole jobs.", decision.speedup,
+         "estimate", "interval"),
+        ("compilegate_quality_difference", "", "Candidate less baseline, positive is better.",
+         decision.quality, "estimate", "interval"),
+        ("compilegate_quality_margin", "", "The loss to rule out.", decision.quality, "margin", ""),
+        ("compilegate_saving_usd_per_year", "", "What it saves if it is on; proven amounts only.",
+         decision.saving if report.figures.money_claim.has_amount else None,
+         "usd_per_year", "interval_usd_per_year"),
+    ):  # fmt: skip
+        values = document or {}
+        bounds = pair(values.get(ends)) or (None, None)
+        found = zip(("estimate", "low", "high"), (values.get(key), *bounds), strict=True)
+        yield _gauge(name, unit, help_, (({**of, "bound": bound}, value) for bound, value in found))
+
+
+def _of_arms(report: TrialReport) -> Iterator[Family]:
+    for name, unit, help_, key in ARM_FIGURES:
+        yield _gauge(
+            name, unit, help_,
+            (({"workload": report.workload, "arm": str(arm["name"])}, arm.get(key))
+             for arm in report.arms),
+        )  # fmt: skip
+
+
+def _gauge(name: str, unit: str, help_: str, samples: Iterable[tuple[Labels, Any]]) -> Family:
+    known = ((labels, number(value)) for labels, value in samples)
+    kept = tuple(("", labels, value) for labels, value in known if value is not None)
+    return Family(name, "gauge", unit, help_, kept)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

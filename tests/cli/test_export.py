@@ -1,0 +1,78 @@
+"""``export``: finds the decision, writes it to a file or standard output, names what is missing."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from compilegate.cli.common.cloud import Cloud
+from tests.cli.conftest import Invoke
+from tests.cli.trial_script import executions
+
+
+def trial_of(cloud: Cloud) -> str:
+    (payload,) = executions(cloud).started.values()
+    return str(payload["trial"])
+
+
+@pytest.mark.parametrize("name", [None, "bert-docs", "bert-docs-TRIAL"])
+def test_a_workload_a_trial_or_neither_is_the_decision(
+    name: str | None, invoke: Invoke, promoted: Cloud
+) -> None:
+    words = [] if name is None else [name.replace("TRIAL", trial_of(promoted))]
+
+    result = invoke("export", *words, "--to", "junit")
+
+    suite = ElementTree.fromstring(result.stdout.encode())
+    values = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
+    assert (0, "promote", trial_of(promoted)) == (
+        result.exit_code, values["verdict"], values["trial"],
+    )  # fmt: skip
+
+
+@pytest.mark.usefixtures("promoted")
+def test_a_file_is_written_whole_and_named(invoke: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "new" / "compilegate.prom"
+
+    shown = invoke("export", "bert-docs", "--to", "openmetrics", "--out", file)
+    asked = json.loads(
+        invoke("export", "bert-docs", "--to", "openmetrics", "--out", file, "--json").stdout
+    )
+
+    assert f"{file}\n" == shown.stdout
+    assert {"file": str(file), "text": file.read_text()} == asked
+    assert file.read_text().endswith("# EOF\n")
+
+
+@pytest.mark.usefixtures("promoted")
+@pytest.mark.parametrize("name", ["other", "bert-docs-00000000", "bert"])
+def test_what_is_no_trial_is_bad_input(name: str, invoke: Invoke) -> None:
+    result = invoke("export", name, "--to", "junit")
+
+    assert (2, "") == (result.exit_code, result.stdout)
+    assert "is no trial with a decision" in result.stderr
+
+
+@pytest.mark.usefixtures("promoted")
+@pytest.mark.parametrize(("to", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(
+    to: str, package: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.partition(".")[0] == to:
+            raise ImportError(f"No module named {to!r}")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+
+    result = invoke("export", "bert-docs", "--to", to)
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert f"Fix: pip install {package}" in " ".join(result.stderr.split())
