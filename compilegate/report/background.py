@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 
 from markupsafe import Markup
@@ -18,6 +16,7 @@ from compilegate.domain.utc import minute
 from compilegate.domain.words import VERDICTS, verdict_label
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
+from compilegate.report.markup import csv_text, link
 from compilegate.report.tables import Table
 from compilegate.report.trial_report import TrialReport
 
@@ -73,20 +72,16 @@ def places(trial: TrialReport) -> list[tuple[str, str | Markup]]:
     for name, key in keys if bucket else ():
         uri = f"s3://{bucket}/{key}"
         rows.append(
-            (name, _link(console.s3_object(region, str(bucket), key), uri) if region else uri)
+            (name, link(console.s3_object(region, str(bucket), key), uri) if region else uri)
         )
     flag = trial.decision.flag_name if trial.decision else ""
     if flag:
-        rows.append(("Flag", _link(console.parameter(region, flag), flag) if region else flag))
+        rows.append(("Flag", link(console.parameter(region, flag), flag) if region else flag))
     if plan and plan.execution.startswith("arn:"):
         name = plan.execution.rpartition(":")[2]
         uri = console.execution(region, plan.execution) if region else ""
-        rows.append(("Execution", _link(uri, name) if uri else name))
+        rows.append(("Execution", link(uri, name) if uri else name))
     return rows
-
-
-def _link(uri: str, text: str) -> Markup:
-    return Markup('<a href="{}">{}</a>').format(uri, text)
 
 
 def jobs_table(trial: TrialReport) -> Table | None:
@@ -118,14 +113,14 @@ def _jobs(trial: TrialReport) -> Mapping[str, list[str]]:
 
 def _job(trial: TrialReport, job: str) -> str:
     region = trial.source["context"].get("region")
-    return _link(console.training_job(region, job), job) if region else job
+    return link(console.training_job(region, job), job) if region else job
 
 
 def _log(trial: TrialReport, job: str) -> str:
     context = trial.source["context"]
     region = context.get("region")
     if region:
-        return _link(console.training_log(region, job), "CloudWatch")
+        return link(console.training_log(region, job), "CloudWatch")
     return f"compilegate local logs job/{job}" if context["stage"] == LOCAL_STAGE else UNKNOWN
 
 
@@ -165,13 +160,7 @@ def _trial_row(name: str, decision: RecordedDecision | None) -> tuple[str, ...]:
 
 def runs_csv(trial: TrialReport) -> str:
     """Every block and every full run of the evidence, a line each; empty where there is none."""
-    text = io.StringIO()
-    rows = list(_csv_rows(trial))
-    if rows:
-        writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(CSV_COLUMNS, list(_csv_rows(trial)))
 
 
 def _csv_rows(trial: TrialReport) -> Iterator[dict[str, object]]:

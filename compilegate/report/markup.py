@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import csv
+import io
 import json
 import math
 import re
@@ -15,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from compilegate.domain import console
 from compilegate.domain.outside import visible
 from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.svg import draw, legend
@@ -43,6 +46,27 @@ class Download:
         body = base64.b64encode(text.encode()).decode()
         uri = Markup(f"data:{kind};base64,{body}")  # noqa: S704 - base64 needs no escapes
         return cls(name, file, uri)
+
+
+def link(uri: str, text: str) -> Markup:
+    """A link, whatever its text contains."""
+    return Markup('<a href="{}">{}</a>').format(uri, visible(text))
+
+
+def kept_at(key: str, *, region: str | None, bucket: str | None) -> str | Markup:
+    """An object of the data bucket: linked where a console shows it, else its S3 URI or its key."""
+    uri = f"s3://{bucket}/{key}" if bucket else key
+    return link(console.s3_object(region, bucket, key), uri) if region and bucket else uri
+
+
+def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
+    """A line for each row; empty without any."""
+    text = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return text.getvalue()
 
 
 def render_page(template: str, drawn: Sequence[Chart], values: Mapping[str, Any]) -> str:

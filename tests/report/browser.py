@@ -207,6 +207,7 @@ def saved(report: Any, folder: Path) -> Path:
 
 def assert_readable(chromium: Browser, page: Path) -> None:
     """On a desktop, a tablet, a phone and paper: labels apart, text large enough, nothing cut."""
+    assert page.stat().st_size < 400_000
     for width, printed in ((1280, False), (760, False), (420, False), (660, True)):
         chromium.open(page, width=width, printed=printed)
         assert [] == chromium.run(OVERLAPS), width

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_override import Override
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import replay_probation
+from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, IgnoredJob
@@ -368,6 +371,22 @@ def test_a_page_that_cannot_be_written_holds_no_message_up(
 
     assert answer["tell"] is True
     assert PLACE not in answer["message"]
+
+
+def test_the_page_says_what_next_links_what_it_names_and_gives_the_runs_as_csv(
+    services: Any,
+) -> None:
+    reverted(services)
+    page = history_page(WORKLOAD, services).html
+    there = replace(services, settings=replace(services.settings, stage="local"))
+    saved_runs = re.search(r'data:text/csv;base64,([^"]+)"', page)
+
+    assert "<code>compilegate status bert-docs --stage prod</code>" in page
+    assert re.search(r'<a href="https://us-east-1\.console[^"]+">s3://data/decisions/', page)
+    assert "console.aws" not in history_page(WORKLOAD, there).html
+    assert saved_runs is not None
+    runs_saved = base64.b64decode(saved_runs[1]).decode().splitlines()
+    assert 1 + len(history(services.ledger.entries(WORKLOAD)).runs) == len(runs_saved)
 
 
 @pytest.mark.slow

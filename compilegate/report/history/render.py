@@ -8,6 +8,7 @@ from typing import Any
 
 from compilegate.domain.formats import UNKNOWN, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
+from compilegate.domain.notification import command_at
 from compilegate.domain.words import run_reason
 from compilegate.report.figures import Document
 from compilegate.report.history.charts import charts
@@ -25,6 +26,8 @@ from compilegate.report.history.view import (
 from compilegate.report.markup import (
     TONE_MARKS,
     Download,
+    csv_text,
+    kept_at,
     markdown_table,
     markdown_text,
     render_page,
@@ -98,7 +101,12 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
         "controls": [],
         "metric_cards": metric_cards(view),
         "not_measured": None if view.runs else "No production run has ended yet.",
-        "timeline": [(moment(event.at), event) for event in folded(view, events)],
+        "facts": _facts(view),
+        "next": (command_at(f"compilegate status {view.name}", view.stage), "how it stands now"),
+        "timeline": [
+            (moment(event.at), event, [_kept(view, key) for key in event.links])
+            for event in folded(view, events)
+        ],
         "runs": _runs_table(view),
         "downloads": [
             Download.of(
@@ -106,10 +114,35 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
                 f"{view.name}-story.json",
                 stable_json(summary),
                 place=history_key(view.name, "json"),
-            )
+            ),
+            *_runs_csv(view, summary),
         ],
     }
     return render_page("history.html.j2", charts(view, events), values)
+
+
+def _facts(view: HistoryView) -> list[tuple[str, str]]:
+    """Owner and machines of what is registered; what is not recorded is left out."""
+    workload = view.workload or {}
+    training = workload.get("training") or {}
+    count, kind = training.get("instance_count"), training.get("instance_type")
+    rows = [
+        ("Owner", str(workload.get("owner") or "")),
+        ("Machines", f"{count} x {kind}" if count and kind else ""),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _kept(view: HistoryView, key: str) -> str:
+    return kept_at(key, region=view.region, bucket=view.bucket)
+
+
+def _runs_csv(view: HistoryView, summary: Document) -> list[Download]:
+    rows = summary["runs"]
+    if not rows:
+        return []
+    text, place = csv_text(list(rows[0]), rows), history_key(view.name, "json")
+    return [Download.of("Every run", f"{view.name}-runs.csv", text, place=place)]
 
 
 def _runs_table(view: HistoryView) -> Table | None:

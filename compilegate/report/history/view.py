@@ -88,7 +88,8 @@ class HistoryView:
     ``history`` is the fold of its ledger, ``decision`` that of the latest promotion's trial,
     ``evidence`` that of the promotion's probation. ``workload`` is the registered document,
     ``faults`` the faults that specs requested, by spec key. ``simulated`` says in one sentence what
-    was not the real thing.
+    was not the real thing. ``region`` is that of the console that shows the data ``bucket``, None
+    without one.
     """
 
     name: str
@@ -99,6 +100,8 @@ class HistoryView:
     workload: Document | None = None
     faults: Mapping[str, str] = field(default_factory=dict)
     simulated: str | None = None
+    region: str | None = None
+    bucket: str | None = None
 
     @property
     def runs(self) -> Sequence[ProductionRun]:

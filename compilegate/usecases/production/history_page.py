@@ -17,7 +17,7 @@ from compilegate.domain.records.trials import RecordedDecision
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryReport, HistoryView
-from compilegate.usecases.links import link_to
+from compilegate.usecases.links import console_region, link_to
 from compilegate.usecases.records import find_decision
 from compilegate.usecases.registered import load_registration
 
@@ -44,6 +44,8 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         workload=_registered(workload, store),
         faults=dict(_faults(past, store)),
         simulated=services.settings.simulated,
+        region=console_region(services),
+        bucket=store.bucket,
     ))  # fmt: skip
 
 
