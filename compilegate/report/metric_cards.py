@@ -83,10 +83,9 @@ def _speed(trial: TrialReport) -> MetricCard:
         note += "per hour"
     bullet = None
     if trial.thresholds is not None:
-        reject, promote = trial.thresholds
-        limits = [(1.0, "1x", "plain"), (reject, ratio(reject), "bad"),
-                  (promote, ratio(promote), "good")]  # fmt: skip
-        words = "Scale with the limits reject and promote"
+        reject, _ = trial.thresholds  # promote is asked of the short blocks
+        limits = [(1.0, "1x", "plain"), (reject, ratio(reject), "bad")]
+        words = "Scale with equal time and the limit for whole jobs"
         bullet = _bullet(speed.estimate, speed.interval, sorted(limits), words)
     return MetricCard(name, ratio(speed.estimate), note, bullet)
 
@@ -119,7 +118,7 @@ def _quality(trial: TrialReport) -> MetricCard:
         words = "Scale with the margin"
         bullet = _bullet(quality.delta, quality.delta_interval, sorted(limits), words)
     words = statements.QUALITY_WORDS[trial.figures.quality_claim]
-    return MetricCard(name, words, "; ".join(part for part in parts if part), bullet)
+    return MetricCard(name, words.capitalize(), "; ".join(part for part in parts if part), bullet)
 
 
 def _why_no_quality(trial: TrialReport) -> str:

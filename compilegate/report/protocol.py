@@ -99,8 +99,8 @@ def _thresholds(trial: TrialReport) -> str:
         return ""
     policy = trial.evidence.policy
     text = (
-        f"proven above {ratio(policy.reject_speedup)} and estimated at "
-        f"{ratio(policy.promote_speedup)} or more"
+        f"whole jobs and short blocks proven above {ratio(policy.reject_speedup)}, short blocks "
+        f"{ratio(policy.promote_speedup)} or more on average"
     )
     return text if trial.price_ratio == 1 else f"{text}, in dollars per run"
 

@@ -107,8 +107,8 @@ def _what_would_promote(trial: TrialReport) -> Iterator[str]:
     if trial.thresholds is not None:
         reject, promote = trial.thresholds
         yield (
-            f"A larger gain: proven above {ratio(reject)} and estimated at {ratio(promote)} or "
-            f"more. {advice('speedup_too_small')}"
+            f"A larger gain: proven above {ratio(reject)}, and {ratio(promote)} or more on average "
+            f"of the short blocks. {advice('speedup_too_small')}"
         )
 
 

@@ -137,6 +137,21 @@ def test_a_file_that_is_not_json_is_bad_input(tmp_path: Path, invoke: Invoke) ->
     assert "need --jsonl" in result.stderr
 
 
+def test_a_failure_is_shown_with_what_the_job_said_and_what_helps(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = tmp_path / "evidence.json"
+    evidence = document(metrics=GOOD)
+    run = next(run for run in evidence["arms"][1]["runs"] if run["stage"] == "quality")
+    run.update(finished=False, metric=None, reason="CUDA out of memory")
+    file.write_text(json.dumps(evidence))
+
+    shown = " ".join(invoke("judge", file).stdout.split())
+
+    assert "(full run with seed 17: CUDA out of memory). Fix: " in shown
+    assert shown.index("CUDA out of memory") < shown.index("short blocks alone predict")
+
+
 def test_a_saving_is_conditional_where_the_candidate_stays_off(
     tmp_path: Path, invoke: Invoke
 ) -> None:

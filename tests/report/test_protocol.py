@@ -77,7 +77,8 @@ def unregistered():
         (samples.stay_off, "Error rate",
          "at most 0.05 per gate, one-sided, shared by all its looks"),
         (samples.cheaper_cluster, "Thresholds",
-         "proven above 1.10x and estimated at 1.20x or more, in dollars per run"),
+         "whole jobs and short blocks proven above 1.10x, short blocks 1.20x or more on average, "
+         "in dollars per run"),
         (hybrid, "Full runs made by",
          "the trial at first, then production as canary runs (hybrid)"),
         (hybrid, "Extra full runs", "compile 1; $0.70 and 0.5 GPU-hours"),

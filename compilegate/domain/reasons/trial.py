@@ -11,8 +11,8 @@ BLOCK, WARN, INFO = (Severity.BLOCK,), (Severity.WARN,), (Severity.INFO,)
 TRIAL: Mapping[str, ReasonKind] = {
     "speedup_proven": ReasonKind(
         INFO,
-        "The speed-up is above `policy.reject_speedup` and estimated at `policy.promote_speedup` "
-        "or more.",
+        "The short blocks prove more than `policy.reject_speedup` and are `policy.promote_speedup` "
+        "or more on average.",
     ),
     "speedup_too_small": ReasonKind(
         BLOCK,
