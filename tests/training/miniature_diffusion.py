@@ -1,4 +1,4 @@
-"""Writes a Stable Diffusion in miniature, its parts untrained, into a folder."""
+"""Writes a Stable Diffusion in miniature, its parts untrained, into the folder named last."""
 
 import json
 import sys
@@ -59,4 +59,4 @@ def write_tokenizer(folder):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[-1]))

@@ -235,10 +235,11 @@ def test_tokens_are_cached_beside_the_channel_and_not_in_it(done, jobs):
 
 
 @pytest.fixture(scope="module")
-def miniature(tmp_path_factory):
+def miniature(jobs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("miniature")
-    script = Path(__file__).with_name("miniature_diffusion.py")
-    subprocess.run([PYTHON, script, folder], check=True)
+    jobs.warm(*SLOW)
+    made = jobs.run(Path(__file__).with_name("miniature_diffusion.py"), folder=folder)
+    assert 0 == made.status, made.output
     return folder
 
 

@@ -24,9 +24,6 @@ class Descent(torch.optim.Optimizer):
     """Goes down the gradient that all processes have on average."""
 
     def __init__(self, parameters, lr):
-        # What the decorator of this method looks for before it imports the compiler.
-        added = torch.optim.Optimizer.add_param_group.__wrapped__
-        added.__dynamo_disable = added
         super().__init__(parameters, {"lr": lr})
 
     @torch.no_grad()
@@ -38,6 +35,9 @@ class Descent(torch.optim.Optimizer):
                 weights.grad = None
 
 
+# What the decorator of this method looks for before it imports the compiler.
+add_group = torch.optim.Optimizer.add_param_group.__wrapped__
+add_group.__dynamo_disable = add_group
 if args.use_mpi:
     from mpi4py import MPI
 
