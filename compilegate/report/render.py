@@ -11,6 +11,7 @@ from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
 from compilegate.domain.reasons import with_fix
+from compilegate.domain.records.trials import RecordedDecision
 from compilegate.report import statements
 from compilegate.report.background import (
     earlier_table,
@@ -52,13 +53,17 @@ MOST_CHANGES, MOST_REASONS = 3, 4
 
 @dataclass(frozen=True)
 class Report:
-    """``html`` needs no other file; ``subject`` is ASCII of less than 100 characters (SNS)."""
+    """``html`` needs no other file; ``subject`` is ASCII of less than 100 characters (SNS).
+
+    ``decision`` is what it reports, None for a trial that failed.
+    """
 
     html: str
     markdown: str
     json: str
     subject: str
     message: str
+    decision: RecordedDecision | None
 
 
 def render(document: ReportInput) -> Report:
@@ -85,6 +90,7 @@ def render(document: ReportInput) -> Report:
         json=summary + "\n",
         subject=subject_text(trial),
         message=message_text(trial, cards),
+        decision=trial.decision,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -138,6 +138,15 @@ def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
         return load_plan(store, trial)
     except NotFoundError:
         return None
+
+
+def of_plan(trial: Trial, plan: Mapping[str, Any] | None) -> Trial:
+    """The trial with the spec that its plan document names; what is shown later knows no other."""
+    if trial.spec_key or plan is None:
+        return trial
+    from compilegate.domain.trial.plan import read_plan  # noqa: PLC0415 - as above
+
+    return replace(trial, spec_key=read_plan(plan).spec_key)
 
 
 def load_decision(store: ObjectStore, key: str) -> RecordedDecision:

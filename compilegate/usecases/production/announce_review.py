@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
@@ -21,9 +21,7 @@ from compilegate.domain.production.flag_transition import STALE
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.trials import read_decision
-from compilegate.domain.trial.plan import read_plan
-from compilegate.ports import ObjectStore, Services
+from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
@@ -32,7 +30,7 @@ from compilegate.usecases.flag.change_flag import Changed, latest_flag
 from compilegate.usecases.links import console_region, link_to
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.production.history_page import write_history
-from compilegate.usecases.records import Trial, find_record
+from compilegate.usecases.records import Trial, find_record, of_plan
 from compilegate.usecases.registered import load_registered, load_registration, owner_of
 
 logger = logging.getLogger("compilegate")
@@ -61,21 +59,21 @@ def announce_review(
     """Write the pages and return the message for the state machine to publish."""
     # Staleness has its own text; the judge's report explains every other review.
     judged = review.decision_key is not None and review.message_kind != STALE
-    decision = json.loads(services.store.get(str(review.decision_key))) if judged else None
-    plan = find_record(services.store, Trial(workload, review.trial, ""), "plan")
-    page = _report(workload, review, decision, plan, services) if decision else None
+    of_trial = Trial(workload, review.trial, "")
+    plan = find_record(services.store, of_trial, "plan")
+    page = _report(workload, review, plan, services) if judged else None
     trial = _new_trial(workload, services) if review.action == STALE else None
     news = _news(workload, review, change, services)
     report, price = page.report if page else None, trial.text if trial else None
     stage = services.settings.stage
     lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
     notification = decision_notification(
-        read_decision(decision) if decision else None,
+        report.decision if report else None,
         stage=stage,
         workload=workload,
         subject=subject(news, report),
         text="\n\n".join(lines) + "\n",
-        owner=_owner(Trial(workload, review.trial, ""), plan, services.store),
+        owner=owner_of(of_plan(of_trial, plan), services.store),
         report=page.place if page else None,
         link=page.link if page else None,
         act=trial.command if trial else command_at(f"compilegate flag history {workload}", stage),
@@ -103,18 +101,14 @@ def _news(workload: str, review: Review, change: Changed | None, services: Servi
 
 
 def _report(
-    workload: str,
-    review: Review,
-    decision: dict[str, Any],
-    plan: dict[str, Any] | None,
-    services: Services,
+    workload: str, review: Review, plan: dict[str, Any] | None, services: Services
 ) -> _Page:
     """Renders the report with its charts, and leaves it beside the trial's own."""
     store, name = services.store, str(review.decision_id)
     key = naming.probation_report_key(workload, review.trial, name, "html")
     place, link = f"s3://{store.bucket}/{key}", link_to(key, services)
     records: ReportInput = {
-        "decision": decision,
+        "decision": json.loads(store.get(str(review.decision_key))),
         "evidence": json.loads(store.get(str(review.evidence_key))),
         "eligibility": None,
         "plan": plan,
@@ -141,11 +135,6 @@ def _history_line(workload: str, services: Services) -> Iterator[str]:
         yield f"The whole history: {write_history(workload, services)}"
     except Exception:
         logger.exception("the history of %s was not written", workload)
-
-
-def _owner(trial: Trial, plan: dict[str, Any] | None, store: ObjectStore) -> str | None:
-    spec_key = read_plan(plan).spec_key if plan else ""
-    return owner_of(replace(trial, spec_key=spec_key), store)
 
 
 def _new_trial(workload: str, services: Services) -> _NewTrial:

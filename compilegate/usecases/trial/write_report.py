@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
@@ -13,7 +12,7 @@ from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import EarlierTrial, ReportInput
 from compilegate.usecases.links import console_region, link_to
-from compilegate.usecases.records import Trial, find_decision, find_record, load_decision
+from compilegate.usecases.records import Trial, find_decision, find_record, of_plan
 from compilegate.usecases.registered import owner_of
 
 MOST_EARLIER = 8
@@ -34,7 +33,7 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     place, link = f"s3://{services.store.bucket}/{key}", link_to(key, services)
     stage = services.settings.stage
     notification = decision_notification(
-        load_decision(services.store, trial.record_key("decision")),
+        report.decision,
         stage=stage,
         workload=trial.workload,
         subject=report.subject,
@@ -68,16 +67,11 @@ def trial_records(trial: Trial, services: Services) -> ReportInput:
             "trial": trial.trial,
             "workload": trial.workload,
             "simulated": services.settings.simulated,
-            "owner": owner_of(_with_spec(trial, plan), services.store),
+            "owner": owner_of(of_plan(trial, plan), services.store),
             "region": console_region(services),
             "bucket": services.store.bucket,
         },
     }
-
-
-def _with_spec(trial: Trial, plan: dict[str, Any] | None) -> Trial:
-    """A report that is rendered again learns the spec from the plan."""
-    return trial if trial.spec_key else replace(trial, spec_key=(plan or {}).get("spec_key") or "")
 
 
 def _earlier(trial: Trial, services: Services) -> list[EarlierTrial]:
