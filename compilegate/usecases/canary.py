@@ -35,7 +35,7 @@ from compilegate.domain.records.canary import (
 )
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Ledger, Services
-from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec
+from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec, put_once
 
 
 def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -173,8 +173,7 @@ def _close_if_over(opened: CanaryRound, workload: str, ledger: Ledger, *, now: i
 def _close(canary: CanaryRound, reason: str, workload: str, ledger: Ledger, *, now: int) -> str:
     """Why the round ended: the reason that was recorded first."""
     closed = CanaryClosed(now, canary.trial, canary.round, reason)
-    entry = ledger.put_once(workload, closed.key, closed.to_entry())
-    return CanaryClosed.from_entry(entry).reason
+    return put_once(ledger, workload, closed).reason
 
 
 def _report(canary: CanaryRound, reason: str, workload: str, services: Services) -> None:

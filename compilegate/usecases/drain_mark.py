@@ -7,6 +7,7 @@ from compilegate.domain.draining import DrainMark, latest_mark
 from compilegate.domain.errors import DrainedError
 from compilegate.domain.utc import minute
 from compilegate.ports import Ledger, Services
+from compilegate.usecases.records import put_once
 
 
 def drain_mark(ledger: Ledger) -> DrainMark | None:
@@ -38,7 +39,6 @@ def put_mark(
     while True:
         version = 1 if before is None else before.version + 1
         mark = DrainMark(version, drained, services.clock.now(), by, schedules)
-        entry = services.ledger.put_once(ledger_keys.DEPLOYMENT, mark.key, mark.to_entry())
-        before = DrainMark.from_entry(entry)
+        before = put_once(services.ledger, ledger_keys.DEPLOYMENT, mark)
         if before == mark:
             return mark

@@ -95,6 +95,33 @@ class AttemptEnd:
         )
 
 
+NO_ATTEMPT = Attempt()
+
+
+@dataclass(frozen=True)
+class RunAnswer:
+    """RecordRun's answer to the state machine.
+
+    ``attempt`` is made next, after ``wait_seconds``; ``tell`` is a message to publish. Without
+    a ``run`` nothing was recorded.
+    """
+
+    next: str
+    run: str | None = None
+    arm: str | None = None
+    status: str = "Ignored"
+    reason: str | None = None
+    counts: bool = False
+    attempt: Attempt = NO_ATTEMPT
+    wait_seconds: int = 0
+    owner: str | None = None
+    tell: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the state machine."""
+        return asdict(self)
+
+
 def attempt_of(number: int, waits: Iterable[CapacityWait]) -> Attempt:
     """A run's attempt by its number: after a wait what the wait says, else a rerun."""
     following = {wait.attempt + 1: wait.next_instance_type for wait in waits}

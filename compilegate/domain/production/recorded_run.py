@@ -16,8 +16,10 @@ from compilegate.domain.errors import CompilegateError
 from compilegate.domain.failures import COMPLETED, ENDED, Ending, JobEnd, explain, job_end
 from compilegate.domain.flag_change import Versions
 from compilegate.domain.production.attempts import (
+    NO_ATTEMPT,
     Attempt,
     AttemptEnd,
+    RunAnswer,
     most_wait_seconds,
     next_wait,
 )
@@ -207,6 +209,32 @@ def next_attempt(attempt: Attempt, record: ProductionRun | CapacityWait) -> Atte
     if isinstance(record, CapacityWait):
         return Attempt(number, rerun=attempt.rerun, instance_type=record.next_instance_type)
     return Attempt(number, rerun=True) if what_next(record) == RERUN else attempt
+
+
+def run_answer(
+    step: str, run: ProductionRun, owner: str | None, attempt: Attempt = NO_ATTEMPT
+) -> RunAnswer:
+    """The answer for a run that was recorded."""
+    return RunAnswer(
+        step, run.run, run.arm, run.status, run.reason, run.counts, attempt, owner=owner
+    )
+
+
+def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> RunAnswer:
+    """The answer for an attempt, with what the ledger has of it."""
+    owner, following = ended.workload.owner, next_attempt(ended.attempt, record)
+    if isinstance(record, ProductionRun):
+        return run_answer(what_next(record), record, owner, following)
+    return RunAnswer(
+        WAIT,
+        record.run,
+        ended.arm,
+        "Waiting",
+        str(record.reason),
+        attempt=following,
+        wait_seconds=int(record.wait_seconds),
+        owner=owner,
+    )
 
 
 def notifies_owner(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> bool:

@@ -30,7 +30,7 @@ from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Ledger, ObjectStore, Services, Tokens
 from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.records import Trial, load_decision, load_spec
+from compilegate.usecases.records import Trial, load_decision, load_spec, put_once
 from compilegate.usecases.registered import owner_of
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
@@ -60,8 +60,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         decision_key=key,
         candidate=decision.candidate,
     )
-    entry = services.ledger.put_once(trial.workload, request.key, request.to_entry())
-    recorded = ApprovalRequested.from_entry(entry)
+    recorded = put_once(services.ledger, trial.workload, request)
     if services.locks.holder(trial.workload) != execution:
         abandon_approval(trial, services=services)
         raise WorkloadLockedError(lost_lease(trial.workload, execution))
@@ -113,8 +112,7 @@ def answer_once(
     _, seen = latest_flag(trial.workload, services.ledger)
     now = services.clock.now()
     answer = ApprovalAnswer(now, trial.trial, by, approved, reason, flag_version=seen)
-    entry = services.ledger.put_once(trial.workload, answer.key, answer.to_entry())
-    return ApprovalAnswer.from_entry(entry)
+    return put_once(services.ledger, trial.workload, answer)
 
 
 @dataclass(frozen=True)

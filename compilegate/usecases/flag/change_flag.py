@@ -29,6 +29,7 @@ from compilegate.domain.production.history import history
 from compilegate.domain.records.flags import Author, FlagVersion
 from compilegate.domain.utc import iso
 from compilegate.ports import Ledger, Services
+from compilegate.usecases.records import put_once
 
 logger = logging.getLogger("compilegate")
 
@@ -118,8 +119,7 @@ def _append(
     dated = replace(change, flag=replace(change.flag, since=change.flag.since or since))
     name = naming.flag_parameter(services.settings.stage, workload)
     version = next_version(dated, versions, name=name, at=now)
-    written = services.ledger.put_once(workload, version.key, version.to_entry())
-    return FlagVersion.from_entry(written)
+    return put_once(services.ledger, workload, version)
 
 
 def _bring_up_to_date(workload: str, versions: Sequence[FlagVersion], services: Services) -> None:

@@ -20,11 +20,11 @@ from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.recorded_run import (
     AttemptOutcome,
     EndedAttempt,
+    attempt_answer,
     attempt_outcome,
     attempt_run,
     notifies_owner,
 )
-from compilegate.domain.production.run_answer import attempt_answer
 from compilegate.domain.records.runs import CapacityWait, ProductionRun
 from compilegate.ports import Services, TrainingJobs
 from compilegate.report.notifications.production import attempt_message

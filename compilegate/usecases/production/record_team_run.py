@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.errors import CompilegateError
+from compilegate.domain.production.attempts import RunAnswer
 from compilegate.domain.production.recorded_run import (
     END,
     WATCH,
     job_of_another_role,
     refusal,
+    run_answer,
     team_run,
 )
-from compilegate.domain.production.run_answer import RunAnswer, run_answer
 from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload

@@ -31,6 +31,7 @@ from compilegate.usecases.records import (
     Trial,
     load_plan,
     load_record,
+    put_once,
     spec_at,
     to_json,
 )
@@ -121,9 +122,7 @@ def _review(inputs: ReviewInput, judge: Judge, services: Services) -> Review:
     outcome = review_promotion(inputs, judge)
     for key, document in outcome.documents.items():
         services.store.put(key, to_json(document))
-    review = outcome.review
-    entry = services.ledger.put_once(inputs.workload, review.key, review.to_entry())
-    return Review.from_entry(entry)
+    return put_once(services.ledger, inputs.workload, outcome.review)
 
 
 def _change_flag(workload: str, review: Review, services: Services) -> Changed | None:

@@ -27,11 +27,10 @@ from compilegate.domain.production.registering import (
     replaced_source,
 )
 from compilegate.domain.production.registration import Registration, registration_of
-from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.records import to_json
+from compilegate.usecases.records import put_once, to_json
 from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.upload import Package, Shipment, prepare, upload
 
@@ -180,8 +179,7 @@ def _claim(
         if latest is not None and not options.take_over:
             check_owner(latest, requested)  # another owner may have been faster
         change = next_change(latest, requested, made, by=options.by, at=services.clock.now())
-        entry = services.ledger.put_once(requested.workload, change.key, change.to_entry())
-        claimed = registration_of(RegistrationChange.from_entry(entry))
+        claimed = registration_of(put_once(services.ledger, requested.workload, change))
         if claimed.says_the_same(requested):
             return claimed
 

@@ -19,7 +19,7 @@ from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.canary import close_canary, reject_models
 from compilegate.usecases.flag.approval import abandon_approval
-from compilegate.usecases.records import Trial
+from compilegate.usecases.records import Trial, put_once
 from compilegate.usecases.trial.stop_jobs import stop_jobs
 
 logger = logging.getLogger("compilegate")
@@ -46,8 +46,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         stopped_jobs=tuple(stopped),
         jobs=tuple(sorted(naming.own_jobs(trial.workload, trial.trial, begun_alike))),
     )
-    entry = services.ledger.put_once(trial.workload, record.key, record.to_entry())
-    written = TrialFailed.from_entry(entry)
+    written = put_once(services.ledger, trial.workload, record)
     services.locks.release(trial.workload, str(call["execution"]))
     # Again: a step that outlived its execution may have begun to wait. From here on it would see
     # that the lease is gone.
