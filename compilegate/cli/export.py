@@ -12,6 +12,7 @@ import typer
 
 from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.domain.errors import InvalidInputError, NotFoundError
@@ -54,7 +55,9 @@ def export(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="TRIAL", help="A workload, for its newest trial, or WORKLOAD-ID as in status."
+            metavar="TRIAL",
+            help="A workload, for its newest trial, or WORKLOAD-ID as in status.",
+            autocompletion=workload_names,
         ),
     ] = None,
     *,

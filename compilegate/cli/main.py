@@ -41,7 +41,6 @@ from compilegate.cli.verify_aws import verify_aws
 app = typer.Typer(
     cls=ErrorHandlingGroup,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # help reads the same on a terminal and in a file
     pretty_exceptions_enable=False,
 )

@@ -10,6 +10,7 @@ import typer
 
 from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.outcome import save_report
 from compilegate.cli.common.output import emit_json, say_line
 from compilegate.cli.common.session import (
@@ -30,7 +31,11 @@ def report(
     invocation: Invocation,
     workload: Annotated[
         str | None,
-        typer.Argument(metavar="WORKLOAD", help="Default: that of the newest decision."),
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="Default: that of the newest decision.",
+            autocompletion=workload_names,
+        ),
     ] = None,
     *,
     trial: Annotated[

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.outcome import report_command
 from compilegate.cli.common.output import emit_json, say, say_line, say_verdict
 from compilegate.cli.common.session import (
@@ -37,7 +38,10 @@ UNDER_WAY, WAITS = "under way", "waits for machines"
 def status(
     invocation: Invocation,
     workload: Annotated[
-        str | None, typer.Argument(metavar="WORKLOAD", help="Only this workload.")
+        str | None,
+        typer.Argument(
+            metavar="WORKLOAD", help="Only this workload.", autocompletion=workload_names
+        ),
     ] = None,
 ) -> None:
     """Show trials, locks, approvals, runs and decisions.

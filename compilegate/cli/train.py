@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.cli.common.cloud import Cloud, check_registered
+from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.output import console, emit_json, say, say_line, say_rows
 from compilegate.cli.common.session import (
@@ -32,7 +33,12 @@ from compilegate.usecases.registered import load_registered
 
 REVERTED = 12
 
-NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="A registered workload.")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD", help="A registered workload.", autocompletion=workload_names
+    ),
+]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -179,7 +180,7 @@ def test_explain_says_why_each_arm_is_there_and_what_the_figures_rest_on(
     assert "It breaks even in dollars per sample at 17.93x the baseline's speed" in text
     assert "never promoted" in text
     assert "0 past runs are on record" in text
-    assert "Price: ml.g5.xlarge $1.41 an hour" in text
+    assert "Prices on demand: ml.g5.xlarge $1.41 an hour (high, undated)" in text
     assert "A speed job, assumed: 3 min to start" in text
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
@@ -258,8 +259,9 @@ def test_prices_of_another_region_are_reported_by_check_and_plan(
     same = invoke("plan", file, "--region", "us-west-2").stdout
 
     assert "of us-west-2; the job's region is eu-west-1" in checked
-    assert "Prices of us-west-2: ml.g4dn.xlarge. The job's region is eu-west-1" in planned
-    assert "Prices of" not in same
+    priced = r"Prices on demand: ml\.g4dn\.xlarge \$[\d.]+ an hour \(\w+, us-west-2, [\w -]+\)\."
+    assert re.search(priced + " compilegate facts refresh reads those of eu-west-1", planned)
+    assert "facts refresh reads those" not in " ".join(same.split())
 
 
 def test_of_two_candidates_that_are_one_job_the_second_is_left_out(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compilegate.cli.common import project
+from compilegate.cli.common.completion import workload_names
 from compilegate.domain.errors import EnvironmentNotReadyError
 
 if TYPE_CHECKING:
@@ -153,7 +154,10 @@ def on_cloud(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="The workload's name.")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(metavar="WORKLOAD", help="The workload's name.", autocompletion=workload_names),
+]
 ReasonOption = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why; recorded and sent to the owner.")
 ]

@@ -129,22 +129,22 @@ def _totals(plan: Plan, *, spot: bool) -> Iterator[str]:
         f"gets full runs; {money(cost.low_usd)} and {hours(cost.low_hours)} if the first "
         f"block drops them all. Hard limit: {money(plan.max_trial_usd)} (policy.max_trial_usd)."
     )
-    yield from _price_regions(plan)
+    yield _prices(plan)
     if spot:
         yield "Managed spot training in every arm: these on-demand prices are the upper bound."
 
 
-def _price_regions(plan: Plan) -> Iterator[str]:
-    """The regions of the prices, where the list price of the job's region is not known."""
-    kinds: dict[str, list[str]] = {}
-    for price in plan.prices:
-        if price.region not in (None, plan.region):
-            kinds.setdefault(price.region or "", []).append(price.instance_type)
-    for region, types in kinds.items():
-        yield (
-            f"Prices of {region}: {', '.join(types)}. The job's region is {plan.region}; "
-            "compilegate facts refresh reads its prices."
-        )
+def _prices(plan: Plan) -> str:
+    """Each price with where, when and how surely it was read."""
+    priced = [
+        f"{price.instance_type} {money(price.usd_per_hour)} an hour ({price.confidence}"
+        f"{f', {price.region}' if price.region else ''}, "
+        f"{f'as of {price.as_of}' if price.as_of else 'undated'})"
+        for price in plan.prices
+    ]
+    here = all(price.region in (None, plan.region) for price in plan.prices)
+    refresh = "" if here else f" compilegate facts refresh reads those of {plan.region}."
+    return f"Prices on demand: {', '.join(priced)}.{refresh}"
 
 
 def _quotas(plan: Plan) -> Iterator[str]:
@@ -247,13 +247,6 @@ def _runs(plan: Plan, workload: Workload) -> Iterator[str]:
 
 
 def _basis(plan: Plan, workload: Workload) -> Iterator[str]:
-    for price in plan.prices:
-        dated = f", as of {price.as_of}" if price.as_of else ", undated"
-        where = f" in {price.region}" if price.region else ""
-        yield (
-            f"Price: {price.instance_type} {money(price.usd_per_hour)} an hour{where} "
-            f"({price.confidence}{dated}). On demand; spot costs at most this."
-        )
     yield (
         f"A full run: {workload.schedule.run_hours:g} h (schedule.run_hours) at the cheaper of "
         "the two clusters, because a candidate gets full runs only once its blocks have proven "

@@ -1,0 +1,86 @@
+"""Shells complete commands, options and names of workloads, without asking a cloud."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compilegate.cli.common.completion import workload_names
+from tests.cli.conftest import Invoke
+from tests.cli.project import write_project
+
+ROOT = Path(__file__).parents[2]
+KEPT = Path(".compilegate/trials")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_printed_and_one_it_reads(shell: str, invoke: Invoke) -> None:
+    result = invoke("--show-completion", shell)
+
+    assert 0 == result.exit_code
+    assert "COMPLETE" in result.stdout
+    if found := shutil.which(shell):
+        subprocess.run([found, "-n"], input=result.stdout, text=True, check=True, timeout=30)
+
+
+def completed(
+    words: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, shell: str = "bash"
+) -> list[str]:
+    """What the shell is answered for the words, the last of them incomplete."""
+    monkeypatch.setenv("_ROOT_COMPLETE", f"complete_{shell}")  # the runner's name for the command
+    monkeypatch.setenv("COMP_WORDS", f"compilegate {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
+    return invoke().stdout.split()
+
+
+def test_commands_and_options_are_completed(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ["register", "run", "report"] == completed("r", invoke, monkeypatch)
+    assert "--jsonl" in completed("judge --js", invoke, monkeypatch)
+    assert ["junit"] == completed("export --to ju", invoke, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "command", ["flag show", "flag history", "status", "report", "export", "train", "unlock"]
+)
+def test_so_are_workloads_of_files_and_of_trials_that_are_kept(
+    command: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write_project(tmp_path)
+    (KEPT / "bert-other-0mabc123").mkdir(parents=True)
+    (KEPT / "lm-0mabc123").mkdir()
+
+    assert ["bert-docs", "bert-other"] == completed(f"{command} bert", invoke, monkeypatch)
+
+
+def test_the_command_itself_answers_the_variable_that_its_scripts_set() -> None:
+    asked = {
+        "_COMPILEGATE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "compilegate fl",
+        "COMP_CWORD": "1",
+    }
+
+    result = subprocess.run(
+        [sys.executable, "-m", "compilegate.cli.main"], env={**os.environ, **asked},
+        capture_output=True, text=True, timeout=60, check=True, cwd=ROOT,
+    )  # fmt: skip
+
+    assert "flag\n" == result.stdout
+
+
+def test_files_that_are_none_of_ours_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("a", "name: ../x"), ("b", "services: {}"), ("c", "name: Good Name")):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    (tmp_path / "d.yaml").write_bytes(b"\xff\xfe")
+    (tmp_path / "e.yaml").mkdir()
+
+    assert [] == workload_names("")
