@@ -177,6 +177,29 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
         assert not stated or saving.interval_usd_per_year[1] < 0
 
 
+@pytest.mark.parametrize(
+    ("slower", "code"), [(1.2, "full_run_unproven"), (1.25, "full_run_disagrees")]
+)
+def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(
+    slower: float, code: str
+) -> None:
+    evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
+    for run in runs(evidence):
+        run["wall_seconds"] *= slower
+    trial = trial_of(evidence)
+    assert trial.decision is not None
+    cards = metric_cards(trial)
+    message = message_text(trial, cards)
+    cost = f"{cards[-1].name}: {cards[-1].value}"
+
+    assert code in trial.codes
+    assert (trial.saving.usd_per_year or 0) > 0
+    assert not DOLLARS.findall(" ".join([headline(trial), *lede(trial)]))
+    assert not DOLLARS.findall(message.replace(cost, ""))
+    assert not DOLLARS.findall(dict(decision_rows(trial.decision))["saving"])
+    assert trial.figures.stated_usd_per_run is None
+
+
 def test_the_readme_shows_one_speed_up_per_workload() -> None:
     demo = (ROOT / "README.md").read_text("utf-8").split("```text\n")[1].partition("```")[0]
     rows = [row for row in demo.split("\n...\n") if RATIO.search(row)]
