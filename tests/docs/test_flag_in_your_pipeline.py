@@ -14,6 +14,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.flags import reading
+from tests.asl.node import run_script
 from tests.flags.ssm import promoted
 
 PAGE = Path(__file__).parents[2] / "docs" / "flag-in-your-pipeline.md"
@@ -113,12 +114,18 @@ def test_only_the_first_process_of_a_script_asks(
     assert {} == example("import resolve")["overrides"]
 
 
+def test_the_state_machine_passes_both_validators() -> None:
+    (block,) = re.findall(r"```json\n(\{\n  \"QueryLanguage.*?)```", PAGE.read_text(), re.DOTALL)
+
+    assert {"example": []} == run_script("check_definitions.js", {"example": json.loads(block)})
+
+
 def test_every_python_example_was_run() -> None:
     assert 5 == len(BLOCKS)
 
 
 def test_the_permission_is_for_one_parameter_as_it_is_called() -> None:
-    (policy,) = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (policy,) = re.findall(r"```json\n(\{\"Effect.*?)```", PAGE.read_text(), re.DOTALL)
     resource = json.loads(policy)["Resource"]
 
     assert resource.endswith(f":parameter{naming.flag_parameter('prod', 'bert-docs')}")
