@@ -17,7 +17,7 @@ help: ## list the targets
 
 setup: build/.tool build/.lambdas build/.localcloud build/.training ## the command, the Lambda packages, the embedded cloud, training
 
-dev: setup build/.dev build/.toolkits build/.asl build/.axe build/.checkov ## setup, and what tests and lint need
+dev: setup build/.dev build/.toolkits build/.asl build/.axe build/.checkov build/.recipes ## setup, and what tests and lint need
 
 demo: setup ## three real workloads through the deployed state machine, on this machine
 	$(BIN)/compilegate demo
@@ -104,7 +104,7 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
-	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov .venv-exports node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov .venv-recipes .venv-exports node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
 
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
@@ -165,6 +165,11 @@ build/.sdk: build/.tool requirements/sdk.lock
 	$(UV) pip sync --quiet --python .venv-sdk/bin/python --require-hashes requirements/sdk.lock
 	@touch $@
 
+build/.recipes: build/.tool requirements/recipes.lock
+	test -x .venv-recipes/bin/python || $(PYTHON) -m venv --without-pip .venv-recipes
+	$(UV) pip sync --quiet --python .venv-recipes/bin/python --require-hashes requirements/recipes.lock
+	@touch $@
+
 build/.checkov: build/.tool requirements/checkov.lock
 	test -x .venv-checkov/bin/python || $(PYTHON) -m venv --without-pip .venv-checkov
 	$(UV) pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.lock
@@ -193,6 +198,7 @@ lock: build/.tool ## resolve the locks again
 	$(LOCK) requirements/lambdas.in -o requirements/lambdas.lock
 	$(LOCK) requirements/sdk.in -o requirements/sdk.lock
 	$(LOCK) requirements/checkov.in -o requirements/checkov.lock
+	$(LOCK) requirements/recipes.in -o requirements/recipes.lock
 	$(LOCK) requirements/exports.in -o requirements/exports.lock
 	$(LOCK) requirements/training.in -o build/training-full.lock
 	$(BIN)/python requirements/split_torch.py build/training-full.lock
