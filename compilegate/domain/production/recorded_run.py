@@ -60,8 +60,7 @@ class EndedAttempt:
 
     ``jobs`` builds the run's jobs. ``described`` is SageMaker's description of the job, empty where
     it never was. ``now`` in epoch seconds. ``waits`` are the run's earlier attempts without
-    capacity. ``twins`` are other jobs of the run that are in progress: CreateTrainingJob may start
-    a job and its answer be lost, and the retry then starts another.
+    capacity, ``begun_alike`` the jobs in progress whose names begin like those of the run.
     """
 
     reported: AttemptEnd
@@ -71,12 +70,21 @@ class EndedAttempt:
     now: int
     evidence: JobEvidence = field(default_factory=JobEvidence)
     waits: tuple[CapacityWait, ...] = ()
-    twins: tuple[str, ...] = ()
+    begun_alike: Sequence[str] = ()
 
     @cached_property
     def end(self) -> JobEnd:
         """How the job ended."""
         return job_end(self.described, self.reported.error, self.reported.cause)
+
+    @property
+    def twins(self) -> tuple[str, ...]:
+        """Other jobs of the run that are in progress.
+
+        CreateTrainingJob may start a job and its answer be lost, and the retry then starts another.
+        """
+        own = naming.own_jobs(self.reported.workload, self.reported.run, self.begun_alike)
+        return tuple(job for job in own if job != self.reported.job)
 
     @property
     def attempt(self) -> Attempt:

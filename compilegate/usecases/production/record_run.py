@@ -6,7 +6,7 @@ The ledger's entry is written once: a repeated or late call reads it and answers
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,15 +25,15 @@ from compilegate.domain.production.recorded_run import (
     attempt_run,
     notifies_owner,
 )
-from compilegate.domain.records.runs import CapacityWait, ProductionRun
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services, TrainingJobs
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.job_output import describe
-from compilegate.usecases.production.build_request import jobs_of
+from compilegate.usecases.production.build_request import run_jobs
 from compilegate.usecases.production.job_evidence import job_evidence
 from compilegate.usecases.production.record_team_run import record_team_run
-from compilegate.usecases.records import put_once
+from compilegate.usecases.records import put_once, spec_at
 
 logger = logging.getLogger("compilegate")
 
@@ -57,10 +57,18 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
 def record_attempt(end: AttemptEnd, *, services: Services) -> dict[str, Any]:
     """Read the attempt, record its run or its wait, and answer the machine.
 
-    Raises StillTrainsError for a job that has not ended.
+    Raises StillTrainsError for a job that has not ended, NotFoundError for a run that was never
+    begun.
     """
     past = history(services.ledger.entries(end.workload, ledger_keys.run_entries(end.run)))
-    ended = _read(end, past, services, twins=_twins(end, services.jobs))
+    begun = past.begun_run(end.run)
+    if begun is None:
+        lost = "; ".join(record.problem for record in past.damaged)
+        raise NotFoundError(
+            f"production run {end.run} of {end.workload} was never begun. {lost}".strip()
+        )
+    alike = _active(end, services.jobs)
+    ended = _read(end, begun, past.waits_of(end.run), services, begun_alike=alike)
     record = _write(attempt_outcome(ended), ended, services)
     answer = attempt_answer(record, ended)
     if notifies_owner(record, ended):
@@ -85,12 +93,16 @@ def record_ended_execution(end: EndedExecution, *, services: Services) -> dict[s
         return answer
     begun_alike = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
     for attempt in unrecorded_attempts(end.workload, begun, past, begun_alike):
-        answer[_record_unattended(attempt, past, end, services)].append(attempt.job)
+        answer[_record_unattended(attempt, begun, past, end, services)].append(attempt.job)
     return answer
 
 
 def _record_unattended(
-    attempt: AttemptEnd, past: WorkloadHistory, end: EndedExecution, services: Services
+    attempt: AttemptEnd,
+    begun: BegunRun,
+    past: WorkloadHistory,
+    end: EndedExecution,
+    services: Services,
 ) -> str:
     """Record the attempt as the machine would have; returns the key of the answer."""
     described = describe(attempt.job, services.jobs)
@@ -100,49 +112,42 @@ def _record_unattended(
         # Stopped before it is read: the run is recorded with the status that SageMaker then gives.
         services.jobs.stop(attempt.job)
     gave_up = None if described else f"the execution ended: {end.why}"
-    ended = _read(attempt, past, services)
+    ended = _read(attempt, begun, past.waits_of(begun.run), services)
     _record(attempt_run(ended, gave_up=gave_up), ended, services)
     return "recorded"
 
 
 def _read(
-    end: AttemptEnd, past: WorkloadHistory, services: Services, *, twins: tuple[str, ...] = ()
+    end: AttemptEnd,
+    begun: BegunRun,
+    waits: Iterable[CapacityWait],
+    services: Services,
+    *,
+    begun_alike: Sequence[str] = (),
 ) -> EndedAttempt:
-    """Everything that recording the attempt reads.
-
-    ``past`` holds at least what the ledger says of the run. Raises NotFoundError for a run that
-    was never begun.
-    """
-    begun = past.begun_run(end.run)
-    if begun is None:
-        lost = "; ".join(record.problem for record in past.damaged)
-        raise NotFoundError(
-            f"production run {end.run} of {end.workload} was never begun. {lost}".strip()
-        )
-    jobs, described = jobs_of(begun, services), describe(end.job, services.jobs)
-    metric = jobs.trained.workload.quality.metric
+    """Everything that recording the attempt reads; ``waits`` are the run's."""
+    described, spec = describe(end.job, services.jobs), spec_at(services.store, begun.spec_key)
     return EndedAttempt(
         reported=end,
         begun=begun,
-        jobs=jobs,
+        jobs=run_jobs(spec.job, services),
         described=described,
         now=services.clock.now(),
-        evidence=job_evidence(described, metric, services.store),
-        waits=tuple(wait for wait in past.waits_of(end.run) if wait.attempt < end.attempt.number),
-        twins=twins,
+        evidence=job_evidence(described, spec.workload.quality.metric, services.store),
+        waits=tuple(wait for wait in waits if wait.attempt < end.attempt.number),
+        begun_alike=begun_alike,
     )
 
 
-def _twins(end: AttemptEnd, jobs: TrainingJobs) -> tuple[str, ...]:
-    """Other jobs of the run that are in progress.
+def _active(end: AttemptEnd, jobs: TrainingJobs) -> Sequence[str]:
+    """Jobs in progress whose names begin like those of the run.
 
-    Only a retried job can have any. SageMaker allows an account two lists of jobs a second, so
-    jobs are not listed for a first try.
+    Only a retried job can have any beside it. SageMaker allows an account two lists of jobs a
+    second, so jobs are not listed for a first try.
     """
     if end.job.endswith(naming.FIRST_TRY):
         return ()
-    active = jobs.active(naming.trial_job_prefix(end.workload, end.run))
-    return tuple(job for job in naming.own_jobs(end.workload, end.run, active) if job != end.job)
+    return jobs.active(naming.trial_job_prefix(end.workload, end.run))
 
 
 def _write(

@@ -56,7 +56,7 @@ def outcome(status: str | None, error: str = "", **more: Any) -> AttemptOutcome:
 def test_a_job_that_is_not_in_progress_is_recorded_and_only_its_twins_are_stopped(
     status: str | None,
 ) -> None:
-    recorded = outcome(status, "SageMaker.AmazonSageMakerException", twins=(TWIN,))
+    recorded = outcome(status, "SageMaker.AmazonSageMakerException", begun_alike=(JOB, TWIN))
 
     assert isinstance(recorded.record, ProductionRun)
     assert (JOB, (TWIN,)) == (recorded.record.job, recorded.stop)
@@ -68,7 +68,7 @@ def test_a_job_in_progress_is_not_recorded() -> None:
 
 
 def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded() -> None:
-    recorded = outcome("InProgress", "States.Timeout", twins=(TWIN,))
+    recorded = outcome("InProgress", "States.Timeout", begun_alike=(JOB, TWIN))
 
     assert isinstance(recorded.record, ProductionRun)
     assert (False, (JOB, TWIN)) == (recorded.record.counts, recorded.stop)
