@@ -18,18 +18,23 @@ ROOT = Path(__file__).parents[2]
 KEPT = Path(".compilegate/trials")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_for_a_shell_is_printed_and_one_it_reads(
-    shell: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # typer's own tests name the shell this way; otherwise it is the one that the command runs in.
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
-    result = invoke("--show-completion", shell)
+def command(*words: str, **variables: str) -> str:
+    """Standard output of the command as a process of its own."""
+    result = subprocess.run(
+        [sys.executable, "-m", "compilegate.cli.main", *words], env={**os.environ, **variables},
+        capture_output=True, text=True, timeout=60, check=True, cwd=ROOT,
+    )  # fmt: skip
+    return result.stdout
 
-    assert 0 == result.exit_code
-    assert "COMPLETE" in result.stdout
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_is_printed_and_one_it_reads(shell: str) -> None:
+    # typer's own tests name the shell this way; otherwise it is the one that the command runs in.
+    script = command("--show-completion", shell, _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
+
+    assert "_COMPILEGATE_COMPLETE" in script
     if found := shutil.which(shell):
-        subprocess.run([found, "-n"], input=result.stdout, text=True, check=True, timeout=30)
+        subprocess.run([found, "-n"], input=script, text=True, check=True, timeout=30)
 
 
 def completed(
@@ -51,31 +56,22 @@ def test_commands_and_options_are_completed(
 
 
 @pytest.mark.parametrize(
-    "command", ["flag show", "flag history", "status", "report", "export", "train", "unlock"]
+    "reader", ["flag show", "flag history", "status", "report", "export", "train", "unlock"]
 )
 def test_so_are_workloads_of_files_and_of_trials_that_are_kept(
-    command: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    reader: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     write_project(tmp_path)
     (KEPT / "bert-other-0mabc123").mkdir(parents=True)
     (KEPT / "lm-0mabc123").mkdir()
 
-    assert ["bert-docs", "bert-other"] == completed(f"{command} bert", invoke, monkeypatch)
+    assert ["bert-docs", "bert-other"] == completed(f"{reader} bert", invoke, monkeypatch)
 
 
 def test_the_command_itself_answers_the_variable_that_its_scripts_set() -> None:
-    asked = {
-        "_COMPILEGATE_COMPLETE": "complete_bash",
-        "COMP_WORDS": "compilegate fl",
-        "COMP_CWORD": "1",
-    }
+    asked = {"COMP_WORDS": "compilegate fl", "COMP_CWORD": "1"}
 
-    result = subprocess.run(
-        [sys.executable, "-m", "compilegate.cli.main"], env={**os.environ, **asked},
-        capture_output=True, text=True, timeout=60, check=True, cwd=ROOT,
-    )  # fmt: skip
-
-    assert "flag\n" == result.stdout
+    assert "flag\n" == command(_COMPILEGATE_COMPLETE="complete_bash", **asked)
 
 
 def test_files_that_are_none_of_ours_are_passed_over(
