@@ -153,12 +153,6 @@ def trial_id(epoch_milliseconds: int) -> str:
     return digits.rjust(TRIAL_ID_LENGTH, "0")[-TRIAL_ID_LENGTH:]
 
 
-def trial_began(trial: str) -> float | None:
-    """Epoch seconds at which a trial's id was made; None for a text that is no id."""
-    digits = set(trial) <= set(_BASE36) and len(trial) == TRIAL_ID_LENGTH
-    return int(trial, 36) / 1000 if digits else None
-
-
 def execution_name(workload: str, trial: str) -> str:
     """Name of the EVALUATE execution of one trial."""
     return f"{workload}-{trial}"

@@ -30,7 +30,7 @@ CSV_COLUMNS = (
 def facts(trial: TrialReport) -> list[tuple[str, str]]:
     """Owner, beginning, machines and image; what is not recorded is left out."""
     context, arms = trial.source["context"], trial.planned_arms
-    began = (trial.plan and trial.plan.started_at) or naming.trial_began(context["trial"])
+    began = (trial.plan and trial.plan.started_at) or _began(context["trial"])
     rows = [
         ("Owner", context.get("owner") or ""),
         ("Begun", minute(began) if began else ""),
@@ -139,8 +139,14 @@ def earlier_table(trial: TrialReport) -> Table | None:
     )  # fmt: skip
 
 
+def _began(trial: str) -> float | None:
+    """Epoch seconds at which a trial's id was made; None for a text that is no id."""
+    is_id = len(trial) == naming.TRIAL_ID_LENGTH and set(trial) <= set(naming.RETRY_DIGITS)
+    return int(trial, 36) / 1000 if is_id else None
+
+
 def _trial_row(name: str, decision: RecordedDecision | None) -> tuple[str, ...]:
-    began = naming.trial_began(name)
+    began = _began(name)
     when = UNKNOWN if began is None else minute(began).removesuffix(" UTC")
     if decision is None:
         words = "it ended without a decision, or that cannot be read"

@@ -38,6 +38,32 @@ def test_what_does_not_decide_leaves_the_name(checkout: Path) -> None:
     assert judge_name() == judge_name(checkout)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"""Reads a workload document', '"""Reads one workload document'),
+        ('"promote if short blocks average', '"promote where short blocks average'),
+        ("import re\n", "import re  # patterns of names\n\n\n"),
+    ],
+    ids=["docstring", "text", "comment"],
+)
+def test_words_and_layout_leave_the_name(old: str, new: str, checkout: Path) -> None:
+    place = checkout / "compilegate/domain/workload/file.py"
+    text = place.read_text()
+    assert old in text
+
+    place.write_text(text.replace(old, new, 1))
+
+    assert judge_name() == judge_name(checkout)
+
+
+def test_a_changed_key_changes_the_name(checkout: Path) -> None:
+    place = checkout / "compilegate/domain/workload/file.py"
+    place.write_text(place.read_text().replace('"alpha"', '"alfa"'))
+
+    assert judge_name() != judge_name(checkout)
+
+
 def test_all_of_the_judging_package_decides_but_the_comparison_of_replays() -> None:
     _, files = judge_of(REPOSITORY)
     own = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / JUDGING).glob("*.py")}

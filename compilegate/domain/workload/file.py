@@ -244,11 +244,11 @@ def parse_policy(fields: Fields | None) -> Policy:
     policy = Policy(
         promote_speedup=number(
             "promote_speedup", "times baseline", "promote if short blocks average this or more",
-            low=1.0,
+            low=1.0
         ),
         reject_speedup=number(
             "reject_speedup", "times baseline",
-            "promote if short blocks and whole jobs are proven above", low=1.0,
+            "promote if short blocks and whole jobs are proven above", low=1.0
         ),
         alpha=number(
             "alpha", "error probability", "chance of promoting a bad candidate",
