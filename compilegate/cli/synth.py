@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -18,6 +19,8 @@ from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.place import INSTALLED, PROJECT
 
 OUTPUT = Path("cdk.out")
+# What app.py and stacks import besides our own.
+CDK_PACKAGES = ("aws_cdk", "constructs")
 
 
 def synth(
@@ -35,6 +38,10 @@ def synth(
     With {"app": "compilegate synth", "context": {"stage": "dev"}} as the cdk.json of a folder, the
     cdk command deploys from there: npx aws-cdk@2 deploy
     """
+    for package in CDK_PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            install = "pip install 'compilegate[deploy]'" if INSTALLED else "run `make setup`"
+            raise EnvironmentNotReadyError(f"{package} is not installed. Fix: {install}")
     folder = (output or Path(os.environ.get("CDK_OUTDIR") or OUTPUT)).resolve()
     # The cdk command hands over what it read; otherwise the folder's own file is read.
     context = os.environ.get("CDK_CONTEXT_JSON") or json.dumps(own_context())
@@ -46,7 +53,6 @@ def synth(
     if ended.returncode:
         raise EnvironmentNotReadyError(
             "the CDK app did not synthesise, see above. Fix: correct what it names"
-            + ("; pip install 'compilegate[deploy]' brings what it imports" if INSTALLED else "")
         )
     if as_json:
         emit_json({"assembly": str(folder)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 from pathlib import Path
@@ -66,3 +67,18 @@ def test_an_app_that_fails_is_a_failure(
 
     assert 1 == result.exit_code
     assert "did not synthesise" in result.output
+
+
+def test_without_the_cdk_nothing_is_started(
+    started: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "aws_cdk" else find(name)
+    )
+
+    result = CliRunner().invoke(app, ["synth"])
+
+    assert ([], 1) == (started, result.exit_code)
+    assert "aws_cdk is not installed" in result.output
+    assert "Fix: run `make setup`" in result.output

@@ -173,6 +173,22 @@ def test_a_wrong_option_starts_nothing(
     assert message in result.stderr
 
 
+def test_a_python_without_torch_starts_nothing(
+    project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S -I "$@"\n')
+    bare.chmod(0o755)
+
+    result = invoke("try", project, "--python", bare, "--keep", tmp_path / "kept", "--json")
+
+    (error,) = json.loads(result.stdout)["errors"]
+    assert (2, "--python", str(bare)) == (result.exit_code, error["field"], error["value"])
+    assert error["problem"] == "cannot import torch"
+    assert "--python, or run `make setup`" in error["fix"]
+    assert not (tmp_path / "kept").exists()
+
+
 def test_data_in_s3_needs_a_sample_here(tmp_path: Path, invoke: Invoke) -> None:
     file = write_project(tmp_path / "team", LAUNCHED, ("data/train", "s3://bucket/train/"))
     (tmp_path / "sample.csv").write_text("1\n")

@@ -20,7 +20,7 @@ from compilegate.cli.common.output import emit_json, say, say_rows
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
 from compilegate.cli.tryout.found import NOT_APPLIED, NOT_TRIED, OK, Found, last_lines, read_arm
-from compilegate.cli.tryout.process import STEPS, default_python, run
+from compilegate.cli.tryout.process import STEPS, default_python, lacks, run
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
@@ -28,6 +28,7 @@ from compilegate.domain.formats import duration, plural
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.workload.model import Workload
+from compilegate.place import INSTALLED
 from compilegate.usecases.registered import facts_for_workload
 
 MINUTES = 10.0
@@ -73,13 +74,8 @@ def try_(
     named = dict(map(_named, given or ()))
     workload_file = read_workload(file, elsewhere=named)
     inputs = _inputs(workload_file, named)
-    interpreter = python or default_python()
-    if shutil.which(str(interpreter)) is None:
-        raise InvalidInputError(
-            "is not a Python", field="--python", value=str(interpreter),
-            fix="name one that has what the script imports, or run `make setup`",
-        )  # fmt: skip
     workload = workload_file.workload
+    interpreter = _interpreter(python or default_python(), workload)
     arms, others = _arms(workload)
     if only:
         arms, others = _chosen(arms, only), []
@@ -104,6 +100,20 @@ def try_(
             say(note)
         say(_summary(found))
     raise typer.Exit(_exit_code(found))
+
+
+def _interpreter(python: Path, workload: Workload) -> Path:
+    """The Python, checked for what every arm imports first."""
+    install = "pip install 'compilegate[local]'" if INSTALLED else "run `make setup`"
+    fix = f"name one that has what the script imports with --python, or {install}"
+    problem = None
+    if shutil.which(str(python)) is None:
+        problem = "is not a Python"
+    elif workload.framework.kind == "pytorch" and lacks(python, "torch"):
+        problem = "cannot import torch"
+    if problem is not None:
+        raise InvalidInputError(problem, field="--python", value=str(python), fix=fix)
+    return python
 
 
 def _named(text: str) -> tuple[str, Path]:

@@ -33,6 +33,8 @@ VARIABLE = "COMPILEGATE_TRY_STEPS"
 # What a user's own environment needs to find libraries, GPUs and caches of models.
 _INHERITED = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "HF_HOME")
 POLL_SECONDS = 0.2
+# A Python on a slow network disk starts in less.
+ASK_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,19 @@ class Ended:
 def default_python() -> Path:
     """The training environment of the checkout, in an installed package the own one."""
     return Path(sys.executable) if INSTALLED else PROJECT / PYTHON
+
+
+def lacks(python: Path, package: str) -> bool:
+    """Whether this Python says that it cannot find a package; a wrapper may answer nothing."""
+    code = f"import importlib.util; print(importlib.util.find_spec({package!r}))"
+    try:
+        asked = subprocess.run(  # noqa: S603 - the user's own Python, as an argument list
+            [str(python), "-c", code], env=dict(_inherited()), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=ASK_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return asked.stdout.strip() == "None"
 
 
 def start_words(request: Mapping[str, Any], root: Path) -> list[str]:
@@ -125,10 +140,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+def _inherited() -> Iterator[tuple[str, str]]:
+    return ((name, os.environ[name]) for name in _INHERITED if name in os.environ)
+
+
 def _environment(
     request: Mapping[str, Any], root: Path, inputs: Mapping[str, Path]
 ) -> Iterator[tuple[str, str]]:
-    yield from ((name, os.environ[name]) for name in _INHERITED if name in os.environ)
+    yield from _inherited()
     yield "PYTHONUNBUFFERED", "1"
     yield "SM_OUTPUT_DIR", str(root / "output")
     yield "SM_OUTPUT_DATA_DIR", str(root / "output" / "data")
