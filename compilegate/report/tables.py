@@ -21,7 +21,6 @@ from compilegate.domain.formats import (
 )  # fmt: skip
 from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.figures import Document
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
 
@@ -79,13 +78,12 @@ def arms_table(trial: TrialReport) -> Table | None:
     """One column per arm; what is unknown is explained under the table."""
     if not trial.arms:
         return None
-    arms = [_priced(trial, arm) for arm in trial.arms]
     native = {BASELINE, *(arm.name for arm in trial.planned_arms if arm.compiler == "none")}
     rows: list[Row] = [*_clusters(trial)]
     unknown: dict[str, list[str]] = {}
     for key, title, show, why in FIGURES:
         name = title.format(metric=trial.metric)
-        cells = [_arm_cell(arm, key, show, native) for arm in arms]
+        cells = [_arm_cell(arm, key, show, native) for arm in trial.priced_arms]
         if UNKNOWN in cells:
             unknown.setdefault(why, []).append(name.lstrip("… "))
         rows.append((name, *cells))
@@ -95,14 +93,6 @@ def arms_table(trial: TrialReport) -> Table | None:
         "arms", "The arms in numbers", ("Figure", *(str(arm["name"]) for arm in trial.arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
-
-
-def _priced(trial: TrialReport, arm: Document) -> Document:
-    """The candidate's run has the price that its saving is computed from."""
-    base, saved = trial.saving.usd_per_run_baseline, trial.saving.usd_per_run
-    if arm["name"] != trial.candidate or base is None or saved is None:
-        return arm
-    return {**arm, "usd_per_run": base - saved}
 
 
 def _arm_cell(

@@ -124,6 +124,22 @@ class TrialReport:
         return [arm for arm in arms if arm.get("name")]
 
     @property
+    def priced_arms(self) -> Sequence[Document]:
+        """``arms``; the candidate's run has the price that its saving is computed from.
+
+        The judge's own ``usd_per_run`` of an arm is what its runs took: their difference is not
+        the saving, which is of one estimate of whole jobs (blocks and full runs together).
+        """
+        base, saved = self.saving.usd_per_run_baseline, self.saving.usd_per_run
+        if base is None or saved is None:
+            return self.arms
+        price = base - saved
+        return [
+            {**arm, "usd_per_run": price} if arm["name"] == self.candidate else arm
+            for arm in self.arms
+        ]
+
+    @property
     def planned_arms(self) -> Sequence[ArmPlan]:
         """The arms of the plan."""
         return self.plan.arms if self.plan else ()

@@ -17,6 +17,8 @@ from compilegate.domain.formats import MINUS, money, percent
 from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart
+from compilegate.report.exports.arm_runs import arm_runs
+from compilegate.report.exports.openmetrics import openmetrics
 from compilegate.report.figures import SIGNS
 from compilegate.report.metric_cards import metric_cards
 from compilegate.report.notifications.decision import decision_notification
@@ -227,4 +229,14 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name:
     assert news.body()["figures"]["speedup"] == trial.decision.speedup
     assert news.body()["figures"]["claims"] == json.loads(report.json)["claims"]
     assert ratio(trial.speed.estimate or 0) in report.markdown
-    assert money((trial.saving.usd_per_run_baseline or 0) - saved) == price
+    documented = json.loads(report.json)["decision"]["saving"]
+    assert saved == documented["usd_per_run"]
+    shown = (trial.saving.usd_per_run_baseline or 0) - saved
+    exposed = re.findall(
+        rf'^compilegate_arm_run_usd{{.*arm="{trial.candidate}"}} (.*)$',
+        openmetrics(trial, trial="t1", at=0), re.MULTILINE,
+    )  # fmt: skip
+    tracked = {run.arm: run.figures["usd_per_run"] for run in arm_runs(trial, trial="t1", at=0)}
+    assert money(shown) == price
+    assert [shown] == [float(one) for one in exposed]
+    assert shown == tracked[str(trial.candidate)]

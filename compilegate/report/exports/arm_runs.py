@@ -44,7 +44,7 @@ class ArmRun:
 
 def arm_runs(report: TrialReport, *, trial: str, at: int) -> list[ArmRun]:
     """A run per measured arm, the baseline first; none where nothing was measured."""
-    figures = {str(arm["name"]): arm for arm in report.arms}
+    figures = {str(arm["name"]): arm for arm in report.priced_arms}
     measured = () if isinstance(report.measured, str) else report.measured.arms
     return [
         ArmRun(
@@ -81,7 +81,7 @@ def _tags(report: TrialReport, trial: str, arm: str) -> dict[str, str]:
 
 
 def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, float]:
-    """The judge's figures of the arm; of the candidate decided on also its comparison."""
+    """The figures of the arm; of the candidate decided on also its comparison."""
     found: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
     if arm == report.candidate and report.decision is not None:
         for what, document in (

@@ -23,7 +23,9 @@ ARM_FIGURES = (
      "step_seconds_median"),
     ("compilegate_arm_compile_seconds", "seconds", "Compilation with a warm cache.",
      "compile_seconds_warm"),
-    ("compilegate_arm_run_usd", "usd", "Price of a production run.", "usd_per_run"),
+    ("compilegate_arm_run_usd", "usd",
+     "Price of a production run; the candidate's is the baseline's less the saving.",
+     "usd_per_run"),
     ("compilegate_arm_metric", "", "Mean of the quality metric over full runs.", "metric_mean"),
     ("compilegate_arm_full_runs", "", "Full runs of the trial.", "runs"),
     ("compilegate_arm_failed_runs", "", "Full runs that failed.", "failed_runs"),
@@ -110,7 +112,7 @@ def _of_arms(report: TrialReport) -> Iterator[Family]:
         yield _gauge(
             name, unit, help_,
             (({"workload": report.workload, "arm": str(arm["name"])}, arm.get(key))
-             for arm in report.arms),
+             for arm in report.priced_arms),
         )  # fmt: skip
 
 
