@@ -5,12 +5,14 @@ from compilegate.doctor.command_line import CommandLine
 from compilegate.doctor.description import Description, argument_style, describe
 from compilegate.doctor.examination import Examination, examine
 from compilegate.doctor.finding import COMPILERS, Finding, Severity
+from compilegate.doctor.precision import SPELLED
 from compilegate.doctor.reported import Metric
 from compilegate.doctor.rules import BY_ID, RULES
 from compilegate.doctor.sarif import to_sarif
 from compilegate.doctor.script import ScriptError
 
 __all__ = [
-    "BY_ID", "COMPILERS", "RULES", "CommandLine", "Description", "Examination", "Finding", "Metric",
-    "Option", "ScriptError", "Severity", "argument_style", "describe", "examine", "to_sarif",
+    "BY_ID", "COMPILERS", "RULES", "SPELLED", "CommandLine", "Description", "Examination",
+    "Finding", "Metric", "Option", "ScriptError", "Severity", "argument_style", "describe",
+    "examine", "to_sarif",
 ]  # fmt: skip

@@ -19,11 +19,11 @@ from compilegate.doctor.command_line import (
 from compilegate.doctor.dataclass_arguments import sets_up_trainer
 from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
+from compilegate.doctor.precision import precision_of
 from compilegate.doctor.reported import (
     NUMBER,
     Metric,
     logged_metrics,
-    precision_of,
     printed_metrics,
     trainer_metrics,
 )

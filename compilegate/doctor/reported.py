@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,9 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9@]*(?:-1)?")
 _TRAINING = re.compile(r"(^|[^a-z])(train|training|step|lr|running)([^a-z]|$)", re.IGNORECASE)
 _PERCENT = re.compile(r"%[-+0-9.]*[a-z]")
 _PLACE = re.compile(rf"{_PERCENT.pattern}|\{{[^{{}}]*\}}")
+# What a meter calls its mean, as PyTorch's and timm's examples do; beside it is the last batch's.
+_AVERAGES = ("avg", "average", "mean", "global_avg")
+_AVERAGED = re.compile(rf"\.({'|'.join(_AVERAGES)})\b")
 PRINTERS = ("print", "info", "write", "log", "warning", "debug")
 # A number as Python writes it.
 NUMBER = r"([-+]?[0-9][0-9.eE+-]*)"
@@ -106,16 +109,21 @@ def _printed(source: Source, *, anywhere: bool) -> Iterator[Metric]:
         yield from _in_template("".join(_template(call)), held_out=held_out or anywhere)
 
 
-_HOLE = "\0"
+# A value that is put in; one that is a mean; one that is passed over for the mean behind it.
+_HOLE, _MEAN, _PASSED = "\0", "\1", "\2"
+_MEAN_BEHIND = re.compile(rf"{_HOLE}( *\( *){_MEAN}")
+# A number that is not the metric.
+_OTHER = "[-+0-9.eE]+"
 
 
 def _template(call: ast.Call) -> Iterator[str]:
     """What a call prints, with a mark for each value that is put in."""
     for index, item in enumerate(call.args):
         yield " " if index else ""
-        yield _filled(item)
         if index == 0 and called(call) != "print" and "%" in str(constant(item) or ""):
+            yield _emptied(str(constant(item)), call.args[1:])
             return  # what follows fills it in
+        yield _filled(item)
 
 
 def _filled(node: ast.expr) -> str:
@@ -123,31 +131,45 @@ def _filled(node: ast.expr) -> str:
         return "".join(_filled(part) for part in node.values)
     if isinstance(node, ast.Constant):
         text = str(node.value)
-        return _emptied(text) if _PERCENT.search(text) else text
+        return _emptied(text, []) if _PERCENT.search(text) else text
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return _filled(node.left) + _filled(node.right)
     filled: ast.expr | None = None
+    values: list[ast.expr] = []
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
         filled = node.left
+        values = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
     elif isinstance(node, ast.Call) and called(node) == "format":
-        filled = receiver(node)
+        filled, values = receiver(node), node.args
     template = constant(filled)
-    return _emptied(template) if isinstance(template, str) else _HOLE
+    if isinstance(template, str):
+        return _emptied(template, values)
+    value = node.value if isinstance(node, ast.FormattedValue) else node
+    return _MEAN if last_name(value) in _AVERAGES else _HOLE
 
 
-def _emptied(text: str) -> str:
-    return _PLACE.sub(_HOLE, text).replace("%%", "%")
+def _emptied(text: str, values: Sequence[ast.expr]) -> str:
+    """A template with marks for its places, which ``values`` fill in order or by name."""
+    in_order = iter(values)
+
+    def mark(place: re.Match[str]) -> str:
+        value = next(in_order, None)
+        averaged = value is not None and last_name(value) in _AVERAGES
+        return _MEAN if averaged or _AVERAGED.search(place.group()) else _HOLE
+
+    return _PLACE.sub(mark, text).replace("%%", "%")
 
 
 def _in_template(template: str, *, held_out: bool) -> Iterator[Metric]:
     """Every value of a template that a label before it names."""
+    template = _MEAN_BEHIND.sub(rf"{_PASSED}\g<1>{_HOLE}", template).replace(_MEAN, _HOLE)
     parts = template.split(_HOLE)
     said, counted = held_out, ""
     for before, after in itertools.pairwise(parts):
         label = before.rpartition("\n")[2][-MOST_LABEL:]
         said = said or bool(HELD_OUT.search(label))
         if counted and not _WORD.search(label):  # 98/100 (98 %): the share is the metric
-            words, place = _words_of(counted), f"{_place(counted)} *[0-9.]+ *{_place(label)}"
+            words, place = _words_of(counted), f"{_place(counted)} *{_OTHER} *{_place(label)}"
         else:
             words, place, counted = _words_of(label), _place(label), ""
         name = next((word for word in reversed(words) if word in RISING or word in FALLING), None)
@@ -172,10 +194,10 @@ def _words_of(label: str) -> list[str]:
 
 def _place(label: str) -> str:
     """A regular expression for the last few words of a label, whatever blanks there are."""
-    words = label.replace(_HOLE, " [0-9.]+ ").split()[-MOST_WORDS:]
+    words = re.sub(f"[{_HOLE}{_PASSED}]", f" {_OTHER} ", label).split()[-MOST_WORDS:]
     while len(words) > 1 and not _WORD.search(words[0]):
         words.pop(0)
-    return " *".join(word if word == "[0-9.]+" else re.escape(word) for word in words)
+    return " *".join(word if word == _OTHER else re.escape(word) for word in words)
 
 
 def _goal(name: str) -> str | None:
@@ -192,15 +214,3 @@ def _best_first(metrics: list[Metric]) -> list[Metric]:
     """Each name once, the last way in which it is reported; quality before losses."""
     by_name: dict[str, Any] = {metric.name: metric for metric in metrics}
     return sorted(by_name.values(), key=lambda metric: metric.goal != "maximize")
-
-
-def precision_of(source: Source) -> str | None:
-    """The precision that the script always computes in, None where it does not say one."""
-    for call in source.calls:
-        if called(call) == "autocast" and not any(word.arg == "enabled" for word in call.keywords):
-            kinds = [last_name(word.value) for word in call.keywords if word.arg == "dtype"]
-            kinds += [last_name(item) for item in call.args]
-            found = next((kind for kind in kinds if kind in ("bfloat16", "float16")), None)
-            if found:
-                return {"bfloat16": "bf16", "float16": "fp16"}[found]
-    return None

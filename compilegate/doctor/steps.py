@@ -16,12 +16,13 @@ from compilegate.doctor.syntax import (
     Loop,
     called,
     calls_in,
+    dotted,
     in_scope,
     last_name,
     receiver,
     texts,
 )
-from compilegate.doctor.words import HELD_OUT, OPTIMIZER
+from compilegate.doctor.words import HELD_OUT, OPTIMIZER, OPTIMIZER_CLASS
 
 STEP_FUNCTIONS = ("train_step", "training_step", "train_batch", "run_batch", "optimize_step")
 NO_GRADIENT = ("no_grad", "inference_mode")
@@ -72,6 +73,8 @@ class Steps:
         if name == "step":
             if on is None or "sched" in last_name(on).lower():
                 return False
+            if dotted(on) in self._optimizers:
+                return True
             words = list(texts(on))
             stepped = any(OPTIMIZER.search(word) for word in words)
             return stepped or "scaler" in (*words[:1], last_name(on))
@@ -103,6 +106,16 @@ class Steps:
             called(call) == "eval" and not call.args and receiver(call) is not None
             for call in calls_in(function)
         ) and not any(self.updates(call) for call in calls_in(function))
+
+    @cached_property
+    def _optimizers(self) -> set[str]:
+        """What PyTorch's optimizers are assigned to, whatever its name."""
+        return {
+            dotted(target) for node in self._source.nodes
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call)
+            and OPTIMIZER_CLASS.match(self._source.called(node.value))
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        } - {""}  # fmt: skip
 
     @cached_property
     def _trains(self) -> bool:

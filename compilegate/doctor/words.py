@@ -21,6 +21,7 @@ NO_MODEL = re.compile(r"(is|has|should|can|save|export|count|print|log|check|eva
                       re.IGNORECASE)  # fmt: skip
 LOSS = re.compile(r"(^|_)(loss|err[dg]?)(_|$)|loss$", re.IGNORECASE)
 OPTIMIZER = re.compile(r"optim|(^|_)opt(_|$)|(^|_)opt[dg]?$", re.IGNORECASE)
+OPTIMIZER_CLASS = re.compile(r"torch\.optim\.(?!lr_scheduler)(\w+\.)*[A-Z]\w*$")
 TRAINING = re.compile(r"train", re.IGNORECASE)
 HELD_OUT = re.compile(r"(^|_|\b)(e?val|valid|validation|dev|test|testing|eval|evaluation|"
                       r"predict|pred|infer|inference|holdout)(_|\b|$|\d)|"

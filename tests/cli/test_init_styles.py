@@ -106,6 +106,18 @@ EXPECTED: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     ),
 }  # fmt: skip
 
+PRECISIONS = [
+    ("Seq2SeqTrainingArguments('out', fp16=True)", "fp16", False),
+    ("TrainingArguments('out', bf16=True)", "bf16", False),
+    ("Accelerator(mixed_precision='bf16')", "bf16", False),
+    ("L.Trainer(precision='16-mixed')", "fp16", False),
+    ("L.Trainer(precision=32)", "fp32", False),
+    ("kind = 'bf16-mixed'\nFabric(precision=kind)", "bf16", False),
+    ("Accelerator(mixed_precision=read())", "fp32", True),
+    ("TrainingArguments('out', bf16=supported())", "fp32", True),
+    ("", "fp32", True),
+]
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -153,6 +165,18 @@ def test_a_whole_run_counts_the_epochs_of_the_code(
     assert assumed == ("training.hyperparameters.full_run_samples" in document["assumed"])
 
 
+@pytest.mark.parametrize(("statement", "precision", "assumed"), PRECISIONS)
+def test_the_precision_is_the_codes_or_marked_as_assumed(
+    statement: str, precision: str, assumed: bool, tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "train.py").write_text(f"import torch\n{statement}\n{LOOP}")
+
+    document = json.loads(invoke("init", "train.py", "-y", "--json").stdout)
+
+    assert precision == document["workload"]["training"]["precision"]
+    assert assumed == ("training.precision" in document["assumed"])
+
+
 def test_arguments_that_were_not_read_are_said_to_be(tmp_path: Path, invoke: Invoke) -> None:
     (tmp_path / "train.py").write_text(HYDRA)
 
@@ -182,6 +206,26 @@ def test_top_1_accuracy_is_a_percentage_and_what_a_job_lacks_is_named(
     assert "and above data-dir: /opt/ml/input/data/train" in text
     (tmp_path / "requirements.txt").write_text("timm\n")
     assert "It imports" not in invoke("init", "train.py", "-y", "--force").stdout
+
+
+SHORT = """
+import torch
+from torch import optim
+o: object = optim.SGD(weights, lr=0.1)
+for x in data:
+    l.backward()
+    o.step()
+"""
+
+
+def test_a_loop_is_seen_whatever_its_optimizer_is_called(tmp_path: Path, invoke: Invoke) -> None:
+    told = []
+    for script in (SHORT, SHORT.replace("optim.SGD", "optim.lr_scheduler.StepLR")):
+        (tmp_path / "train.py").write_text(script)
+        written = invoke("init", "train.py", "-y", "--force").stdout
+        told.append("No training loop was seen" in " ".join(written.split()))
+
+    assert [False, True] == told
 
 
 MODEL = """

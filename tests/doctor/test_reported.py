@@ -22,6 +22,18 @@ PRINTED = [
     ('print(f"step {i}: train loss {a:.4f}, val loss {b:.4f}")',
      "step 9: train loss 4.1, val loss 4.2", "eval_loss", "4.2"),
     ('print(f"epoch {e}: accuracy {a}")', "epoch 1: accuracy 0.75", "eval_accuracy", "0.75"),
+    # timm's train.py: of a batch, and in brackets the mean up to it.
+    ('print(f"Test: [{i}/{n}] Loss: {l.val:>7.3f} ({l.avg:>6.3f})  "\n      '
+     'f"Acc@1: {t.val:>7.3f} ({t.avg:>7.3f})")',
+     "Test: [9/9] Loss:   1.000 ( 2.000)  Acc@1:  70.000 ( 65.500)", "eval_accuracy", "65.500"),
+    ('print("Test: Acc@1: {top1.val:>7.4f} ({top1.avg:>7.4f})".format(top1=t))',
+     "Test: Acc@1: 70.0000 (65.5000)", "eval_accuracy", "65.5000"),
+    ('print("Test: Acc@1: {:.1f} ({:.1f})".format(t.val, t.avg))', "Test: Acc@1: 70.0 (65.5)",
+     "eval_accuracy", "65.5"),
+    ('logger.info("Test: loss %.4f (%.4f)", t.val, t.avg)', "Test: loss -1e-4 (-0.5)", "eval_loss",
+     "-0.5"),
+    ('print(f"Test: accuracy {a} ({seconds:.1f})")', "Test: accuracy 0.5 (3.1)", "eval_accuracy",
+     "0.5"),
 ]  # fmt: skip
 NOT_HELD_OUT = ['print(f"step {i}: loss {a}")', 'print("done")', 'print(f"train accuracy {a}")']
 

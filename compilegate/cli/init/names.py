@@ -22,12 +22,6 @@ DATA = (
     "train_path", "dataset_path", "data_root", "root",
 )  # fmt: skip
 PRECISION = ("precision", "dtype", "amp_dtype", "mixed_precision", "torch_dtype")
-# How scripts spell a precision.
-SPELLED = {
-    "fp32": ("fp32", "float32", "32", "32-true", "no", "full", "single"),
-    "bf16": ("bf16", "bfloat16", "bf16-mixed", "bf16_mixed", "amp_bf16"),
-    "fp16": ("fp16", "float16", "half", "16-mixed", "16", "amp_fp16"),
-}
 MODEL = ("model_name_or_path", "model_name", "model", "model_type", "arch")
 # Packages by which the kind of model is known, the first that is imported.
 FAMILIES = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
-from compilegate.doctor import Description, Metric, Option, argument_style
+from compilegate.doctor import SPELLED, Description, Metric, Option, argument_style
 from compilegate.domain.naming import LAUNCHER
 
 READ, ASSUMED, OPEN = "read", "assumed", "open"
@@ -126,7 +126,7 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         "instance_type": instance,
         "instance_count": Value(1),
         "distribution": Value("none", "several GPUs: torch_distributed"),
-        "precision": Value(*_precision(script)),
+        "precision": _precision(script),
         "batch_size": _setting(script, "batch_size", names.BATCH_SIZE, TRAINER_BATCH,
                                "samples per GPU and step"),
         "learning_rate": _setting(script, "learning_rate", names.LEARNING_RATE, TRAINER_RATE,
@@ -172,18 +172,22 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def _precision(script: Description) -> tuple[str, str]:
+def _precision(script: Description) -> Value:
     option = _precision_option(script)
     if option is not None:
         default = str(option.default).lower()
-        for precision, spelled in names.SPELLED.items():
+        for precision, spelled in SPELLED.items():
             if default in spelled:
-                return precision, f"--{option.name}"
+                return Value(precision, f"--{option.name}")
     for switch in ("bf16", "fp16"):
         found = script.command_line.find((switch,))
         if found is not None and found.default is True:
-            return switch, f"--{found.name}"
-    return (script.precision, "in the code") if script.precision else ("fp32", "")
+            return Value(switch, f"--{found.name}")
+    if script.precision is not None:
+        return Value(script.precision, "in the code")
+    if script.kind == "trainer":
+        return Value("fp32", "the Trainer's default")
+    return Value("fp32", "assumed; the script names none", ASSUMED)
 
 
 def _precision_option(script: Description) -> Option | None:
@@ -194,7 +198,7 @@ def _precision_option(script: Description) -> Option | None:
     switch = script.command_line.find(("amp",))
     if switch is not None and switch.switch and switch.default is not True:
         return None  # it says in which precision, once the switch is on
-    every = {word for words in names.SPELLED.values() for word in words}
+    every = {word for words in SPELLED.values() for word in words}
     known = {str(word).lower() for word in (option.default, *option.choices)} & every
     return option if known else None
 
@@ -268,7 +272,7 @@ def _precision_names(script: Description) -> dict[str, str]:
     words = [str(word) for word in option.choices] or [str(option.default)]
     found = {
         precision: word
-        for precision, spelled in names.SPELLED.items()
+        for precision, spelled in SPELLED.items()
         for word in words
         if word.lower() in spelled
     }
