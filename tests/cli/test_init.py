@@ -268,3 +268,21 @@ def test_a_file_is_overwritten_by_force_only(code: Path, invoke: Invoke) -> None
     assert "mine\n" == Path("nano.yaml").read_text()
     assert 0 == invoke("init", code / "nano.py", "--yes", "--force").exit_code
     assert "mine\n" != Path("nano.yaml").read_text()
+
+
+def test_editors_find_the_schema_by_a_path_that_every_clone_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke
+) -> None:
+    line = "# yaml-language-server: $schema=workload.schema.json"
+    shutil.copy(SCRIPTS / "hf_trainer.py", tmp_path / "job.py")
+    monkeypatch.chdir(tmp_path)
+
+    assert 0 == invoke("init", "job.py", "--yes", "-o", "without.yaml").exit_code
+    (tmp_path / "workload.schema.json").write_text(invoke("schema").stdout)
+    assert 0 == invoke("init", "job.py", "--yes", "-o", "with.yaml").exit_code
+
+    without, beside = ((tmp_path / f"{name}.yaml").read_text() for name in ("without", "with"))
+    assert line == beside.splitlines()[0]
+    assert not re.search(r"^# yaml-language-server:", without, re.MULTILINE)
+    assert "compilegate schema > workload.schema.json" in without
+    assert not re.search(r"\$schema=.*/", without + beside)

@@ -182,11 +182,13 @@ def _kind(key: Expected) -> str:
         "integer": "whole number",
     }  # fmt: skip
     low, high = (f"{bound:g}" for bound in (max(key.low, key.above), key.high))
+    if key.kind == "version":
+        return f"`{key.low}`"
     if key.kind not in ("number", "integer"):
         return names[key.kind]
     begin = "above" if key.above > key.low else "from"
     end = f" to {high}" if key.high < LARGEST else ""
-    return f"{names[key.kind]} of {key.unit}, {begin} {low}{end}"
+    return f"{names[key.kind]} ({key.unit}), {begin} {low}{end}"
 
 
 def _default(key: Expected) -> str:

@@ -91,3 +91,10 @@ def test_one_wrong_value_is_refused_by_both(accepts: Any, place: Any) -> None:
 
     assert not is_read(document)
     assert not accepts(document)
+
+
+def test_no_other_version_of_the_format_is_accepted(accepts: Any) -> None:
+    for version in (0, 2, 1000, True, "1", None):
+        document = {**copy.deepcopy(FULL), "schema": version}
+        assert (False, False) == (is_read(document), accepts(document)), version
+    assert SCHEMA_DOCUMENT["properties"]["schema"]["const"] == 1

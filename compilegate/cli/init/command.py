@@ -38,11 +38,11 @@ from compilegate.domain.fields import Fields
 from compilegate.domain.formats import plural
 from compilegate.domain.workload.candidates import parse_name
 from compilegate.facts import load_facts
-from compilegate.place import PROJECT
+from compilegate.place import INSTALLED, PROJECT
 
 # What the images of PyTorch and Hugging Face have, and a job's bundle.
 IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compilegate_runtime"}
-SCHEMA = PROJECT / "docs" / "workload.schema.json"
+SCHEMA = "workload.schema.json"
 
 
 def init(
@@ -211,11 +211,16 @@ def _asked(answers: Answers, script: Description) -> Answers:
 
 def _head(script: Path, file: Path) -> list[str]:
     lines = [f"# {script.name}, as compilegate init read it without running it."]
-    if SCHEMA.is_file():
-        place = SCHEMA
-        if file.resolve().is_relative_to(PROJECT):
-            place = Path(os.path.relpath(SCHEMA, file.resolve().parent))
-        lines.insert(0, f"# yaml-language-server: $schema={place}")
+    folder = file.resolve().parent
+    # Relative: the file is for a team's repository, where this machine's paths mean nothing.
+    if (folder / SCHEMA).is_file():
+        lines.insert(0, f"# yaml-language-server: $schema={SCHEMA}")
+    elif not INSTALLED and folder.is_relative_to(PROJECT):
+        kept = os.path.relpath(PROJECT / "docs" / SCHEMA, folder)
+        lines.insert(0, f"# yaml-language-server: $schema={kept}")
+    else:
+        lines += [f"# For editors: compilegate schema > {SCHEMA}, and as the first line here",
+                  f"#   # yaml-language-server: $schema={SCHEMA}"]  # fmt: skip
     return lines
 
 

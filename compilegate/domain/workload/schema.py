@@ -104,6 +104,8 @@ def _described(key: Expected) -> tuple[dict[str, Any], dict[str, Any] | None]:
 def _value(key: Expected, item: dict[str, Any] | None) -> dict[str, Any]:
     if key.kind in _HOLDS:
         return dict(_HOLDS[key.kind])
+    if key.kind == "version":
+        return {"type": "integer", "const": key.low}
     if key.kind == "choice":
         return {"enum": list(key.allowed)}
     if key.kind == "sections":
