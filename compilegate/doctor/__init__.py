@@ -5,6 +5,7 @@ from compilegate.doctor.command_line import CommandLine
 from compilegate.doctor.description import Description, argument_style, describe
 from compilegate.doctor.examination import Examination, examine
 from compilegate.doctor.finding import COMPILERS, Finding, Severity
+from compilegate.doctor.own_compiling import OwnCompiling, where_it_compiles
 from compilegate.doctor.precision import SPELLED
 from compilegate.doctor.reported import Metric
 from compilegate.doctor.rules import BY_ID, RULES
@@ -13,6 +14,6 @@ from compilegate.doctor.script import ScriptError
 
 __all__ = [
     "BY_ID", "COMPILERS", "RULES", "SPELLED", "CommandLine", "Description", "Examination",
-    "Finding", "Metric", "Option", "ScriptError", "Severity", "argument_style", "describe",
-    "examine", "to_sarif",
+    "Finding", "Metric", "Option", "OwnCompiling", "ScriptError", "Severity", "argument_style",
+    "describe", "examine", "to_sarif", "where_it_compiles",
 ]  # fmt: skip

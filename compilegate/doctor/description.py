@@ -19,6 +19,7 @@ from compilegate.doctor.command_line import (
 from compilegate.doctor.dataclass_arguments import sets_up_trainer
 from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
+from compilegate.doctor.own_compiling import OwnCompiling, compiling_of
 from compilegate.doctor.precision import precision_of
 from compilegate.doctor.reported import (
     NUMBER,
@@ -49,7 +50,7 @@ class Description:
     take it for. ``constants`` are the batch size, learning rate and epochs that it has in its code.
     ``steps`` says whether an optimizer's step is seen, by which the launcher counts.
     ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
-    that it looks at.
+    that it looks at. ``compiles`` is where it compiles its model itself.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class Description:
     packages: frozenset[str]
     findings: frozenset[str]
     asks: tuple[str, ...] = ()
+    compiles: OwnCompiling | None = None
 
 
 def describe(
@@ -97,6 +99,7 @@ def describe(
             finding.rule for finding in examine(content, file, compilers=(TORCH_COMPILE,)).findings
         ),
         asks=tuple(name for name in ("do_train", "do_eval") if name in attributes),
+        compiles=compiling_of(script),
     )
 
 

@@ -294,3 +294,50 @@ def test_compiling_that_costs_nothing_pays_from_the_first_minute(
     text = " ".join(invoke("check", write_project(tmp_path, BF16, free)).stdout.split())
 
     assert "a run pays off from the first minute at best (compiling: 0 s, measured)" in text
+
+
+COMPILES = "import torch\nmodel = torch.compile(model)\n"
+LAUNCHED = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
+
+
+def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, ("entry_point: train.py", LAUNCHED))
+    quiet = [invoke(command, file).stdout for command in ("check", "plan")]
+    (tmp_path / "training" / "train.py").write_text(COMPILES)
+    texts = [" ".join(invoke(command, file).stdout.split()) for command in ("check", "plan")]
+    documents = [
+        json.loads(invoke(command, file, "--json").stdout) for command in ("check", "plan")
+    ]
+
+    place = {"script": "train.py", "line": 2, "source": "model = torch.compile(model)"}
+    assert [place, place] == [document["script_compiles"] for document in documents]
+    assert "per year, against an uncompiled run" in texts[0]
+    assert all("train.py already compiles (line 2: model = torch.compile(model))" in text
+               for text in texts)  # fmt: skip
+    assert not any("already compiles" in text or "uncompiled" in text for text in quiet)
+
+
+def test_another_entry_points_own_compiling_stays_in_the_baseline(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path)
+    (tmp_path / "training" / "train.py").write_text(COMPILES)
+
+    assert "script_compiles" not in json.loads(invoke("check", file, "--json").stdout)
+
+
+def test_lines_and_totals_say_which_savings_are_against_an_uncompiled_run(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, ("entry_point: train.py", LAUNCHED))
+    (tmp_path / "training" / "train.py").write_text(COMPILES)
+    for index in range(4):
+        text = file.read_text().replace("bert-docs", f"job-{index}")
+        (file.parent / f"job-{index}.yaml").write_text(text)
+
+    text = " ".join(invoke("check", tmp_path).stdout.split())
+
+    assert "a year, against" in text
+    assert "(5 against an uncompiled run)" in text

@@ -286,3 +286,19 @@ def test_editors_find_the_schema_by_a_path_that_every_clone_has(
     assert not re.search(r"^# yaml-language-server:", without, re.MULTILINE)
     assert "compilegate schema > workload.schema.json" in without
     assert not re.search(r"\$schema=.*/", without + beside)
+
+
+def test_a_script_that_already_compiles_is_named(tmp_path: Path, invoke: Invoke) -> None:
+    script = tmp_path / "train.py"
+    output = ("--output", tmp_path / "job.yaml", "--yes", "--force")
+    said = []
+    for line in ("model = torch.compile(model)", "model.train()"):
+        script.write_text(f"import torch\n{line}\nloss.backward()\noptimizer.step()\n")
+        text = " ".join(invoke("init", script, *output).stdout.split())
+        document = json.loads(invoke("init", script, *output, "--json").stdout)
+        said.append((f"The script already compiles (line 2: {line})" in text,
+                     document["script"]["compiles"]))  # fmt: skip
+
+    assert [
+        (True, {"line": 2, "source": "model = torch.compile(model)"}), (False, None),
+    ] == said  # fmt: skip

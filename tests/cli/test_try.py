@@ -24,6 +24,7 @@ output = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
 arm = values["arm"]
 plan = {plan!r}.get(arm, {{}})
 print("a line of", arm)
+print(plan.get("prints", ""))
 time.sleep(plan.get("sleep", 0))
 if "failure" in plan:
     pathlib.Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text(plan["failure"])
@@ -208,3 +209,18 @@ def test_data_in_s3_needs_a_sample_here(tmp_path: Path, invoke: Invoke) -> None:
     assert "training.inputs.train: is not on this machine" in refused.stderr
     file.write_text(file.read_text().replace("s3://bucket/train/", "data/absent"))
     assert 0 == given.exit_code, given.output
+
+
+def test_a_script_that_already_compiles_is_named_with_what_its_saving_is_against(
+    project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    left_out = {"prints": "compilegate script_compiles=left_out"}
+    # A function of the script's own stays uncompiled in every arm.
+    of_both = python(tmp_path, baseline=left_out, compile=left_out)
+    result = invoke("try", project, "--python", of_both)
+    assert "not against the job as it runs today" in " ".join(result.stdout.split())
+
+    of_one = python(tmp_path, compile=left_out)
+    document = json.loads(invoke("try", project, "--python", of_one, "--json").stdout)
+    assert [] == document["notes"]
+    assert [False, True] == [arm["compiling_left_out"] for arm in document["arms"]]

@@ -369,6 +369,7 @@ def own_compiling(jobs):
 def the_arm_decides(eager, compiled):
     assert (0, 0) == (eager.status, compiled.status), eager.output + compiled.output
     assert "graphs 0" in eager.output
+    assert "compilegate script_compiles=left_out" in eager.output
     assert "by inductor 0" not in compiled.output
     assert [3, 3] == [len(done.steps()) for done in (eager, compiled)]
     assert 1 == compiled.summary()["compiler"]["graphs"]

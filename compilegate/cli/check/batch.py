@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from compilegate.cli.common.output import TONE_STYLES, console, say, say_line, say_rows
+from compilegate.cli.common.own_compiling import AGAINST
 from compilegate.domain.errors import InvalidInputError, printable, shortened
 from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, plural
 from compilegate.domain.words import VERDICTS, verdict_label
@@ -39,6 +40,7 @@ class Totals:
     """Sums over many checks in constant memory; USD per year.
 
     The saving is of workloads that may be tried; ``unpriced`` are those without a known price.
+    ``compiling`` counts the workloads whose saving is against an uncompiled run, not today's job.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -48,6 +50,7 @@ class Totals:
     unpriced: int = 0
     saving_low: float = 0.0
     saving_high: float = 0.0
+    compiling: int = 0
     stopped_by: Counter[str] = field(default_factory=Counter)
     most_to_gain: list[Ranked] = field(default_factory=list)
     dearest_stopped: list[Ranked] = field(default_factory=list)
@@ -76,6 +79,7 @@ class Totals:
         if saving is not None:
             self.saving_low += saving[0]
             self.saving_high += saving[1]
+            self.compiling += "script_compiles" in document
             _keep(self.most_to_gain, Ranked(saving[1], name, verdict))
 
 
@@ -105,11 +109,15 @@ def line(document: Mapping[str, Any], out: Console) -> str:
     else:
         saving = (document.get("economics") or {}).get("plausible_annual_saving_usd")
         shown = interval(saving, money)
-        note = "" if shown == UNKNOWN else f"{shown} a year"
+        note = "" if shown == UNKNOWN else f"{shown} a year{_against(document)}"
     text = _fitted(f"{word:<{_VERDICT}}  {name:<{_NAME}}  ", note, out.width)
     if out.is_terminal and not out.no_color:
         return typer.style(word, fg=TONE_STYLES[label.tone]) + text.removeprefix(word)
     return text
+
+
+def _against(document: Mapping[str, Any]) -> str:
+    return f", {AGAINST}" if document.get("script_compiles") else ""
 
 
 def show_totals(totals: Totals) -> None:
@@ -123,13 +131,14 @@ def show_totals(totals: Totals) -> None:
     if not checked:
         return
     unpriced = f" ({totals.unpriced:,} without a known price)" if totals.unpriced else ""
+    compiling = f" ({totals.compiling:,} {AGAINST})" if totals.compiling else ""
     codes = [f"{code} {count:,}" for code, count in totals.stopped_by.most_common()]
     say_rows(
         [
             ("training costs per year", f"{money(totals.training_usd)}{unpriced}"),
             (
                 "plausible saving per year",
-                f"{money(totals.saving_low)} to {money(totals.saving_high)}",
+                f"{money(totals.saving_low)} to {money(totals.saving_high)}{compiling}",
             ),
             ("first blocked by", ", ".join(codes)),
         ]

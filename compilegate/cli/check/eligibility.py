@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.cli.common.output import reason_lines, say, say_rows, say_verdict
+from compilegate.cli.common.own_compiling import AGAINST, compiling_text
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, shown
 
@@ -21,7 +22,10 @@ def show_eligibility(document: Document) -> None:
     together.
     """
     say_verdict(document["workload"], document["verdict"])
-    _show_economics(document.get("economics") or {}, tried=document["verdict"] != INELIGIBLE)
+    _show_economics(document, tried=document["verdict"] != INELIGIBLE)
+    compiles = document.get("script_compiles")
+    if compiles:
+        say(compiling_text(compiles), indent=2)
     reason_lines(document["reasons"], indent=2)
     candidates = document["candidates"]
     shared = _shared([candidate["reasons"] for candidate in candidates])
@@ -85,11 +89,15 @@ def _groups(candidates: Sequence[Document]) -> list[list[Document]]:
     return list(groups.values())
 
 
-def _show_economics(figures: Document, *, tried: bool) -> None:
+def _show_economics(document: Document, *, tried: bool) -> None:
     """The money; what a trial costs and could save only where there would be one."""
+    figures = document.get("economics") or {}
+    saving = _saving(figures) if tried else UNKNOWN
+    if saving != UNKNOWN and document.get("script_compiles"):
+        saving += f", {AGAINST}"
     rows = [
         ("training costs per year", shown(figures.get("annual_training_usd"), money)),
-        ("a compiler could save", _saving(figures) if tried else UNKNOWN),
+        ("a compiler could save", saving),
         ("a trial costs about", _trial(figures) if tried else UNKNOWN),
         ("a run pays off from", _break_even(figures)),
         ("Amdahl's law allows", shown(figures.get("largest_speedup"), ratio)),

@@ -11,6 +11,7 @@ from typing import Any
 
 from compilegate.adapters.workload_files import MOST_BYTES, WorkloadFile, read_workload
 from compilegate.cli.common.error_handling import error_document
+from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.ports import Settings
@@ -120,4 +121,8 @@ def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
             continue
         facts = facts_for_workload(read.workload, settings)
         eligibility = check_eligibility(read.workload, facts, region=settings.region)
-        yield Checked(str(file), eligibility.to_dict())
+        document = eligibility.to_dict()
+        compiles = compiling_today(read)
+        if compiles is not None:
+            document["script_compiles"] = compiles
+        yield Checked(str(file), document)

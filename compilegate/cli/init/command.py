@@ -14,6 +14,7 @@ from compilegate.adapters.local_files import write_whole
 from compilegate.adapters.workload_files import SCRIPTS
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
+from compilegate.cli.common.own_compiling import compiling_text, place_of
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.init import names
 from compilegate.cli.init.price import with_cap
@@ -240,11 +241,14 @@ def _show(
         emit_json({
             "file": str(file), "workload": document_of(proposal), "todo": todo, "assumed": assumed,
             "script": {"kind": script.kind, "arguments": script.command_line.reader,
-                       "packages": lacking},
+                       "packages": lacking,
+                       "compiles": script.compiles.to_dict() if script.compiles else None},
         })  # fmt: skip
         return
     kind = {"plain": "a plain training loop"}.get(script.kind, f"{script.kind} script")
     say(f"{file}: written from {kind}, {_read_with(script)}.")
+    if script.compiles:
+        say(compiling_text(place_of("The script", script.compiles)))
     if script.trains and not script.steps:
         say("No optimizer's step was seen in it: the launcher counts training steps by them, so a "
             "loop that changes the weights itself fails with it.")  # fmt: skip

@@ -17,6 +17,7 @@ from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_rows
+from compilegate.cli.common.own_compiling import LEFT_OUT
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
 from compilegate.cli.tryout.found import NOT_APPLIED, NOT_TRIED, OK, Found, last_lines, read_arm
@@ -27,7 +28,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import duration, plural
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED
 from compilegate.usecases.registered import facts_for_workload
 
@@ -237,6 +238,8 @@ def _show(found: Found, metric: str) -> None:
 
 
 def _notes(file: WorkloadFile, found: Sequence[Found]) -> Iterator[str]:
+    if any(one.arm == BASELINE and one.compiling_left_out for one in found):
+        yield f"The script already compiles. {LEFT_OUT}"
     starts = {one.initial_weights for one in found if one.initial_weights is not None}
     if len(starts) > 1:
         yield (

@@ -11,6 +11,8 @@ from compilegate.cli.tryout.process import Ended
 from compilegate.domain.naming import LAUNCHER
 
 MOST_LINES = 12
+# What the launcher prints where it leaves out a compilation of the script's own.
+LEFT_OUT = "compilegate script_compiles=left_out"
 OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED = (
     "ok", "failed", "not_applied", "no_metric", "not_tried",
 )  # fmt: skip
@@ -18,7 +20,10 @@ OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED = (
 
 @dataclass(frozen=True)
 class Found:
-    """One arm; ``seconds_per_step`` is of its last step, ``seconds`` of the whole process."""
+    """One arm; ``seconds_per_step`` is of its last step, ``seconds`` of the whole process.
+
+    ``compiling_left_out``: the script compiles its model itself, and this arm trained without.
+    """
 
     arm: str
     outcome: str
@@ -33,6 +38,7 @@ class Found:
     initial_weights: str | None = None
     seconds: float = 0.0
     log: str = ""
+    compiling_left_out: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -57,6 +63,7 @@ def read_arm(arm: str, request: Mapping[str, Any], metric: str, ended: Ended) ->
         "initial_weights": summary.get("initial_weights_sha256"),
         "seconds": ended.seconds,
         "log": str(ended.log),
+        "compiling_left_out": LEFT_OUT in _printed(ended),
     }
     launched = json.loads(values["sagemaker_program"]) == LAUNCHER
     outcome, why = _outcome(ended, summary, metric, whole=launched or "steps" in values)
@@ -93,8 +100,11 @@ def _reason(ended: Ended, summary: Mapping[str, Any]) -> str:
 
 def last_lines(ended: Ended) -> list[str]:
     """The last lines that the process printed."""
-    text = ended.log.read_text(encoding="utf-8", errors="replace")
-    return [line for line in text.splitlines() if line.strip()][-MOST_LINES:]
+    return [line for line in _printed(ended).splitlines() if line.strip()][-MOST_LINES:]
+
+
+def _printed(ended: Ended) -> str:
+    return ended.log.read_text(encoding="utf-8", errors="replace")
 
 
 def _json(ended: Ended, name: str) -> dict[str, Any]:

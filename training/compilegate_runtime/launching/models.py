@@ -10,6 +10,7 @@ from compilegate_runtime.errors import NotAppliedError
 from compilegate_runtime.fingerprint import InitialWeights
 from compilegate_runtime.progress import write_line
 
+LEFT_OUT = "compilegate script_compiles=left_out"
 IMMEDIATE = "_compiled_call_impl"  # what nn.Module calls instead of itself, since PyTorch 2.2
 
 
@@ -283,7 +284,7 @@ def leave_compiling_to_the_arm(torch, compiler, models, source):
         if not of_a_model and not _is_the_scripts(torch, model, source):
             return original(model, **kwargs)
         if not of_a_model or not compiler.compiles_modules:
-            write_line("compilegate script_compiles=left_out")
+            write_line(LEFT_OUT)
             return model
         with models.unwatched():
             return compiler.compiled(model)
@@ -292,8 +293,10 @@ def leave_compiling_to_the_arm(torch, compiler, models, source):
     if hasattr(torch.nn.Module, "compile"):
 
         def compile_in_place(self, *_args, **_kwargs):
-            if compiler.compiles_modules:
-                self.__dict__[IMMEDIATE] = compiler.compiled(self._call_impl)
+            if not compiler.compiles_modules:
+                write_line(LEFT_OUT)
+                return
+            self.__dict__[IMMEDIATE] = compiler.compiled(self._call_impl)
 
         torch.nn.Module.compile = compile_in_place
 
