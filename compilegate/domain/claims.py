@@ -16,7 +16,10 @@ from compilegate.domain.decision import Verdict
 ON = frozenset({Verdict.PROMOTE, Verdict.PERMANENT})
 OFF = frozenset({Verdict.STAY_OFF, Verdict.INELIGIBLE, Verdict.REVERT, Verdict.INVALID})
 HELD = frozenset({"quality_held", "weights_identical", "probation_passed"})
-WORSE = frozenset({"quality_worse", "quality_regressed"})
+# In a probation the runs that checked the alarm decide, not the difference over all of production
+# (judging/alarm_check.py).
+CHECKED_WORSE = "quality_regressed"
+WORSE = frozenset({"quality_worse", CHECKED_WORSE})
 # Whole jobs do not confirm what the short blocks showed.
 UNCONFIRMED = frozenset(
     {"full_run_disagrees", "full_run_unmeasured", "full_run_unproven", "saving_unproven"}

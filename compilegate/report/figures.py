@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from compilegate.domain.claims import (
+    CHECKED_WORSE,
     MoneyClaim,
     QualityClaim,
     SpeedClaim,
@@ -117,13 +118,18 @@ class SavingFigures(_Figures):
 
 @dataclass(frozen=True)
 class DecisionFigures:
-    """What one decision says in figures, and what they allow to be said (domain/claims.py)."""
+    """What one decision says in figures, and what they allow to be said (domain/claims.py).
+
+    ``checked_worse``: the runs that checked an alarm decided on quality; ``quality`` is over all of
+    production's runs, and may by itself show less or nothing.
+    """
 
     speed: SpeedFigures = field(default_factory=SpeedFigures)
     quality: QualityFigures = field(default_factory=QualityFigures)
     saving: SavingFigures = field(default_factory=SavingFigures)
     quality_claim: QualityClaim = QualityClaim.OPEN
     money_claim: MoneyClaim = MoneyClaim.OFF
+    checked_worse: bool = False
 
     @property
     def claims(self) -> dict[str, str]:
@@ -154,4 +160,5 @@ class DecisionFigures:
                 full_runs=speed.full_runs,
                 interval=saving.interval_usd_per_year,
             ),
+            checked_worse=CHECKED_WORSE in decision.own_codes,
         )

@@ -105,7 +105,8 @@ def _quality(trial: TrialReport) -> MetricCard:
     reference = reference_of(trial.measured, quality)
     ends = statements.delta_interval(quality.delta_interval)
     parts = [
-        statements.delta(quality.delta) + (f" ({ends})" if ends else ""),
+        statements.IN_CHECK if trial.figures.checked_worse else "",
+        statements.delta_of_runs(trial.figures) + (f" ({ends})" if ends else ""),
         f"margin {shown(quality.margin, significant)}",
         statements.goal(quality),
         confidence_words(quality),

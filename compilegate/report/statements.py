@@ -16,6 +16,9 @@ QUALITY_WORDS = {
     QualityClaim.WORSE: "regression",
     QualityClaim.OPEN: "not proven",
 }
+# A confirmed alarm was decided by fewer runs than the difference is of.
+IN_CHECK = "in the runs that checked the alarm"
+OF_ALL = "all production runs: "
 BETTER = {"maximize": "higher is better", "minimize": "lower is better"}
 WHOLE_JOB = "Speed-up of a whole job"
 DELTA_DIGITS = 2
@@ -60,8 +63,19 @@ def quality(figures: DecisionFigures) -> str:
         return UNKNOWN
     ends = delta_interval(found.delta_interval)
     between = f", interval {ends}" if ends else ""
-    size = f"{delta(found.delta)}{between}, margin {shown(found.margin, _rounded)}"
-    return f"{QUALITY_WORDS[figures.quality_claim]} ({size})"
+    size = f"{delta_of_runs(figures)}{between}, margin {shown(found.margin, _rounded)}"
+    return f"{quality_words(figures)} ({size})"
+
+
+def quality_words(figures: DecisionFigures) -> str:
+    """``no regression``; of a confirmed alarm also in which runs: the reason has their figure."""
+    where = f" {IN_CHECK}" if figures.checked_worse else ""
+    return f"{QUALITY_WORDS[figures.quality_claim]}{where}"
+
+
+def delta_of_runs(figures: DecisionFigures) -> str:
+    """``Δ +0.002``, which runs it is of said where others decided."""
+    return f"{OF_ALL if figures.checked_worse else ''}{delta(figures.quality.delta)}"
 
 
 def delta(value: float | None) -> str:

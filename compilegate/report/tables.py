@@ -46,6 +46,9 @@ def _number(as_text: Callable[[float], str]) -> Callable[[Any], str]:
 
 SAME_QUALITY = "Price of the same final loss"
 COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
+# Of a probation, whose quality is judged on fewer of the candidate's runs: production's alone.
+OF_BOTH_PHASES = {"metric_mean", "runs"}
+BOTH_PHASES = ", trial and production"
 NOT_RECORDED = "not recorded by the runs"
 # Of the decision's arms: key, name, format, and why it may be unknown.
 FIGURES: tuple[tuple[str, str, Callable[[Any], str], str], ...] = (
@@ -83,6 +86,7 @@ def arms_table(trial: TrialReport) -> Table | None:
     unknown: dict[str, list[str]] = {}
     for key, title, show, why in FIGURES:
         name = title.format(metric=trial.metric)
+        name += BOTH_PHASES if trial.on_probation and key in OF_BOTH_PHASES else ""
         cells = [_arm_cell(arm, key, show, native) for arm in trial.priced_arms]
         if UNKNOWN in cells:
             unknown.setdefault(why, []).append(name.lstrip("… "))

@@ -190,8 +190,10 @@ def _quality_sentence(trial: TrialReport) -> str:
     quality = trial.quality
     if quality.estimate is None or quality.margin is None:
         return ""
-    words = statements.QUALITY_WORDS[trial.figures.quality_claim]
-    found = "; ".join(filter(None, (statements.delta(quality.delta), statements.goal(quality))))
+    words, size = (
+        say(trial.figures) for say in (statements.quality_words, statements.delta_of_runs)
+    )
+    found = "; ".join(filter(None, (size, statements.goal(quality))))
     text, margin = f"{trial.metric}: {words} ({found})", significant(quality.margin)
     if "quality_held" in trial.own_codes:
         return f"{text}; a loss of {margin} or more is ruled out."

@@ -26,7 +26,7 @@ from compilegate.report.recommendations import recommendations
 from compilegate.report.render import message_text, render, subject_text
 from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table
-from compilegate.report.trial_report import TrialReport, read_trial_report
+from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import headline, lede
 from tests.docs.folders import ROOT
 from tests.domain.evidence_builder import document, judge, runs, sample
@@ -63,6 +63,11 @@ def trial_of(evidence: dict[str, Any]) -> TrialReport:
         "decision": decision, "evidence": evidence, "eligibility": None, "plan": None,
         "context": {"stage": "prod", "trial": "t1"},
     })  # fmt: skip
+
+
+def example_probation() -> ReportInput:
+    """The probation of the documentation, whose difference over all runs lies within the margin."""
+    return trial_of(json.loads((ROOT / "docs/examples/probation.json").read_text("utf-8"))).source
 
 
 def places(trial: TrialReport) -> dict[str, str]:
@@ -240,3 +245,28 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name:
     assert money(shown) == price
     assert [shown] == [float(one) for one in exposed]
     assert shown == tracked[str(trial.candidate)]
+
+
+@pytest.mark.parametrize("source", [samples.reverted, example_probation])
+def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source: Any) -> None:
+    trial = read_trial_report(source())
+    assert trial.decision is not None
+    assert not isinstance(trial.measured, str)
+    cards = metric_cards(trial)
+    table = arms_table(trial)
+    assert table is not None
+    decided = "in the runs that checked the alarm"
+    every = f"all production runs: Δ {with_sign(trial.quality.delta or 0.0)}"
+    said = {
+        "terminal": dict(decision_rows(trial.decision))["quality"],
+        "message": message_text(trial, cards).partition("\n\n")[2].partition("\n\n")[2],
+        "report, sentence": lede(trial)[1],
+        "report, card": f"{cards[1].value} {cards[1].note}",
+        "report, chart": quality_chart(trial, trial.measured).finding,
+    }
+
+    for place, text in said.items():
+        assert re.search(rf"regression;? {decided}.*{re.escape(every)}", text, re.IGNORECASE), place
+    assert {f"Mean of {trial.metric}, trial and production", "Full runs, trial and production"} <= {
+        row[0] for row in table.rows
+    }
