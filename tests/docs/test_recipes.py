@@ -65,7 +65,10 @@ def script(folder: Path, name: str, text: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_workflow_s_commands_comment_check_and_plan_of_what_changed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_workflow_comments_a_verdict_on_each_file_that_changed(
+    tmp_path: Path, broken: bool
+) -> None:
     project, programs = tmp_path / "project", tmp_path / "bin"
     (project / "workloads").mkdir(parents=True)
     programs.mkdir()
@@ -76,6 +79,8 @@ def test_the_workflow_s_commands_comment_check_and_plan_of_what_changed(tmp_path
     git(project, "commit", "--quiet", "-m", "base")
     base = git(project, "rev-parse", "HEAD")
     shutil.copy(ROOT / "workloads" / "article-bert.yaml", project / "workloads")
+    if broken:
+        (project / "workloads" / "a.yaml").write_text("schema: 7\n")
     git(project, "add", ".")
     git(project, "commit", "--quiet", "-m", "change")
     script(programs, "compilegate", f'exec "{sys.executable}" -m compilegate.cli.main "$@"')
@@ -85,18 +90,24 @@ def test_the_workflow_s_commands_comment_check_and_plan_of_what_changed(tmp_path
         "PATH": f"{programs}:{os.environ['PATH']}",
     }  # fmt: skip
     steps = yaml.safe_load(WORKFLOW.read_text())["jobs"]["plan"]["steps"]
-    commands = [step["run"] for step in steps if "name" in step]
+    plan, comment = (step for step in steps if "name" in step)
 
-    for command in commands:
+    codes = [
         # As GitHub starts a step: bash -e.
         subprocess.run(
-            ["bash", "-e", "-c", command], cwd=project, env=variables, check=True, timeout=120
-        )
+            ["bash", "-e", "-c", step["run"]], cwd=project, env=variables, check=False, timeout=120
+        ).returncode
+        for step in (plan, comment)
+    ]
 
+    assert ([int(broken), 0], "${{ !cancelled() }}") == (codes, comment["if"])
     assert (
         "pr comment 7 --edit-last --create-if-none --body-file comment.md\n"
         == (tmp_path / "said").read_text()
     )
-    comment = (tmp_path / "comment.md").read_text()
-    assert ["### workloads/article-bert.yaml"] == re.findall("^###.*", comment, re.MULTILINE)
-    assert "eligible" in comment and "quotas" in comment
+    text = (tmp_path / "comment.md").read_text()
+    headings = ["### workloads/a.yaml: cannot be checked"] * broken
+    headings.append("### workloads/article-bert.yaml: eligible")
+    assert headings == re.findall("^###.*", text, re.MULTILINE)
+    assert "quotas" in text
+    assert broken == ("schema: is a version this release cannot read" in text)
