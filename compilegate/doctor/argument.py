@@ -8,6 +8,9 @@ from typing import Any
 
 from compilegate.doctor.syntax import constant, last_name
 
+# Powers beyond these are no setting of a training run, and could take long to compute.
+MOST_BASE, MOST_POWER = 1024, 64
+
 
 @dataclass(frozen=True)
 class Option:
@@ -41,12 +44,15 @@ def value_of(node: ast.expr | None) -> Any:
 
 
 def _computed(node: ast.expr) -> Any:
-    """Products and powers of numbers, such as ``5 * 8``."""
-    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div):
+    """Products and powers of numbers, such as ``5 * 8`` and ``10 ** 4``."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult | ast.Div | ast.Pow):
         return None
     left, right = value_of(node.left), value_of(node.right)
     if not all(isinstance(side, int | float) for side in (left, right)) or right == 0:
         return None
+    if isinstance(node.op, ast.Pow):
+        small = 0 < left <= MOST_BASE and abs(right) <= MOST_POWER
+        return left**right if small else None
     return left * right if isinstance(node.op, ast.Mult) else left / right
 
 

@@ -36,6 +36,12 @@ READS_ARGUMENTS = re.compile(
     r"options|flags)(_parser)?",
     re.IGNORECASE,
 )
+ABSL, ARGV = "absl", "sys.argv"
+# What else reads arguments, and keeps their names where this module does not look.
+OTHER_READERS = (
+    "tyro", "simple_parsing", "jsonargparse", "docopt", "cyclopts",
+    "plac", "tap", "pydantic_settings", "draccus", "pyrallis",
+)  # fmt: skip
 SWITCHES = ("store_true", "store_false")
 
 
@@ -43,18 +49,20 @@ SWITCHES = ("store_true", "store_false")
 class CommandLine:
     """A script's arguments; ``positional`` are those without a name, which no hyperparameter is.
 
-    ``subcommand`` is the word that makes it train, such as ``fit``.
+    ``subcommand`` is the word that makes it train, such as ``fit``. ``partly``: it takes others,
+    whose names are put together as it runs.
     """
 
     reader: str
     options: tuple[Option, ...] = ()
     positional: tuple[str, ...] = field(default=())
     subcommand: str = ""
+    partly: bool = False
 
     @property
     def unread(self) -> bool:
         """Whether it takes arguments whose names its code does not say."""
-        return self.reader in (HYDRA, ELSEWHERE)
+        return self.reader in (HYDRA, ELSEWHERE, ABSL, ARGV, *OTHER_READERS)
 
     def find(self, names: Sequence[str]) -> Option | None:
         """The option with the first of these names that there is one with."""
@@ -77,7 +85,19 @@ def command_line(source: Source) -> CommandLine:
         return _argparse(source, added)
     if any(called(call) == "exec" and "configurator" in ast.unparse(call) for call in source.calls):
         return CommandLine(CONSTANTS, tuple(_constants(source.tree)))
-    return CommandLine(NONE if module_of_arguments(source) is None else ELSEWHERE)
+    return CommandLine(_other_reader(source))
+
+
+def _other_reader(source: Source) -> str:
+    """What reads arguments that are not read here, if anything does."""
+    if module_of_arguments(source) is not None:
+        return ELSEWHERE
+    if any(called(call).startswith("DEFINE_") for call in source.calls):
+        return ABSL
+    found = next((name for name in OTHER_READERS if source.uses(name)), NONE)
+    looks = any(source.meaning(node) == "sys.argv" for node in source.nodes
+                if isinstance(node, ast.Attribute | ast.Name))  # fmt: skip
+    return ARGV if found == NONE and looks else found
 
 
 def module_of_arguments(source: Source) -> str | None:
@@ -116,11 +136,12 @@ def _made(source: Source, method: str) -> Iterator[tuple[str, ast.Call]]:
 
 
 def _arguments(added: Sequence[ast.Call]) -> CommandLine:
-    options, positional = [], []
+    options, positional, partly = [], [], False
     for call in added:
         words = [str(item.value) for item in call.args if isinstance(item, ast.Constant)]
         long = [word for word in words if word.startswith("--")] or words[:1]
         if not long:
+            partly = True
             continue
         if not long[0].startswith("-"):
             if constant(keyword(call, "nargs")) not in ("?", "*"):
@@ -137,7 +158,7 @@ def _arguments(added: Sequence[ast.Call]) -> CommandLine:
                 choices=words_of(keyword(call, "choices")),
             )
         )
-    return CommandLine(ARGPARSE, tuple(options), tuple(positional))
+    return CommandLine(ARGPARSE, tuple(options), tuple(positional), partly=partly)
 
 
 def _of_functions(source: Source) -> CommandLine | None:

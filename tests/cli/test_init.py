@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -247,6 +248,8 @@ def refused(result: Result, message: str) -> bool:
         (("--name", "My Job"), "name: has characters"),
         (("--instance-type", "g5"), "training.instance_type: is not a SageMaker instance type"),
         (("--run-hours", "0"), "run_hours"),
+        (("--run-hours", "700"), "--run-hours"),
+        (("--training-samples", "9" * 20), "--training-samples"),
         (("--output", "a/b/c/job.yaml"), "lies neither below the workload file's folder"),
     ],
 )
@@ -258,6 +261,45 @@ def test_a_wrong_option_is_named_and_nothing_written(
     assert 2 == result.exit_code
     assert message in result.stderr
     assert [] == list(code.parent.rglob("job.*"))
+
+
+def test_a_long_run_is_stopped_where_every_job_is(code: Path, invoke: Invoke) -> None:
+    result = invoke("init", code / "nano.py", "--yes", "--run-hours", 400)
+
+    assert 0 == result.exit_code, result.output
+    assert 672 == load_yaml(Path("nano.yaml"))["training"]["max_runtime_hours"]
+
+
+@pytest.mark.parametrize("name", ["train", "main", "run", "script"])
+def test_a_name_that_every_project_has_gives_way_to_its_folders(
+    name: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    folder = tmp_path / "bert_docs"
+    folder.mkdir()
+    (folder / f"{name}.py").write_text("import torch\n")
+
+    invoke("init", folder / f"{name}.py", "--yes")
+
+    assert "bert-docs" == load_yaml(Path("bert-docs.yaml"))["name"]
+
+
+def test_a_pipe_is_refused_unread(tmp_path: Path, invoke: Invoke) -> None:
+    os.mkfifo(tmp_path / "train.py")
+
+    assert refused(invoke("init", "train.py", "--yes"), "train.py: is not a plain file")
+
+
+def test_a_power_is_read_as_a_number(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "job.py").write_text(
+        "import argparse, torch\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--steps', type=int, default=10**4)\n"
+        "parser.add_argument('--seed', type=int, default=10**10**10)\n"
+    )
+
+    invoke("init", "job.py", "--yes")
+
+    values = load_yaml(Path("job.yaml"))["training"]["hyperparameters"]
+    assert 10**4 == values["full_run_steps"]
 
 
 def test_a_file_is_overwritten_by_force_only(code: Path, invoke: Invoke) -> None:

@@ -68,6 +68,24 @@ parser.add_argument("--amp", action="store_true", default=False)
 parser.add_argument("--amp-dtype", default="float16")
 args = parser.parse_args()
 """
+ABSL = """
+import torch
+from absl import app, flags
+flags.DEFINE_integer("batch_size", 4, "samples")
+"""
+IN_A_LOOP = """
+import argparse, torch
+parser = argparse.ArgumentParser()
+for name, default in {"lr": 0.1, "batch": 4}.items():
+    parser.add_argument(f"--{name}", default=default)
+args = parser.parse_args()
+"""
+UNREAD = {
+    "absl": ABSL,
+    "tyro": "import torch, tyro\nargs = tyro.cli(Args)\n",
+    "sys.argv": "import sys, torch\nrate = float(sys.argv[1])\n",
+    "argparse": IN_A_LOOP,
+}
 EXPECTED: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     "a trainer of trl": (
         TRL, {"script_kind": "trainer"}, {"learning_rate", "dataset_name", "model_name_or_path"},
@@ -185,6 +203,20 @@ def test_arguments_that_were_not_read_are_said_to_be(tmp_path: Path, invoke: Inv
     assert "whose arguments are Hydra's and were not read" in written
 
 
+@pytest.mark.parametrize("reader", UNREAD)
+def test_arguments_whose_names_are_not_read_are_left_open(
+    reader: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "train.py").write_text(UNREAD[reader] + LOOP)
+
+    written = invoke("init", "train.py", "-y", "--name", "job")
+
+    document = json.loads(invoke("init", "train.py", "-y", "--json", "--force").stdout)
+    assert "not read" in written.stdout.replace("could not be", "not").replace("\n", " ")
+    assert reader == document["script"]["arguments"]
+    assert "training.hyperparameters.argument_names" in document["todo"]
+
+
 PICTURES = """
 import argparse, numpy, timm
 parser = argparse.ArgumentParser()
@@ -198,7 +230,7 @@ def test_top_1_accuracy_is_a_percentage_and_what_a_job_lacks_is_named(
 ) -> None:
     (tmp_path / "train.py").write_text(PICTURES)
 
-    written = invoke("init", "train.py", "-y", "--training-samples", 10)
+    written = invoke("init", "train.py", "-y", "--training-samples", 10, "-o", "train.yaml")
 
     text = (tmp_path / "train.yaml").read_text()
     assert "It imports timm: list in a requirements.txt" in " ".join(written.stdout.split())

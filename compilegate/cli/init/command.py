@@ -35,14 +35,17 @@ from compilegate.cli.init.render import Proposal, document_of, places, render
 from compilegate.doctor import Description, ScriptError, describe
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.versions import parts
-from compilegate.domain.fields import Fields
+from compilegate.domain.fields import LARGEST_WHOLE, Fields
 from compilegate.domain.formats import plural
 from compilegate.domain.workload.candidates import parse_name
+from compilegate.domain.workload.training import MOST_HOURS
 from compilegate.facts import load_facts
 from compilegate.place import INSTALLED, PROJECT
 
 # What the images of PyTorch and Hugging Face have, and a job's bundle.
 IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compilegate_runtime"}
+# Names of a script that say nothing of what it trains; the folder's does.
+ANY_SCRIPT = ("train", "main", "run", "script")
 SCHEMA = "workload.schema.json"
 
 
@@ -53,19 +56,22 @@ def init(
         Path | None, typer.Option("--output", "-o", help="Default: NAME.yaml in this folder.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="The workload's. Default: after the script.")
+        str | None,
+        typer.Option("--name", help="The workload's. Default: after the script, or its folder."),
     ] = None,
     instance_type: Annotated[
         str | None, typer.Option("--instance-type", help="Where production trains.")
     ] = None,
     run_hours: Annotated[
-        float | None, typer.Option("--run-hours", help="Hours of a whole run today.")
+        float | None,
+        typer.Option("--run-hours", max=MOST_HOURS, help="Hours of a whole run today."),
     ] = None,
     runs_per_week: Annotated[
         float | None, typer.Option("--runs-per-week", help="Of production.")
     ] = None,
     samples: Annotated[
-        int | None, typer.Option("--training-samples", min=1, help="Samples to train on.")
+        int | None,
+        typer.Option("--training-samples", min=1, max=LARGEST_WHOLE, help="Samples to train on."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, assume defaults.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
@@ -85,7 +91,7 @@ def init(
     runs two steps of every arm on this machine.
     """
     found = _described(script)
-    called = workload_name(script.stem) if name is None else parse_name(Fields({"name": name}))
+    called = _name_after(script) if name is None else parse_name(Fields({"name": name}))
     file = output or Path(f"{called}.yaml")
     _check_output(file, force=force)
     folder, source_dir = _project_of(script, file)
@@ -107,6 +113,12 @@ def init(
     _show(file, found, proposal, lacking=_lacking(found, script), as_json=as_json)
 
 
+def _name_after(script: Path) -> str:
+    """The script's name; its folder's where every project has a script of that name."""
+    generic = script.stem.lower() in ANY_SCRIPT
+    return workload_name(script.resolve().parent.name if generic else script.stem)
+
+
 def _described(path: Path) -> Description:
     """Read the script; every kind of file that is none has its own error."""
     if path.is_dir():
@@ -125,6 +137,10 @@ def _described(path: Path) -> Description:
             "is not a Python file" if path.exists() else "does not exist",
             file=str(path), fix="name the .py file that trains",
         )  # fmt: skip
+    if path.exists() and not path.is_file():  # reading a pipe waits for its writer
+        raise InvalidInputError(
+            "is not a plain file", file=str(path), fix="name the .py file that trains"
+        )
     try:
         return describe(path.read_bytes(), str(path), lambda name: _module(name, path.parent))
     except ScriptError as error:
@@ -269,9 +285,11 @@ def _read_with(script: Description) -> str:
     if takes.reader == "none":
         return "which takes no arguments"
     if takes.unread:
-        where = "Hydra's" if takes.reader == "hydra" else "in another file"
-        return f"whose arguments are {where} and were not read"
-    return f"with {plural(len(takes.options), 'argument')} ({takes.reader})"
+        places = {"hydra": "are Hydra's", "elsewhere": "are in another file"}
+        where = places.get(takes.reader, f"are read by {takes.reader}")
+        return f"whose arguments {where} and were not read"
+    others = " and others, whose names could not be read" if takes.partly else ""
+    return f"with {plural(len(takes.options), 'argument')} ({takes.reader}){others}"
 
 
 def _list(title: str, paths: list[str]) -> None:

@@ -12,6 +12,7 @@ from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
 from compilegate.doctor import SPELLED, Description, Metric, Option, argument_style
 from compilegate.domain.naming import LAUNCHER
+from compilegate.domain.workload.training import MOST_HOURS
 
 READ, ASSUMED, OPEN = "read", "assumed", "open"
 # Of the shipped examples: half a point of a share, two hundredths of a loss.
@@ -134,7 +135,7 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         "hyperparameters": Value(dict(_hyperparameters(script, answers))),
         "inputs": Value(_inputs(answers), _data_note(script, answers)),
         "max_runtime_hours": Value(
-            hours.value * RUNTIME_MARGIN, "a job is stopped after them", ASSUMED
+            min(hours.value * RUNTIME_MARGIN, MOST_HOURS), "a job is stopped after them", ASSUMED
         ),
     }  # fmt: skip
 
@@ -217,8 +218,10 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     if style is not None:
         yield "argument_style", Value(*style)
     steps = None if script.kind == "trainer" else takes.find(names.STEPS)
-    spelled = {} if takes.unread else dict(_argument_names(script, steps))
-    if takes.unread:
+    sought = (names.BATCH_SIZE, names.LEARNING_RATE, names.SEED)
+    unread = takes.unread or (takes.partly and None in map(takes.find, sought))
+    spelled = {} if unread else dict(_argument_names(script, steps))
+    if unread:
         text = "what it calls batch_size, learning_rate and seed, as JSON; null: passed nothing"
         yield "argument_names", Value(TO_DO, text, OPEN)
     elif spelled:
