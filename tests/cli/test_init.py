@@ -145,6 +145,21 @@ def test_on_a_terminal_only_what_no_script_says_is_asked(
     assert "TODO" not in result.stdout
 
 
+def test_a_wrong_answer_is_asked_for_again(
+    code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
+
+    result = invoke(
+        "init", code / "nano.py", "--runs-per-week", 5, stdin="foo\nml.g5.2xlarge\n700\n8\n"
+    )
+
+    document = load_yaml(Path("nano.yaml"))
+    assert 0 == result.exit_code, result.output
+    assert "ml.g5.2xlarge" == document["training"]["instance_type"]
+    assert 8 == document["schedule"]["run_hours"]
+
+
 SET_UP_IN_CODE = """
 import argparse
 from transformers import Trainer, TrainingArguments

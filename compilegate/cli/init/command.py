@@ -39,6 +39,7 @@ from compilegate.domain.fields import LARGEST_WHOLE, Fields
 from compilegate.domain.formats import plural
 from compilegate.domain.workload.candidates import parse_name
 from compilegate.domain.workload.training import MOST_HOURS
+from compilegate.domain.workload.training import instance_type as parse_instance_type
 from compilegate.facts import load_facts
 from compilegate.place import INSTALLED, PROJECT
 
@@ -213,9 +214,11 @@ def _asked(answers: Answers, script: Description) -> Answers:
     """The answers with what a person says; an empty line takes the default."""
     hours, runs, instance = answers.run_hours, answers.runs_per_week, answers.instance_type
     if instance is None:
-        instance = typer.prompt("Instance type of production", default=INSTANCE_TYPE)
+        instance = typer.prompt(
+            "Instance type of production", default=INSTANCE_TYPE, value_proc=_instance
+        )
     if hours is None:
-        hours = typer.prompt("Hours of a whole run", default=RUN_HOURS, type=float)
+        hours = typer.prompt("Hours of a whole run", default=RUN_HOURS, value_proc=_hours)
     if runs is None:
         runs = typer.prompt("Runs per week", default=float(RUNS_PER_WEEK), type=float)
     answers = replace(answers, instance_type=instance, run_hours=hours, runs_per_week=runs)
@@ -224,6 +227,24 @@ def _asked(answers: Answers, script: Description) -> Answers:
         samples = typer.prompt("Training samples (0: I will write it later)", default=0, type=int)
         answers = replace(answers, samples=samples or None)
     return answers
+
+
+def _instance(text: str) -> str:
+    """An instance type by its form; a BadParameter is shown, and the question asked again."""
+    try:
+        return str(parse_instance_type(Fields({"instance_type": text})))
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _hours(text: str) -> float:
+    try:
+        hours = float(text)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours <= MOST_HOURS:
+        raise typer.BadParameter(f"must be a number above 0, at most {MOST_HOURS:g}")
+    return hours
 
 
 def _head(script: Path, file: Path) -> list[str]:
