@@ -36,7 +36,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Any:
     copy = tmp_path_factory.mktemp("copy")
     work = tmp_path_factory.mktemp("work")
     for folder in ("compilegate", "training"):
-        ignored = shutil.ignore_patterns("__pycache__", "localcloud", "data")
+        ignored = shutil.ignore_patterns("__pycache__", "emulator", "data")
         shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
     for name, place in FILES.items():
         shutil.copy(HERE / "stand_in" / name, copy / place)
