@@ -7,6 +7,7 @@ from typing import Any
 
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.doctor import OwnCompiling, where_it_compiles
+from compilegate.domain.errors import shortened
 from compilegate.domain.naming import LAUNCHER
 
 # Behind an amount that a compiler could save.
@@ -42,5 +43,6 @@ def place_of(script: str, found: OwnCompiling) -> dict[str, Any]:
 
 def compiling_text(place: Mapping[str, Any]) -> str:
     """Where a script compiles, and what that means for a saving."""
-    where = f"line {place['line']}: {place['source']}"
+    # Nothing of a script but its text reaches the terminal.
+    where = f"line {place['line']}: {shortened(place['source'])}"
     return f"{place['script']} already compiles ({where}). {LEFT_OUT}"
