@@ -26,7 +26,7 @@ from compilegate.domain.errors import (
     UnreadableRecordError,
     WorkloadLockedError,
 )
-from compilegate.localcloud.errors import CloudEndedError
+from compilegate.localcloud.errors import CloudEndedError, NotReadyError
 from tests.cli.conftest import Invoke
 from tests.fakes import FakeProviders
 
@@ -117,6 +117,29 @@ def test_with_json_every_error_is_one_document_too(
     assert [document["error"]] == document["errors"]
     assert (ERROR_KEYS, kind) == (document["error"].keys(), document["error"]["kind"])
     assert document["error"]["problem"] in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "problem", "fix"),
+    [
+        (NoCredentialsError(), "there are no usable AWS credentials", "run `aws configure`"),
+        (NotReadyError("It does not run. Fix: start it."), "It does not run", "start it"),
+        (NoStackError("is not deployed"), "is not deployed", None),
+        (ZeroDivisionError("a. Fix: b"), "ZeroDivisionError: a. Fix: b", None),
+    ],
+    ids=lambda value: "",
+)
+def test_a_program_gets_the_fix_apart_from_the_problem(
+    error: Exception, problem: str, fix: str | None, invoke: Invoke, providers: FakeProviders
+) -> None:
+    providers.aws = failing(error)  # type: ignore[method-assign, assignment]
+
+    found = json.loads(invoke("status", "--json").stdout)["error"]
+
+    assert found["problem"].startswith(problem)
+    assert (fix is None) == (found["fix"] is None)
+    assert (found["fix"] or "").startswith(fix or "")
+    assert fix is None or "Fix:" not in found["problem"]
 
 
 @pytest.mark.parametrize("command", leaves(app), ids=" ".join)

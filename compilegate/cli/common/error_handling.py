@@ -41,6 +41,8 @@ STOPPED = 130
 # because what was not printed to its end was not read to its end.
 READER_GONE = 141
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
+# Between a message's problem and its fix.
+FIX = ". Fix: "
 # An error's ``kind`` for programs; the others are bad_input, aws and unexpected.
 KINDS = {
     InvalidEvidenceError: "invalid_evidence",
@@ -134,7 +136,10 @@ def error_fields(error: Exception) -> dict[str, object]:
     kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
     if kind is None:
         kind = "aws" if _explain_aws(error) else "unexpected"
-    return {**unknown, "problem": explain(error), "kind": kind}
+    problem, fix = explain(error), ""
+    if kind != "unexpected":  # our own message, which gives the fix last
+        problem, _, fix = problem.partition(FIX)
+    return {**unknown, "problem": problem, "fix": fix.removesuffix(".") or None, "kind": kind}
 
 
 def exit_code(error: Exception) -> int:
