@@ -186,8 +186,9 @@ def _alone(cells: Cells) -> str:
         "\n\nWhere production makes no runs, as for workloads that are not registered, a trial "
         "is shadow with baseline runs of its own: the mixed fleet "
         f"takes {hours} % of the article's GPU-hours and saves {saving} % of an oracle's; bad arms "
-        f"promoted: {bad} %, with both exactly at the margin "
-        f"{_of(edge, 'shadow', 'false_promotes')} %; good ones missed where they could be proven: "
+        f"promoted: {_share(bad)}, with both exactly at the margin "
+        f"{_share(_of(edge, 'shadow', 'false_promotes'))}; good ones missed where they could be "
+        "proven: "
         f"{missed} %."
     )
 
@@ -299,6 +300,11 @@ def _of(cell: Mapping[str, Any] | None, rule: str, key: str) -> str:
     if key in COUNTED and figure and figure["percent"] == 0:
         return f"0 of {figure['n']:,}"
     return _percent(figure)
+
+
+def _share(text: str) -> str:
+    """With its unit, unless it is a count of a number."""
+    return text if " of " in text else f"{text} %"
 
 
 def _percent(figure: Figure | None) -> str:
