@@ -152,9 +152,11 @@ build/.lambdas: build/.tool requirements/lambdas.lock
 	  --only-binary :all: --require-hashes -r requirements/lambdas.lock
 	@touch $@
 
-build/.localcloud: build/.tool requirements/localcloud.lock
-	test -x .venv-localcloud/bin/python || $(PYTHON) -m venv --without-pip .venv-localcloud
-	$(UV) pip sync --quiet --python .venv-localcloud/bin/python --require-hashes requirements/localcloud.lock
+# An environment for each of these locks; that of exports is made by a slow test of tests/exports.
+SYNCED := localcloud sdk recipes checkov exports
+$(SYNCED:%=build/.%): build/.%: build/.tool requirements/%.lock
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv --without-pip .venv-$*
+	$(UV) pip sync --quiet --python .venv-$*/bin/python --require-hashes requirements/$*.lock
 	@touch $@
 
 # torch comes by pip, which knows where this machine keeps a CPU-only build; a fifth of the size.
@@ -164,27 +166,6 @@ build/.training: build/.tool requirements/training.lock requirements/torch.lock 
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --no-build-isolation --require-hashes -r requirements/training.lock
 	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
 	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
-	@touch $@
-
-build/.sdk: build/.tool requirements/sdk.lock
-	test -x .venv-sdk/bin/python || $(PYTHON) -m venv --without-pip .venv-sdk
-	$(UV) pip sync --quiet --python .venv-sdk/bin/python --require-hashes requirements/sdk.lock
-	@touch $@
-
-build/.recipes: build/.tool requirements/recipes.lock
-	test -x .venv-recipes/bin/python || $(PYTHON) -m venv --without-pip .venv-recipes
-	$(UV) pip sync --quiet --python .venv-recipes/bin/python --require-hashes requirements/recipes.lock
-	@touch $@
-
-build/.checkov: build/.tool requirements/checkov.lock
-	test -x .venv-checkov/bin/python || $(PYTHON) -m venv --without-pip .venv-checkov
-	$(UV) pip sync --quiet --python .venv-checkov/bin/python --require-hashes requirements/checkov.lock
-	@touch $@
-
-# What exports are read back by, tests/exports; a slow test of theirs makes it.
-build/.exports: build/.tool requirements/exports.lock
-	test -x .venv-exports/bin/python || $(PYTHON) -m venv --without-pip .venv-exports
-	$(UV) pip sync --quiet --python .venv-exports/bin/python --require-hashes requirements/exports.lock
 	@touch $@
 
 build/.cdk: build/.tool package-lock.json

@@ -198,7 +198,7 @@ class ConsoleReporter:
         """The demo goes on although the trial proved nothing."""
         self.phase("The trial did not prove the compiler, so it left the flag off.")
         self._console.print(
-            "Its figures are measured; a busy machine blurs them. To show production all the same, "
+            "Its figures are measured, and vary more on a busy machine. To show production anyway, "
             "the demo now turns the flag on by hand, as a person may:"
         )
         self._console.print(Text(f"  {command}"), soft_wrap=True)
