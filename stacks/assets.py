@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.place import INSTALLED, PACKAGE, PROJECT, work_folder
 
 PACKAGES = Path("build") / "lambda-packages"
@@ -68,7 +69,9 @@ def _packages(repository: Path) -> Path:
     packages = repository / PACKAGES
     if not packages.is_dir():
         raise EnvironmentNotReadyError(
-            f"the Lambdas' packages are missing ({packages}). Fix: run `make setup`"
+            ProblemWithFix(
+                f"the Lambdas' packages are missing ({packages})", fix="run `make setup`"
+            )
         )
     return packages
 
@@ -88,8 +91,10 @@ def _fetched(lock: Path) -> Path:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
         if ended.returncode:
             raise EnvironmentNotReadyError(
-                f"the Lambdas' packages cannot be installed: {ended.stderr.strip()}. Fix: pip "
-                "install 'compilegate[deploy]', and let it reach the package registry"
+                ProblemWithFix(
+                    f"the Lambdas' packages cannot be installed: {ended.stderr.strip()}",
+                    fix="pip install 'compilegate[deploy]', and let it reach the package registry",
+                )
             )
         # Another process may have made the same one meanwhile.
         with contextlib.suppress(OSError):

@@ -18,9 +18,9 @@ from compilegate.domain.errors import (
     NotFoundError,
     OverwrittenEvidenceError,
     WorkloadLockedError,
-    lost_lease,
 )
 from compilegate.domain.notification import Notification
+from compilegate.domain.problem import ProblemWithFix, lease_lost
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.ports import Fetched, Services, Settings
 
@@ -114,7 +114,7 @@ class MemoryLocks:
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
         if self.holder(workload) != owner:
-            raise WorkloadLockedError(lost_lease(workload, owner))
+            raise lease_lost(workload, owner)
         self.held[workload] = (owner, expires_at)
 
     def release(self, workload: str, owner: str) -> None:
@@ -406,12 +406,16 @@ class FakeProviders:
 
     def aws(self, stage: str) -> Cloud:
         if self.aws_cloud is None:
-            raise EnvironmentNotReadyError(f"There is no stack compilegate-{stage}. Fix: deploy it")
+            raise EnvironmentNotReadyError(
+                ProblemWithFix(f"There is no stack compilegate-{stage}", fix="deploy it")
+            )
         return self.aws_cloud
 
     def local(self) -> Cloud:
         if self.local_cloud is None:
-            raise EnvironmentNotReadyError("The local cloud does not run. Fix: start it")
+            raise EnvironmentNotReadyError(
+                ProblemWithFix("The local cloud does not run", fix="start it")
+            )
         return self.local_cloud
 
     @contextmanager

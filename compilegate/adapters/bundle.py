@@ -16,6 +16,7 @@ from typing import BinaryIO
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.naming import LAUNCHER, RUNTIME_PACKAGE
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.place import PROJECT
 from compilegate.usecases.registration.upload import InputFile, Package
 
@@ -51,8 +52,10 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     if len(own) == len(files):
         if not runtime.is_dir():
             raise EnvironmentNotReadyError(
-                f"{runtime} is missing. Fix: install Compilegate again, or copy "
-                f"{RUNTIME_PACKAGE}/ into {source_dir}."
+                ProblemWithFix(
+                    f"{runtime} is missing",
+                    fix=f"install Compilegate again, or copy {RUNTIME_PACKAGE}/ into {source_dir}.",
+                )
             )
         files |= {f"{RUNTIME_PACKAGE}/{name}": path for name, path in files_under(runtime).items()}
         launcher = runtime.parent / LAUNCHER

@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 from compilegate.domain import ledger_keys
-from compilegate.domain.errors import WorkloadLockedError, lost_lease
+from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.problem import lease_lost
 
 CONDITION_FAILED = "ConditionalCheckFailedException"
 
@@ -108,7 +109,7 @@ class DynamoDbLocks:
         except ClientError as error:
             if error_code(error) != CONDITION_FAILED:
                 raise
-            raise WorkloadLockedError(lost_lease(workload, owner)) from error
+            raise lease_lost(workload, owner) from error
 
     def release(self, workload: str, owner: str) -> None:
         """Give the lease back if ``owner`` still holds it."""

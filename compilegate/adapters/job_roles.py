@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 from compilegate.adapters.clients import error_code
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.ports import Settings
 
 
@@ -42,8 +43,11 @@ class IamJobRoles:
         path = role["Path"]
         if path != naming.JOB_ROLES_PATH or tags.get(naming.ROLE_TAG_WORKLOAD) != workload:
             raise ForeignRoleError(
-                f"the role {name} exists and was not made for {workload}: it lies at {path} with "
-                f"the tags {tags}. Fix: delete it; the next run makes it again"
+                ProblemWithFix(
+                    f"the role {name} exists and was not made for {workload}: it lies at {path} "
+                    f"with the tags {tags}",
+                    fix="delete it; the next run makes it again",
+                )
             )
         boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
         if boundary != self._policy:

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from compilegate.adapters.local_files import write_whole
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, UnreadableRecordError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.records import ledger
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, to_json
@@ -109,8 +110,10 @@ class NothingRuns:
         if name.startswith("__"):
             raise AttributeError(name)
         raise EnvironmentNotReadyError(
-            "The local cloud does not run; what its trials left can only be read. Fix: start it "
-            "with `compilegate local up`."
+            ProblemWithFix(
+                "The local cloud does not run; what its trials left can only be read",
+                fix="start it with `compilegate local up`.",
+            )
         )
 
 
@@ -210,6 +213,6 @@ def _read(path: Path) -> KeptTrial:
             raise UnreadableRecordError(f"{path}: schema {document['schema']} is not {SCHEMA}")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableRecordError(
-            f"{path} cannot be read ({error}). Fix: remove its folder"
+            ProblemWithFix(f"{path} cannot be read ({error})", fix="remove its folder")
         ) from error
     return KeptTrial(path.parent, document)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.problem import ProblemWithFix
 
 
 def write_whole(path: Path, body: bytes) -> None:
@@ -24,6 +25,8 @@ def write_whole(path: Path, body: bytes) -> None:
         with suppress(OSError):
             fresh.unlink(missing_ok=True)
         raise EnvironmentNotReadyError(
-            f"{path} could not be written: {error.strerror or error}. Fix: free space on its disk "
-            "or make its folder writable, then rerun the command"
+            ProblemWithFix(
+                f"{path} could not be written: {error.strerror or error}",
+                fix="free space on its disk or make its folder writable, then rerun the command",
+            )
         ) from error

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.report.exports.arm_runs import ArmRun, Point
 
 PROJECT = "compilegate"
@@ -23,7 +24,7 @@ def write_runs(runs: Sequence[ArmRun], folder: Path | None) -> str:
         import wandb  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise EnvironmentNotReadyError(
-            f"Weights & Biases is not installed ({error}). Fix: pip install wandb"
+            ProblemWithFix(f"Weights & Biases is not installed ({error})", fix="pip install wandb")
         ) from error
     place = folder or FOLDER
     place.mkdir(parents=True, exist_ok=True)

@@ -16,6 +16,7 @@ from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.exports.junit import junit
@@ -112,8 +113,11 @@ def _track(to: Target, decided: Decided, out: Path | None) -> dict[str, Any]:
     runs = arm_runs(decided.report, trial=decided.trial, at=decided.at)
     if not runs:
         raise NotFoundError(
-            f"trial {decided.trial} of {decided.report.workload} measured nothing, so there is no "
-            "run to export. Fix: use --to junit, which shows the reasons"
+            ProblemWithFix(
+                f"trial {decided.trial} of {decided.report.workload} measured nothing, so there "
+                "is no run to export",
+                fix="use --to junit, which shows the reasons",
+            )
         )
     if to is Target.MLFLOW:
         from compilegate.adapters.mlflow_runs import write_runs  # noqa: PLC0415 - an extra

@@ -20,6 +20,7 @@ from compilegate.cli.common.session import (
     on_cloud,
 )
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.history import history
 from compilegate.ports import Services
 from compilegate.usecases.production.history_page import bodies, history_page
@@ -82,7 +83,9 @@ def report(
         else:
             path = save_report(_newest(cloud, workload, trial), cloud.services, out)
     if open_it and not webbrowser.open(path.resolve().as_uri()):
-        raise EnvironmentNotReadyError(f"No browser could be opened. Fix: open {path} yourself.")
+        raise EnvironmentNotReadyError(
+            ProblemWithFix("No browser could be opened", fix=f"open {path} yourself.")
+        )
     if invocation.as_json:
         emit_json(page_files(path))
     else:
@@ -118,8 +121,10 @@ def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
     if not decided:
         what = " ".join(part for part in (workload, trial and f"trial {trial}") if part)
         raise NotFoundError(
-            f"there is no decision{f' of {what}' if what else ''} yet. "
-            "Fix: list the trials with `compilegate status`"
+            ProblemWithFix(
+                f"there is no decision{f' of {what}' if what else ''} yet",
+                fix="list the trials with `compilegate status`",
+            )
         )
     return max(decided, key=lambda pair: pair[0])[1]
 

@@ -12,6 +12,7 @@ from compilegate.cli.common.output import confirm, emit_json, say
 from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.flag_override import Override
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.usecases.operations.unlock import unlock as release
 
@@ -73,7 +74,9 @@ def _stop(execution: str, reason: str, cloud: Cloud) -> ExecutionEnd:
     while (end := cloud.services.ends.end_of(execution)) is None:
         if time.monotonic() >= deadline:
             raise EnvironmentNotReadyError(
-                f"{execution} was stopped but still runs. Fix: run the command again"
+                ProblemWithFix(
+                    f"{execution} was stopped but still runs", fix="run the command again"
+                )
             )
         time.sleep(cloud.poll_seconds)
     return end

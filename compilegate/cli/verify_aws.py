@@ -35,6 +35,7 @@ from compilegate.cli.common.tables import say_table
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NoStackError
 from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.place import INSTALLED, PROJECT
 
 if TYPE_CHECKING:
@@ -126,8 +127,10 @@ def _prepare(providers: Providers, cloud: Cloud, instance_type: str, *, max_usd:
     )  # fmt: skip
     if prepared.verification.quota == 0:
         raise EnvironmentNotReadyError(
-            f"This account may run no training job on {instance_type} in {region} (quota 0). Fix: "
-            "use --cpu, or request one instance under Service Quotas, Amazon SageMaker."
+            ProblemWithFix(
+                f"This account may run no training job on {instance_type} in {region} (quota 0)",
+                fix="use --cpu, or request one instance under Service Quotas, Amazon SageMaker.",
+            )
         )
     if not prepared.usd <= max_usd:  # also where it is not a number
         raise InvalidInputError(
@@ -225,11 +228,15 @@ def _check_deployable(stage: str) -> None:
 def _make(target: str) -> None:
     if INSTALLED:
         raise EnvironmentNotReadyError(
-            f"make {target} needs a checkout. Fix: run it in one, or leave --deploy out."
+            ProblemWithFix(
+                f"make {target} needs a checkout", fix="run it in one, or leave --deploy out."
+            )
         )
     # Standard output is the command's own: with --json one document.
     ended = subprocess.run(  # noqa: S603 - fixed words
         ["make", target, "YES=1"], cwd=PROJECT, check=False, stdout=sys.stderr  # noqa: S607
     )  # fmt: skip
     if ended.returncode:
-        raise EnvironmentNotReadyError(f"make {target} failed. Fix: see its output above.")
+        raise EnvironmentNotReadyError(
+            ProblemWithFix(f"make {target} failed", fix="see its output above.")
+        )

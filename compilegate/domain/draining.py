@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from compilegate.domain.ledger_keys import drain_entry
 from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records.ledger import read_as
 
 # How long the deployment's own clean-up of a stopped trial may take before the drain does it.
 CLEAN_UP_SECONDS = 60.0
@@ -48,7 +49,9 @@ class DrainMark(LedgerRecord):
 def latest_mark(entries: Iterable[Mapping[str, Any]]) -> DrainMark | None:
     """The newest mark; None for a deployment that was never drained."""
     kept = (entry for entry in entries if entry.get("kind") == DrainMark.kind)
-    return max(map(DrainMark.from_entry, kept), key=lambda mark: mark.version, default=None)
+    return max(
+        (read_as(DrainMark, entry) for entry in kept), key=lambda mark: mark.version, default=None
+    )
 
 
 class RunPhase(StrEnum):

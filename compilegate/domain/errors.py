@@ -175,9 +175,8 @@ class NoStackError(NotDeployedError):
 
 def lost_lease(workload: str, owner: str) -> str:
     """What a WorkloadLockedError says of an execution whose lease was taken from it."""
-    return (
-        f"{owner} no longer holds {workload}: it was stopped, or its lease was released by hand. "
-        "Fix: start another trial"
+    return (  # the problem alone: problem.lease_lost adds the fix
+        f"{owner} no longer holds {workload}: it was stopped, or its lease was released by hand"
     )
 
 

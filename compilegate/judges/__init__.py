@@ -18,6 +18,7 @@ from typing import Any
 from zipfile import ZipFile
 
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidEvidenceError
+from compilegate.domain.problem import ProblemWithFix
 
 FOLDER = Path(__file__).parent
 # Decisions take milliseconds; a process that hangs is not waited for.
@@ -52,7 +53,10 @@ def command(version: str) -> tuple[str, ...]:
         actual = digest({name: archive.read(name) for name in archive.namelist()})
     if actual != archives()[version]["sha256"]:
         raise EnvironmentNotReadyError(
-            f"{place} is not the archive that archives.json names. Fix: install Compilegate again"
+            ProblemWithFix(
+                f"{place} is not the archive that archives.json names",
+                fix="install Compilegate again",
+            )
         )
     return (sys.executable, "-I", "-S", "-X", "utf8", str(place))
 

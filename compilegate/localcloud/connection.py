@@ -89,7 +89,7 @@ class RunState:
 
         def check(caught_exception: Exception | None = None, **_: Any) -> None:
             if caught_exception is not None and not process_exists(self):
-                raise CloudEndedError(_how_it_ended(self)) from caught_exception
+                raise _ended(self) from caught_exception
 
         session.events.register_first("needs-retry", check)
 
@@ -115,15 +115,16 @@ def _client(state: RunState, service: str) -> Any:
     )
 
 
-def _how_it_ended(state: RunState) -> str:
+def _ended(state: RunState) -> CloudEndedError:
     why = "it was stopped, or it died"
     if state.attached and state.owner != os.getpid():
         why = f"it belonged to another command (process {state.owner}) and ended with it"
-    return (
+    return CloudEndedError(
         f"The local cloud (process {state.pid}) has ended: {why}. Everything in it is lost: "
-        "running trials and jobs, flags, what was recorded. Fix: run this command again, which "
-        "starts another; `compilegate local up` first starts one that stays until `compilegate "
-        "local down`. What it printed last: `compilegate local logs emulator --last 20`"
+        "running trials and jobs, flags, what was recorded",
+        fix="run this command again, which starts another; `compilegate local up` first starts one "
+        "that stays until `compilegate local down`. What it printed last: `compilegate local logs "
+        "emulator --last 20`",
     )
 
 

@@ -11,7 +11,11 @@ from __future__ import annotations
 
 
 class LocalCloudError(Exception):
-    """Base of every error of the embedded cloud."""
+    """Base of every error of the embedded cloud; ``fix`` is what to do, empty where unknown."""
+
+    def __init__(self, problem: str, *, fix: str = "") -> None:
+        self.problem, self.fix = problem, fix
+        super().__init__(f"{problem}. Fix: {fix}" if fix else problem)
 
 
 class NotReadyError(LocalCloudError):

@@ -71,15 +71,17 @@ def _interpreter(repository: Path, environment: str, variable: str, needed: str)
     if INSTALLED and not os.environ.get(variable):
         if importlib.util.find_spec(needed) is None:
             raise NotReadyError(
-                f"The package {needed} is not installed. Fix: pip install 'compilegate[local]', or "
-                f"point {variable} at a Python that has it."
+                f"The package {needed} is not installed",
+                fix=f"pip install 'compilegate[local]', or point {variable} at a Python that has "
+                "it.",
             )
         return Path(sys.executable)
     path = Path(os.environ.get(variable) or repository / environment / "bin" / "python")
     if not path.exists():
         raise NotReadyError(
-            f"{path} is missing. Fix: run `make setup`, or point {variable} at a Python that has "
-            f"the packages of {environment}."
+            f"{path} is missing",
+            fix=f"run `make setup`, or point {variable} at a Python that has the packages of "
+            f"{environment}.",
         )
     return path.absolute()
 
@@ -122,8 +124,8 @@ class LocalCloud:
             running = self._serving()
             if running is not None:
                 raise NotReadyError(
-                    f"The local cloud runs already (process {running.pid}). "
-                    "Fix: use it, or end it with `compilegate local down`."
+                    f"The local cloud runs already (process {running.pid})",
+                    fix="use it, or end it with `compilegate local down`.",
                 )
             return self._start(arguments, attached=attached)
 
@@ -188,8 +190,8 @@ class LocalCloud:
         if answers(state) or not process_exists(state):
             return state if process_exists(state) else None
         raise NotReadyError(
-            f"The local cloud (process {state.pid}) does not answer. "
-            "Fix: end it with `compilegate local down`."
+            f"The local cloud (process {state.pid}) does not answer",
+            fix="end it with `compilegate local down`.",
         )
 
     def running_state(self) -> RunState:
@@ -200,7 +202,7 @@ class LocalCloud:
         state = self.state()
         if state is None:
             raise NotReadyError(
-                "The local cloud does not run. Fix: start it with `compilegate local up`."
+                "The local cloud does not run", fix="start it with `compilegate local up`."
             )
         return state
 
@@ -320,8 +322,8 @@ def writing_to(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise NotReadyError(
-            f"The local cloud cannot write to {folder}: {error.strerror or error}. "
-            "Fix: make the folder writable, or free space on its disk."
+            f"The local cloud cannot write to {folder}: {error.strerror or error}",
+            fix="make the folder writable, or free space on its disk.",
         ) from error
 
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import WorkloadLockedError, lost_lease
 from compilegate.domain.followers import REJECTED, RELEASED
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
 from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.problem import lease_lost
 from compilegate.domain.production.canary import (
     ABORTED,
     REPORTED_ENDS,
@@ -65,7 +65,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     services.ledger.put_once(trial.workload, requested.key, requested.to_entry())
     if services.locks.holder(trial.workload) != execution:
         close_canary(trial, ABORTED, services=services)
-        raise WorkloadLockedError(lost_lease(trial.workload, execution))
+        raise lease_lost(trial.workload, execution)
     opened = _with_token(requested, token, trial.workload, services.ledger, now=now)
     reason = opened.closed or _close_if_over(opened, trial.workload, services.ledger, now=now)
     if reason is not None:  # an earlier wait ended before it was reported

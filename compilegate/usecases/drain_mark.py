@@ -5,6 +5,7 @@ from __future__ import annotations
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import DrainMark, latest_mark
 from compilegate.domain.errors import DrainedError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.utc import minute
 from compilegate.ports import Ledger, Services
 from compilegate.usecases.records import put_once
@@ -21,9 +22,11 @@ def refuse_if_drained(services: Services) -> None:
     mark = drain_mark(services.ledger)
     if mark is not None and mark.drained:
         raise DrainedError(
-            f"{naming.stack_name(services.settings.stage)} has been drained since "
-            f"{minute(mark.at)} by {mark.by} and starts no new work. Fix: run "
-            "`compilegate drain --undo`"
+            ProblemWithFix(
+                f"{naming.stack_name(services.settings.stage)} has been drained since "
+                f"{minute(mark.at)} by {mark.by} and starts no new work",
+                fix="run `compilegate drain --undo`",
+            )
         )
 
 

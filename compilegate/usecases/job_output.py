@@ -24,6 +24,7 @@ from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.outcomes import outcomes_document
 from compilegate.domain.outside import BROKEN, read_json, shorten
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.ports import Fetched, TrainingJobs
 from compilegate.usecases.output_archive import bound, files
 
@@ -257,8 +258,11 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
     if finished and metrics.get(metric) is None:
         recorded = ", ".join(sorted(metrics)) or "nothing"
         raise InvalidEvidenceError(
-            f"{job} finished without recording quality.metric {metric!r} as a finite number; it "
-            f"recorded {shorten(recorded)}. Fix: name a metric that the training script records"
+            ProblemWithFix(
+                f"{job} finished without recording quality.metric {metric!r} as a finite number; "
+                f"it recorded {shorten(recorded)}",
+                fix="name a metric that the training script records",
+            )
         )
     record = {
         **_common(summary, job),
@@ -314,8 +318,10 @@ def _section(summary: Mapping[str, Any], key: str, job: str) -> Mapping[str, Any
     section = summary.get(key)
     if section is not None and not isinstance(section, Mapping):
         raise InvalidEvidenceError(
-            f"{job}: {key} in its summary must map names to values, got {shown(section)}. "
-            "Fix: let the recorder write the summary"
+            ProblemWithFix(
+                f"{job}: {key} in its summary must map names to values, got {shown(section)}",
+                fix="let the recorder write the summary",
+            )
         )
     return section or {}
 

@@ -15,6 +15,7 @@ from io import BufferedIOBase
 from typing import IO
 
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.problem import ProblemWithFix
 
 # Bytes. The reader has five minutes and a gigabyte of memory: a stream of this size goes
 # through in less than two minutes.
@@ -84,8 +85,11 @@ def bound(what: str, size: int, most: int, *, unit: str = "bytes") -> None:
     """Raises InvalidEvidenceError where ``size`` is more than ``most``."""
     if size > most:
         raise InvalidEvidenceError(
-            f"{what} has {size} {unit}, and {most} can be gone through. Fix: write checkpoints to "
-            "/opt/ml/checkpoints and models to SM_MODEL_DIR, not to the output folder"
+            ProblemWithFix(
+                f"{what} has {size} {unit}, and {most} can be gone through",
+                fix="write checkpoints to /opt/ml/checkpoints and models to SM_MODEL_DIR, not to "
+                "the output folder",
+            )
         )
 
 

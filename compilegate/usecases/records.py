@@ -7,13 +7,14 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records.ledger import LedgerRecordT, read_as
 from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
@@ -30,7 +31,6 @@ RECORD_SCHEMA = 1
 UNREADABLE = (
     UnreadableRecordError, InvalidInputError, KeyError, TypeError, AttributeError, ValueError,
 )  # fmt: skip
-LedgerRecordT = TypeVar("LedgerRecordT", bound=LedgerRecord)
 logger = logging.getLogger("compilegate")
 
 
@@ -187,8 +187,11 @@ def _load(store: ObjectStore, key: str) -> Any:
     schema = record.get("schema", RECORD_SCHEMA) if isinstance(record, dict) else RECORD_SCHEMA
     if schema != RECORD_SCHEMA:
         raise UnreadableRecordError(
-            f"s3://{store.bucket}/{key}: schema {schema} is not {RECORD_SCHEMA}, the one that this "
-            "release reads. Fix: deploy the release that wrote it, or run the trial again"
+            ProblemWithFix(
+                f"s3://{store.bucket}/{key}: schema {schema} is not {RECORD_SCHEMA}, the one that "
+                "this release reads",
+                fix="deploy the release that wrote it, or run the trial again",
+            )
         )
     return record
 
@@ -209,7 +212,7 @@ def save_decision(store: ObjectStore, trial: Trial, decision: Decision, *, stage
 def put_once(ledger: Ledger, workload: str, record: LedgerRecordT) -> LedgerRecordT:
     """The record as the ledger has it: this one, or the one that was there before it."""
     entry = ledger.put_once(workload, record.key, record.to_entry())
-    return type(record).from_entry(entry)
+    return read_as(type(record), entry)
 
 
 def to_json(value: object) -> bytes:

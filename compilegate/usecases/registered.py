@@ -11,6 +11,7 @@ from typing import TypeVar
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
 from compilegate.domain.facts.model import Facts
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
@@ -58,7 +59,10 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
         body = store.get(key)
     except NotFoundError as error:
         raise NotFoundError(
-            f"{workload} is not registered. Fix: register its file with `compilegate register`."
+            ProblemWithFix(
+                f"{workload} is not registered",
+                fix="register its file with `compilegate register`.",
+            )
         ) from error
     try:
         return Registration.from_dict(json.loads(body))

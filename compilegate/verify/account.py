@@ -14,6 +14,7 @@ from compilegate.adapters.executions import StepFunctionsExecutions, StepFunctio
 from compilegate.adapters.sagemaker_jobs import SageMakerJobs
 from compilegate.adapters.training_logs import CloudJobWatch
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
+from compilegate.domain.problem import ProblemWithFix
 
 ClientFactory = Callable[[str], Any]
 STACK_SECONDS = 300.0
@@ -51,8 +52,11 @@ class Account:
             why = [item.get("ResourceStatusReason") for item in events["StackEvents"]
                    if item["ResourceStatus"] == "CREATE_FAILED"]  # fmt: skip
             raise EnvironmentNotReadyError(
-                f"The stack {name} did not come up: {why or stack['StackStatus']}. Fix: check that "
-                "your credentials may create roles, queues, rules, schedules and state machines."
+                ProblemWithFix(
+                    f"The stack {name} did not come up: {why or stack['StackStatus']}",
+                    fix="check that your credentials may create roles, queues, rules, schedules "
+                    "and state machines.",
+                )
             )
         return {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
 
@@ -94,7 +98,10 @@ class Account:
                     )
                     return described
         raise EnvironmentNotReadyError(
-            f"There is no state machine {name}. Fix: deploy the stage again with `make deploy`."
+            ProblemWithFix(
+                f"There is no state machine {name}",
+                fix="deploy the stage again with `make deploy`.",
+            )
         )
 
     def validate(self, definition: str) -> str:

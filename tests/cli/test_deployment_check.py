@@ -18,6 +18,7 @@ from compilegate.cli.doctor import deployment
 from compilegate.domain.deployment.account import VpcSetting
 from compilegate.domain.deployment.network import Network
 from compilegate.domain.errors import NotDeployedError
+from compilegate.domain.problem import ProblemWithFix
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation
@@ -256,7 +257,8 @@ def test_a_stack_that_failed_is_named_as_such(
     invoke: Invoke, aws: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failed(client: Any, stage: str) -> Any:
-        raise NotDeployedError("The stack x in y is not in use (ROLLBACK_COMPLETE). Fix: read")
+        problem = "The stack x in y is not in use (ROLLBACK_COMPLETE)"
+        raise NotDeployedError(ProblemWithFix(problem, fix="read"))
 
     monkeypatch.setattr(deployment, "stack_outputs", failed)
 

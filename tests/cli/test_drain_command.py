@@ -98,7 +98,7 @@ def test_a_stage_without_a_stack_runs_nothing(
     invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(stage: str) -> Cloud:
-        raise NotDeployedError(f"There is no stack compilegate-{stage}. Fix: deploy it")
+        raise NotDeployedError(f"There is no stack compilegate-{stage}")
 
     monkeypatch.setattr(providers, "aws", missing)
 

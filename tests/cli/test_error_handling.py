@@ -26,6 +26,7 @@ from compilegate.domain.errors import (
     UnreadableRecordError,
     WorkloadLockedError,
 )
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.localcloud.errors import CloudEndedError, NotReadyError
 from tests.cli.conftest import Invoke
 from tests.fakes import FakeProviders
@@ -123,7 +124,9 @@ def test_with_json_every_error_is_one_document_too(
     ("error", "problem", "fix"),
     [
         (NoCredentialsError(), "there are no usable AWS credentials", "run `aws configure`"),
-        (NotReadyError("It does not run. Fix: start it."), "It does not run", "start it"),
+        (NotReadyError("It does not run", fix="start it."), "It does not run", "start it"),
+        (DrainedError(ProblemWithFix("a. Fix: b", fix="c")), "a. Fix: b", "c"),
+        (DrainedError("a. Fix: b"), "a. Fix: b", None),
         (NoStackError("is not deployed"), "is not deployed", None),
         (ZeroDivisionError("a. Fix: b"), "ZeroDivisionError: a. Fix: b", None),
     ],
@@ -134,12 +137,13 @@ def test_a_program_gets_the_fix_apart_from_the_problem(
 ) -> None:
     providers.aws = failing(error)  # type: ignore[method-assign, assignment]
 
-    found = json.loads(invoke("status", "--json").stdout)["error"]
+    result = invoke("status", "--json")
 
+    found = json.loads(result.stdout)["error"]
     assert found["problem"].startswith(problem)
+    assert f"Error: {error}" in result.stderr or found["kind"] != "not_ready"
     assert (fix is None) == (found["fix"] is None)
     assert (found["fix"] or "").startswith(fix or "")
-    assert fix is None or "Fix:" not in found["problem"]
 
 
 @pytest.mark.parametrize("command", leaves(app), ids=" ".join)

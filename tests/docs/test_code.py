@@ -18,6 +18,15 @@ LINES_OF_A_FUNCTION = 50
 FILE_NAME = re.compile(r"[\w/.-]*\w\.py\b")
 # Files of other projects that comments cite.
 ELSEWHERE = {"_entry_point_type.py", "pytorch_xla.py", "run_glue.py"}
+# What joins a problem and its fix into one text: each in one place. Whoever else has those letters
+# writes around that, or searches a text for them.
+JOINS_FIX = {
+    "compilegate/cli/common/output.py", "compilegate/cli/doctor/command.py",
+    "compilegate/doctor/sarif.py", "compilegate/doctor/script.py", "compilegate/domain/errors.py",
+    "compilegate/domain/problem.py", "compilegate/domain/reasons/__init__.py",
+    "compilegate/flags/__init__.py", "compilegate/flags/document.py",
+    "compilegate/localcloud/emulator/sagemaker/runner.py", "compilegate/localcloud/errors.py",
+}  # fmt: skip
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -66,6 +75,18 @@ def test_no_file_and_no_function_is_longer_than_contributing_says() -> None:
         f"Files up to {LINES_OF_A_FILE} lines with one reason to change, "
         f"function bodies outside of tests up to {LINES_OF_A_FUNCTION}" in said
     )
+
+
+def test_a_fix_is_given_as_one_and_never_searched_in_a_text() -> None:
+    has_it = {
+        name
+        for name in PRODUCT
+        if name.startswith(("compilegate/", "lambdas/", "stacks/"))
+        for node in ast.walk(ast.parse((ROOT / name).read_text()))
+        if isinstance(node, ast.Constant) and "Fix:" in str(node.value)
+    }
+
+    assert JOINS_FIX == has_it
 
 
 def test_every_file_that_an_explanation_names_exists() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.domain.naming import stack_name
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.ports import Schedules, Services, Topic
 from compilegate.usecases.registered import load_registration
 
@@ -68,8 +69,10 @@ class Cloud:
             name = stack_name(self.services.settings.stage)
             deploy = "compilegate local up" if self.is_local else "make deploy"
             raise EnvironmentNotReadyError(
-                f"The stack {name} cannot start production runs. Fix: deploy this release with "
-                f"`{deploy}`."
+                ProblemWithFix(
+                    f"The stack {name} cannot start production runs",
+                    fix=f"deploy this release with `{deploy}`.",
+                )
             )
         return self.production
 

@@ -19,8 +19,10 @@ from compilegate.adapters.sns_topic import SnsTopic
 from compilegate.adapters.training_logs import CloudJobWatch
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_caller, os_user
+from compilegate.cli.common.error_handling import explain
 from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 from compilegate.domain.naming import stack_name
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.localcloud import api as local_cloud
 from compilegate.localcloud.api import RunState
 from compilegate.localcloud.errors import LocalCloudError
@@ -63,14 +65,18 @@ def local() -> Cloud:
     try:
         status = local_cloud.status()
     except LocalCloudError as error:
-        raise EnvironmentNotReadyError(str(error)) from error
+        raise EnvironmentNotReadyError(explain(error)) from error
     if status.state is None:
         raise EnvironmentNotReadyError(
-            "The local cloud does not run. Fix: start it with `compilegate local up`."
+            ProblemWithFix(
+                "The local cloud does not run", fix="start it with `compilegate local up`."
+            )
         )
     if status.outputs is None:
         raise EnvironmentNotReadyError(
-            "The local cloud runs without the app. Fix: deploy it with `compilegate local up`."
+            ProblemWithFix(
+                "The local cloud runs without the app", fix="deploy it with `compilegate local up`."
+            )
         )
     _aim_at(status.state)
     return cloud_of(status.outputs, STAGE, LOCAL_POLL_SECONDS)
@@ -105,9 +111,11 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
     missing = [name for name in NEEDED_OUTPUTS if name not in outputs]
     if missing:
         raise EnvironmentNotReadyError(
-            f"The stack {stack_name(stage)} was deployed by another release: it has no output "
-            f"{missing[0]}. Fix: deploy this release with `make deploy`, or use the release that "
-            "is deployed."
+            ProblemWithFix(
+                f"The stack {stack_name(stage)} was deployed by another release: it has no output "
+                f"{missing[0]}",
+                fix="deploy this release with `make deploy`, or use the release that is deployed.",
+            )
         )
     settings = Settings(
         stage=stage,
@@ -162,12 +170,17 @@ def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
         if "does not exist" not in str(error):
             raise
         raise NoStackError(
-            f"There is no stack {name} in {region}. Fix: {_how_to_deploy(stage, region)}."
+            ProblemWithFix(
+                f"There is no stack {name} in {region}", fix=f"{_how_to_deploy(stage, region)}."
+            )
         ) from None
     status = str(stack["StackStatus"])
     if status in _UNUSABLE:
         raise NotDeployedError(
-            f"The stack {name} in {region} is not usable ({status}). Fix: {_UNUSABLE[status]}."
+            ProblemWithFix(
+                f"The stack {name} in {region} is not usable ({status})",
+                fix=f"{_UNUSABLE[status]}.",
+            )
         )
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 

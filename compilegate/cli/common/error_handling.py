@@ -31,6 +31,7 @@ from compilegate.domain.errors import (
     WorkloadLockedError,
 )
 from compilegate.domain.outside import shorten
+from compilegate.domain.problem import ProblemWithFix, message_of, parts_of
 from compilegate.localcloud.errors import LocalCloudError
 
 FAILURE = 1
@@ -41,8 +42,6 @@ STOPPED = 130
 # because what was not printed to its end was not read to its end.
 READER_GONE = 141
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
-# Between a message's problem and its fix.
-FIX = ". Fix: "
 # An error's ``kind`` for programs; the others are bad_input, aws and unexpected.
 KINDS = {
     InvalidEvidenceError: "invalid_evidence",
@@ -136,10 +135,9 @@ def error_fields(error: Exception) -> dict[str, object]:
     kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
     if kind is None:
         kind = "aws" if _explain_aws(error) else "unexpected"
-    problem, fix = explain(error), ""
-    if kind != "unexpected":  # our own message, which gives the fix last
-        problem, _, fix = problem.partition(FIX)
-    return {**unknown, "problem": problem, "fix": fix.removesuffix(".") or None, "kind": kind}
+    problem, fix = parts_of(explain(error))
+    fix = fix.removesuffix(".") if fix else None
+    return {**unknown, "problem": problem, "fix": fix, "kind": kind}
 
 
 def exit_code(error: Exception) -> int:
@@ -156,8 +154,10 @@ def worst_exit_code(codes: Collection[int]) -> int:
 
 def explain(error: Exception) -> str:
     """One message for people; an unforeseen error names the switch that shows its traceback."""
-    if isinstance(error, CompilegateError | LocalCloudError):
-        return str(error)
+    if isinstance(error, CompilegateError):
+        return message_of(error)
+    if isinstance(error, LocalCloudError):
+        return ProblemWithFix(error.problem, fix=error.fix) if error.fix else error.problem
     if message := _explain_aws(error):
         return message
     text = shorten(str(error))
@@ -170,21 +170,25 @@ def _explain_aws(error: Exception) -> str | None:
     if name in ("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError") or (
         name.startswith(("SSO", "UnauthorizedSSO"))
     ):
-        return (
-            f"there are no usable AWS credentials ({error}). Fix: run `aws configure` or "
-            "`aws sso login`, or set AWS_PROFILE; without an account use --local"
+        return ProblemWithFix(
+            f"there are no usable AWS credentials ({error})",
+            fix="run `aws configure` or `aws sso login`, or set AWS_PROFILE; without an account "
+            "use --local",
         )
     if name == "ProfileNotFound":
-        return f"{error}. Fix: correct AWS_PROFILE"
+        return ProblemWithFix(str(error), fix="correct AWS_PROFILE")
     if name in ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError"):
-        return f"{error}. Fix: check the network and AWS_REGION, then rerun the command"
+        fix = "check the network and AWS_REGION, then rerun the command"
+        return ProblemWithFix(str(error), fix=fix)
     if code in ("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
                 "UnrecognizedClientException", "RequestExpired"):  # fmt: skip
-        return (
-            f"AWS does not accept the credentials ({code}). Fix: renew them and rerun the command"
+        return ProblemWithFix(
+            f"AWS does not accept the credentials ({code})", fix="renew them and rerun the command"
         )
     if code.startswith("AccessDenied"):
-        return f"the credentials lack a permission: {error}. Fix: use a role that has it"
+        return ProblemWithFix(
+            f"the credentials lack a permission: {error}", fix="use a role that has it"
+        )
     return f"AWS refused the request: {error}" if name == "ClientError" else None
 
 

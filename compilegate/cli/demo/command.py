@@ -41,6 +41,7 @@ from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, s
 from compilegate.cli.trials.view import TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import clock, elapsed, percent
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.words import verdict_label
 
@@ -104,8 +105,10 @@ def _run(
     paths = workloads or sorted(WORKLOADS.glob(DEMO_FILES))
     if not paths:
         raise EnvironmentNotReadyError(
-            f"{WORKLOADS / DEMO_FILES} matches no file. Fix: run the demo from a "
-            "complete checkout, or name files with --workloads."
+            ProblemWithFix(
+                f"{WORKLOADS / DEMO_FILES} matches no file",
+                fix="run the demo from a complete checkout, or name files with --workloads.",
+            )
         )
     with demo_cloud(providers, progress, keep=keep) as started:
         files = read_workloads(paths)

@@ -29,6 +29,7 @@ from compilegate.domain.deployment.network import Demand, examine_network
 from compilegate.domain.deployment.rules import reason
 from compilegate.domain.errors import NotDeployedError
 from compilegate.domain.naming import stack_name
+from compilegate.domain.problem import message_of, parts_of
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.facts import load_facts, quota_codes
 from compilegate.localcloud.names import STAGE as LOCAL_STAGE
@@ -115,7 +116,8 @@ def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     try:
         outputs = stack_outputs(account.client("cloudformation"), account.stage)
     except NotDeployedError as error:
-        return [reason("not_deployed", str(error).partition(" Fix: ")[0].rstrip("."))]
+        problem, _ = parts_of(message_of(error))
+        return [reason("not_deployed", problem)]
     iam = account.client("iam")
     arns = [f"{outputs['JobRoles']}{demand.workload}" for demand in demands]
     return [

@@ -19,6 +19,7 @@ from compilegate.cli.trials.screen import screen
 from compilegate.cli.trials.view import TrialView, TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
 from compilegate.usecases.registration.upload import submit
@@ -120,8 +121,10 @@ def watch(
                 lost += 1
                 if lost >= LOST_AFTER:
                     raise EnvironmentNotReadyError(
-                        f"the {what} can no longer be watched ({error}); it continues. "
-                        "Fix: see `compilegate status`"
+                        ProblemWithFix(
+                            f"the {what} can no longer be watched ({error}); it continues",
+                            fix="see `compilegate status`",
+                        )
                     ) from error
             else:
                 show(views)

@@ -56,7 +56,7 @@ class LedgerRecord:
 
         A field that it lacks, or has as null, takes its default; fields of a later release are
         left out. Raises UnreadableRecordError where a field without a default is missing, and where
-        one is of another type.
+        one is of another type; ``ledger.read_as`` adds what to do about it.
         """
         try:
             return cls._read(entry)
@@ -66,8 +66,7 @@ class LedgerRecord:
             why = f"{type(error).__name__}: {shorten(str(error))}"
         raise UnreadableRecordError(
             f"the ledger's entry of kind {shown(entry.get('kind'))}, written at "
-            f"{shown(entry.get('at'))}, is damaged: {why}. Fix: restore the table's entry from its "
-            "backup (point-in-time recovery)"
+            f"{shown(entry.get('at'))}, is damaged: {why}"
         )
 
     @classmethod

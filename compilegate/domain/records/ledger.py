@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.records import LAST_SECOND, LedgerRecord
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion
@@ -24,6 +25,8 @@ from compilegate.domain.records.trials import (
 )
 
 Entry = Mapping[str, Any]
+LedgerRecordT = TypeVar("LedgerRecordT", bound=LedgerRecord)
+RESTORE = "restore the table's entry from its backup (point-in-time recovery)"
 
 
 @dataclass(frozen=True)
@@ -128,4 +131,19 @@ def read(entry: Entry) -> Record:
     try:
         return _READERS.get(str(entry.get("kind")), UnknownRecord)(entry)
     except UnreadableRecordError as error:
-        return DamagedRecord(entry, str(error))
+        return DamagedRecord(entry, _what_to_do(error))
+
+
+def read_as(kind: type[LedgerRecordT], entry: Entry) -> LedgerRecordT:
+    """The record of a known kind that an entry holds.
+
+    Raises UnreadableRecordError for one that is damaged.
+    """
+    try:
+        return kind.from_entry(entry)
+    except UnreadableRecordError as error:
+        raise UnreadableRecordError(_what_to_do(error)) from error
+
+
+def _what_to_do(error: UnreadableRecordError) -> ProblemWithFix:
+    return ProblemWithFix(str(error), fix=RESTORE)

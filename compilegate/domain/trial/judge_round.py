@@ -16,6 +16,7 @@ from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import TrialEvidence, assemble
 from compilegate.domain.trial.job_records import TrialRecords
@@ -111,9 +112,9 @@ def _failure(facts: RoundFacts, evidence: TrialEvidence) -> str | None:
     jobs = _deciding(facts)
     stopped = [job.job for job in jobs if job.stopped_by_others]
     if stopped:
-        return (
-            f"stopped before the end, not by this trial: {', '.join(stopped)}. Fix: see in "
-            "CloudTrail who called StopTrainingJob, then run the trial again"
+        return ProblemWithFix(
+            f"stopped before the end, not by this trial: {', '.join(stopped)}",
+            fix="see in CloudTrail who called StopTrainingJob, then run the trial again",
         )
     if len(evidence.lost_rounds) <= LOST_ROUNDS:
         return None

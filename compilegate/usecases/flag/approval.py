@@ -12,9 +12,9 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
-from compilegate.domain.errors import WorkloadLockedError, lost_lease
 from compilegate.domain.flag_override import Override
 from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.problem import lease_lost
 from compilegate.domain.production.approvals import answerable, check_answer, unanswered
 from compilegate.domain.production.history import Approval, history
 from compilegate.domain.records.flags import HUMAN
@@ -63,7 +63,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     recorded = put_once(services.ledger, trial.workload, request)
     if services.locks.holder(trial.workload) != execution:
         abandon_approval(trial, services=services)
-        raise WorkloadLockedError(lost_lease(trial.workload, execution))
+        raise lease_lost(trial.workload, execution)
     return approval_needed(
         decision,
         recorded,

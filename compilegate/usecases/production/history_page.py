@@ -8,6 +8,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, NotFoundError
+from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.flag_transition import PERMANENT
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import latest_promotion
@@ -32,8 +33,11 @@ def history_page(workload: str, services: Services) -> HistoryReport:
     past, store = history(services.ledger.entries(workload)), services.store
     if not past.records:
         raise NotFoundError(
-            f"{workload} has no history. Fix: register its file with `compilegate register`, "
-            "or list workloads with `compilegate status`"
+            ProblemWithFix(
+                f"{workload} has no history",
+                fix="register its file with `compilegate register`, or list workloads with "
+                "`compilegate status`",
+            )
         )
     return render_history(HistoryView(
         name=workload,

@@ -15,6 +15,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.failures import explain
 from compilegate.domain.production.canary import ABORTED
 from compilegate.domain.production.orphans import ExecutionEnd, lacks_clean_up
+from compilegate.domain.records.ledger import read_as
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.canary import close_canary, reject_models
@@ -89,7 +90,7 @@ def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
     started = TrialStarted(services.clock.now(), str(call["execution"]))
     key = ledger_keys.started_entry(trial.trial)
     entry = services.ledger.put_once(trial.workload, key, started.to_entry())
-    return TrialStarted.from_entry(entry).execution == started.execution
+    return read_as(TrialStarted, entry).execution == started.execution
 
 
 def _from_status_change(detail: Mapping[str, Any]) -> dict[str, Any]:

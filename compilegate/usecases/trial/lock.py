@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.errors import DrainedError, WorkloadLockedError, lost_lease
+from compilegate.domain.errors import DrainedError, WorkloadLockedError
 from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.problem import RESTART, ProblemWithFix, lease_lost, message_of
 from compilegate.domain.production.history import history
 from compilegate.domain.production.orphans import GRACE_SECONDS
+from compilegate.domain.records.ledger import read_as
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
@@ -32,14 +34,14 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         refuse_if_drained(services)
     except DrainedError as error:
         # By this name the state machine knows that the trial owns nothing to clean up.
-        raise WorkloadLockedError(str(error)) from error
+        raise WorkloadLockedError(message_of(error)) from error
     _take(trial.workload, execution, services)
     # The trial knows of every flag change up to this version, independent of clocks.
     _, seen = latest_flag(trial.workload, services.ledger)
     started = TrialStarted(services.clock.now(), execution, flag_version=seen)
     key = ledger_keys.started_entry(trial.trial)
     written = services.ledger.put_once(trial.workload, key, started.to_entry())
-    _check_own(TrialStarted.from_entry(written), trial, execution, services)
+    _check_own(read_as(TrialStarted, written), trial, execution, services)
     return {}
 
 
@@ -94,16 +96,14 @@ def _check_own(started: TrialStarted, trial: Trial, execution: str, services: Se
     lease. A trial runs once: its documents and jobs are named after it.
     """
     if started.execution != execution:
-        problem = (
-            f"trial {trial.trial} of {trial.workload} was begun by {started.execution}. "
-            "Fix: start another trial"
-        )
+        problem = f"trial {trial.trial} of {trial.workload} was begun by {started.execution}"
+        error = WorkloadLockedError(ProblemWithFix(problem, fix=RESTART))
     elif _is_aborted(trial, services) or _has_ended(execution, services):
-        problem = lost_lease(trial.workload, execution)
+        error = lease_lost(trial.workload, execution)
     else:
         return
     services.locks.release(trial.workload, execution)
-    raise WorkloadLockedError(problem)
+    raise error
 
 
 def _is_aborted(trial: Trial, services: Services) -> bool:

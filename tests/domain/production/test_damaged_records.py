@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.problem import message_of, parts_of
 from compilegate.domain.production.history import history
 from compilegate.domain.records import ledger
 from compilegate.domain.records.ledger import DamagedRecord
@@ -50,11 +51,12 @@ def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change
     flag = ONE_OF_EACH["flag"]
     past = history([flag, {**flag, "version": flag["version"] + 1, **change}])
 
-    with pytest.raises(UnreadableRecordError, match="'flag'"):
+    with pytest.raises(UnreadableRecordError, match="'flag'") as raised:
         past.flag  # noqa: B018
+    assert ledger.RESTORE == parts_of(message_of(raised.value))[1]
 
 
 def test_a_record_read_for_itself_says_what_is_wrong() -> None:
     with pytest.raises(UnreadableRecordError, match=r"kind 'watch'.*damaged.*Fix: "):
-        Review.from_entry({"kind": "watch", "at": 5})
+        ledger.read_as(Review, {"kind": "watch", "at": 5})
     assert isinstance(ledger.read({"kind": "watch"}), DamagedRecord)
