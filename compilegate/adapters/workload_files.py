@@ -23,6 +23,7 @@ from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
+from compilegate.place import PROJECT
 from compilegate.ports import ObjectStore
 from compilegate.usecases.records import read_document
 
@@ -31,6 +32,7 @@ S3 = "s3://"
 TO_DO = "TODO"
 SCRIPTS = (".py", ".ipynb")
 PACKAGE_FILE = "setup.py"
+EXAMPLE = PROJECT / "workloads" / "article-bert.yaml"
 # Thousands of past results fit; no text in a file this size takes long to read.
 MOST_BYTES = 256 * 1024
 
@@ -186,7 +188,8 @@ def _text(path: Path) -> str:
     if not path.is_file():
         raise InvalidInputError(
             "is a folder" if path.is_dir() else "does not exist",
-            fix="name a workload file, such as workloads/article-bert.yaml",
+            fix=f"name a workload file, such as {_example()}, or write one from a training "
+            "script: `compilegate init train.py`",
         )
     try:
         with path.open("rb") as file:
@@ -200,6 +203,12 @@ def _text(path: Path) -> str:
         limit = f"{MOST_BYTES // 1024} KiB"
         raise InvalidInputError(f"is larger than {limit}: not a workload file", fix="shorten it")
     return text
+
+
+def _example() -> Path:
+    """A file that is there, in a checkout as in an installed package."""
+    here = Path.cwd()
+    return EXAMPLE.relative_to(here) if EXAMPLE.is_relative_to(here) else EXAMPLE
 
 
 def _not_yaml(error: yaml.YAMLError, text: str) -> InvalidInputError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -186,6 +187,19 @@ def test_a_folder_is_not_a_workload_file(command: str, tmp_path: Path, invoke: I
 
     assert result.exit_code == 2
     assert f"{tmp_path}: is a folder. Fix: name a workload file" in result.stderr
+
+
+@pytest.mark.parametrize("folder", [Path(__file__).parents[2], Path("/")], ids=["checkout", "else"])
+def test_the_example_that_an_error_names_is_there(
+    folder: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+
+    result = invoke("check", "none.yaml")
+
+    named = re.search(r"such as (\S+\.yaml)", " ".join(result.stderr.split()))
+    assert named is not None, result.stderr
+    assert (folder / named[1]).is_file()
 
 
 def test_control_characters_of_a_file_never_reach_the_terminal(

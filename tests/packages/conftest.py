@@ -37,6 +37,16 @@ def uv(*arguments: str | Path) -> str:
     return succeeded(sys.executable, "-m", "uv", *arguments, folder=ROOT)
 
 
+def interpreter(version: str) -> str:
+    """A Python of that version here; skips the test where there is none."""
+    # pyenv puts a name for every version on the path and answers for the chosen one alone.
+    asked = run(sys.executable, "-m", "uv", "python", "find", "--no-project", version,
+                folder=ROOT, PYENV_VERSION=version)  # fmt: skip
+    if asked.returncode:
+        pytest.skip(f"there is no Python {version} here")
+    return asked.stdout.strip()
+
+
 def environment(place: Path, python: str, wheels: Sequence[Path], *others: str) -> Path:
     """The interpreter of a new environment with the wheels and what they require."""
     uv("venv", "--quiet", "--python", python, place)

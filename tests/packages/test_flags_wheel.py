@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.packages.conftest import ROOT, environment, files_of, run, succeeded, uv
+from tests.packages.conftest import (
+    ROOT,
+    environment,
+    files_of,
+    interpreter,
+    run,
+    succeeded,
+    uv,
+)
 
 pytestmark = pytest.mark.slow
 OLDEST = "3.9"
@@ -52,20 +60,18 @@ def test_it_carries_what_it_imports_and_nothing_else(flags_wheel: Path) -> None:
 def test_it_follows_a_flag_with_nothing_else_installed(
     python: str, flags_wheel: Path, tmp_path: Path
 ) -> None:
-    if run(sys.executable, "-m", "uv", "python", "find", python, folder=ROOT).returncode:
-        pytest.skip(f"there is no Python {python} here")
-    interpreter = environment(tmp_path / "venv", python, [flags_wheel])
+    installed = environment(tmp_path / "venv", interpreter(python), [flags_wheel])
 
-    ended = run(interpreter, "-c", READ, folder=tmp_path)
+    ended = run(installed, "-c", READ, folder=tmp_path)
 
     assert (0, "followed\n") == (ended.returncode, ended.stdout), ended.stderr
     assert "compilegate.flags cannot read any flag: boto3 is not installed" in ended.stderr
 
 
 def test_its_extra_brings_what_it_asks_with(flags_wheel: Path, tmp_path: Path) -> None:
-    interpreter = environment(tmp_path / "venv", "3.11", [Path(f"{flags_wheel}[boto3]")])
+    installed = environment(tmp_path / "venv", "3.11", [Path(f"{flags_wheel}[boto3]")])
 
-    succeeded(interpreter, "-W", "error", "-c", READ, folder=tmp_path)
+    succeeded(installed, "-W", "error", "-c", READ, folder=tmp_path)
 
 
 def test_nothing_of_it_is_newer_than_the_oldest_python(flags_wheel: Path, tmp_path: Path) -> None:
@@ -81,10 +87,10 @@ def test_the_rest_beside_it_reads_the_same(
     main_wheel: Path, flags_wheel: Path, tmp_path: Path
 ) -> None:
     """Whichever comes first."""
-    interpreter = environment(tmp_path / "venv", "3.11", [flags_wheel])
-    uv("pip", "install", "--quiet", "--python", interpreter, main_wheel)
+    installed = environment(tmp_path / "venv", "3.11", [flags_wheel])
+    uv("pip", "install", "--quiet", "--python", installed, main_wheel)
 
-    succeeded(interpreter, "-c", READ, folder=tmp_path)
+    succeeded(installed, "-c", READ, folder=tmp_path)
     assert "compilegate" in succeeded(
-        interpreter.with_name("compilegate"), "--version", folder=tmp_path
+        installed.with_name("compilegate"), "--version", folder=tmp_path
     )

@@ -119,6 +119,14 @@ def test_what_an_extra_brings_is_named(compilegate: Installed) -> None:
     assert "pip install 'compilegate[local]'" in ended.stderr
 
 
+def test_the_example_that_an_error_names_is_shipped(compilegate: Installed) -> None:
+    command = compilegate.python.with_name("compilegate")
+    ended = run(command, "check", "none.yaml", "--json", folder=compilegate.folder)
+
+    assert 2 == ended.returncode
+    assert str(compilegate.shipped / "workloads" / "article-bert.yaml") in ended.stderr
+
+
 def test_a_project_file_of_another_app_is_none_of_ours(compilegate: Installed) -> None:
     foreign = {"app": "python3 app.py", "context": {"team": "search", "stage": "Not Ours"}}
     folder = compilegate.folder / "other"
