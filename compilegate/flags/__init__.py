@@ -4,6 +4,7 @@
     HuggingFace(**compilegate.flags.estimator_arguments("bert-docs", entry_point="train.py", ...))
     ModelTrainer(**compilegate.flags.model_trainer_arguments("bert-docs", ...))
     create_training_job(**compilegate.flags.training_job_request("bert-docs", request))
+    compilegate.flags.pipeline_values("bert-docs", {"batch_size": 32})  # of a request made before
     if compilegate.flags.may_release(job): ...  # a model of a trial waits for the verdict
 
 Any failure means the baseline: a training run never fails because of a flag.
@@ -17,13 +18,14 @@ import warnings
 
 from compilegate.flags.reading import resolve
 from compilegate.flags.release import may_release
-from compilegate.flags.request import training_job_request
+from compilegate.flags.request import pipeline_values, training_job_request
 from compilegate.flags.sdk_jobs import estimator_arguments, model_trainer_arguments
 
 __all__ = [
     "estimator_arguments",
     "may_release",
     "model_trainer_arguments",
+    "pipeline_values",
     "resolve",
     "training_job_request",
 ]

@@ -1,4 +1,7 @@
-"""A job as CreateTrainingJob takes it: boto3, Step Functions, anything that writes the request."""
+"""A job as CreateTrainingJob takes it: boto3, Step Functions, anything that writes the request.
+
+Or single values of one, for a request that is written before anybody knows what the flag will say.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.flags.backoff import Backoff
 from compilegate.flags.overlay import (
     CannotCarryError,
     FlagLookup,
@@ -18,6 +22,10 @@ from compilegate.flags.overlay import (
 )
 from compilegate.flags.reading import Choice
 
+# Of the values of a request, what is not a hyperparameter.
+_MACHINE = ("image", "instance_count", "instance_type")
+# A step of SageMaker Pipelines that calls Lambda needs its answer within minutes.
+_STEP = Backoff(seconds=300.0)
 # What the SDK's estimators add for the toolkit in the image.
 _PROGRAM, _SOURCE, _INSTANCE = (
     "sagemaker_program", "sagemaker_submit_directory", "sagemaker_instance_type",
@@ -38,6 +46,46 @@ def training_job_request(
     own jobs had them. ``names`` and failures as in ``estimator_arguments``.
     """
     return carry(request, REQUEST, FlagLookup(name, stage, client, names or {}))
+
+
+def pipeline_values(
+    name: str,
+    values: Mapping[str, Any],
+    *,
+    entry_point: str | None = None,
+    stage: str | None = None,
+    client: Any = None,
+    names: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Values of a request that is written already, under their names, and the ``arm`` they make.
+
+    ``values`` are today's: hyperparameters by name, and where the request takes them from here
+    ``image``, ``instance_type``, ``instance_count``. Hyperparameters come back as JSON text. A flag
+    that sets anything else is not followed, because the request could not carry all of it.
+    ``entry_point`` is the script that the job starts: launcher and others take other texts.
+    """
+    lookup = FlagLookup(name, stage, client, names or {}, backoff=_STEP)
+    job = carry({"values": dict(values), "entry_point": entry_point}, _VALUES, lookup)
+    texts = {
+        key: value if key in _MACHINE else json.dumps(value) for key, value in job["values"].items()
+    }
+    return {**texts, "arm": job["environment"]["COMPILEGATE_ARM"]}
+
+
+def _followed(job: Job, choice: Choice, lookup: FlagLookup) -> Job:
+    today, overrides = job["values"], choice.overrides
+    if "distribution" in overrides or "entry_point" in overrides:
+        raise CannotCarryError("the flag sets how the script starts, which single values cannot")
+    own = {key: value for key, value in today.items() if key not in _MACHINE}
+    merged = hyperparameters(own, choice, lookup.names, script=job["entry_point"])
+    merged |= {key: overrides[key] for key in _MACHINE if key in overrides}
+    missing = sorted(merged.keys() - {*today, "arm"})
+    if missing:
+        raise CannotCarryError(
+            f"the flag sets {', '.join(missing)} too: take it from this step as well, and pass "
+            "what the job has today"
+        )
+    return {**job, "values": {**today, **{key: merged.get(key, today[key]) for key in today}}}
 
 
 def _overridden(job: Job, choice: Choice, lookup: FlagLookup) -> Job:
@@ -88,3 +136,4 @@ def _image(job: Job) -> Any:
 
 
 REQUEST = Form(_overridden, image=_image, tags="Tags", environment="Environment")
+_VALUES = Form(_followed, image=lambda _: None)

@@ -1,12 +1,10 @@
-"""The page's examples run as they stand there."""
+"""The page's examples run as they stand there; tests/recipes runs them in the tools themselves."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -16,9 +14,8 @@ from compilegate.domain import naming
 from compilegate.flags import reading
 from tests.asl.node import run_script
 from tests.flags.ssm import promoted
+from tests.recipes import page
 
-PAGE = Path(__file__).parents[2] / "docs" / "flag-in-your-pipeline.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
 SENT: list[dict[str, Any]] = []
 
 
@@ -36,7 +33,7 @@ class Recording(SimpleNamespace):
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
-    """Runs the block that imports a name, with a flag that is on and an SDK that records."""
+    """Runs a block, with a flag that is on and an SDK that records."""
     modules = {
         "sagemaker.huggingface": {"HuggingFace": Recording},
         "sagemaker.train": {"ModelTrainer": Recording},
@@ -54,13 +51,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
     reading.forget()
     SENT.clear()
 
-    def run(name: str, also: str = "") -> dict[str, Any]:
-        (block,) = [block for block in BLOCKS if name in block and also in block]
-        namespace: dict[str, Any] = {}
-        exec(compile(block, str(PAGE), "exec"), namespace)
-        return namespace
-
-    yield run
+    yield page.run
     reading.forget()
 
 
@@ -70,7 +61,7 @@ def _create(**request: Any) -> dict[str, Any]:
 
 
 def test_the_estimator_gets_the_flag_s_job(example: Any) -> None:
-    example("import HuggingFace")
+    example(*page.ESTIMATOR)
 
     (sent,) = SENT
     assert (48, "compile") == (
@@ -82,7 +73,7 @@ def test_the_estimator_gets_the_flag_s_job(example: Any) -> None:
 
 def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(example: Any) -> None:
     """As sagemaker 3.27 does it: its objects are copied by ``model_copy``."""
-    namespace = example("import ModelTrainer")
+    namespace = example(*page.MODEL_TRAINER)
 
     (sent,) = SENT
     assert 48 == sent["hyperparameters"]["batch_size"]
@@ -90,14 +81,14 @@ def test_the_model_trainer_gets_the_flag_s_job_with_the_sdk_s_own_objects(exampl
     assert "launch.py" == namespace["arguments"]["source_code"].entry_script
 
 
-@pytest.mark.parametrize("also", ["def start", "def handle"])
-def test_a_request_carries_the_flag(example: Any, also: str) -> None:
-    namespace = example("training_job_request", also)
+@pytest.mark.parametrize("words", [page.REQUEST, page.STEP_FUNCTIONS])
+def test_a_request_carries_the_flag(example: Any, words: tuple[str, ...]) -> None:
+    namespace = example(*words)
     request = {
         "TrainingJobName": "a", "ResourceConfig": {"InstanceType": "ml.g5.xlarge"},
     }  # fmt: skip
 
-    if also == "def start":
+    if words == page.REQUEST:
         namespace["start"](request)
         (sent,) = SENT
     else:
@@ -109,23 +100,36 @@ def test_a_request_carries_the_flag(example: Any, also: str) -> None:
 def test_only_the_first_process_of_a_script_asks(
     example: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert 48 == example("import resolve")["overrides"]["batch_size"]
+    assert 48 == example(*page.SCRIPT)["overrides"]["batch_size"]
     monkeypatch.setenv("RANK", "1")
-    assert {} == example("import resolve")["overrides"]
+    assert {} == example(*page.SCRIPT)["overrides"]
 
 
 def test_the_state_machine_passes_both_validators() -> None:
-    (block,) = re.findall(r"```json\n(\{\n  \"QueryLanguage.*?)```", PAGE.read_text(), re.DOTALL)
+    definition = json.loads(page.block("json", "QueryLanguage"))
 
-    assert {"example": []} == run_script("check_definitions.js", {"example": json.loads(block)})
+    assert {"example": []} == run_script("check_definitions.js", {"example": definition})
 
 
-def test_every_python_example_was_run() -> None:
-    assert 5 == len(BLOCKS)
+def test_every_example_has_a_test_that_runs_it() -> None:
+    recipes = {
+        "python": [
+            page.ESTIMATOR, page.MODEL_TRAINER, page.REQUEST, page.STEP_FUNCTIONS,
+            page.PIPELINE_STEP, page.PIPELINE, page.SCRIPT,
+        ],
+        "json": [("QueryLanguage",), ("Effect",)],
+        "hcl": [("aws_ssm_parameter",)],
+    }  # fmt: skip
+    text = page.PAGE.read_text()
+
+    assert sum(map(len, recipes.values())) == text.count("\n```") / 2
+    for language, known in recipes.items():
+        assert sorted(page.block(language, *words) for words in known) == sorted(
+            page.blocks(language)
+        )
 
 
 def test_the_permission_is_for_one_parameter_as_it_is_called() -> None:
-    (policy,) = re.findall(r"```json\n(\{\"Effect.*?)```", PAGE.read_text(), re.DOTALL)
-    resource = json.loads(policy)["Resource"]
+    resource = json.loads(page.block("json", "Effect"))["Resource"]
 
     assert resource.endswith(f":parameter{naming.flag_parameter('prod', 'bert-docs')}")

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.recipes import page
+
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "flag-in-your-pipeline.md"
 WORKFLOW = ROOT / "docs" / "examples" / "pull-request.yml"
 PROGRAMS = ROOT / ".venv-recipes" / "bin"
 
@@ -37,7 +38,7 @@ def test_the_workflow_is_one_by_the_published_schema(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_terraform_parses(tmp_path: Path) -> None:
-    (text,) = re.findall(r"```hcl\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    text = page.block("hcl", "aws_ssm_parameter")
     for name, code, expected in (("page", text, 0), ("cut", text.rstrip()[:-1], 1)):
         file = tmp_path / f"{name}.tf"
         file.write_text(code)

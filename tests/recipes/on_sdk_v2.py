@@ -1,0 +1,145 @@
+"""Runs the page's blocks for the SageMaker Python SDK v2 with the SDK itself.
+
+Runs in the SDK's own environment: ``.venv-sdk/bin/python -m tests.recipes.on_sdk_v2 FILE`` writes,
+for every flag, the requests that would leave this machine. Nothing leaves it: a hook of botocore's
+answers each call, after botocore has checked its arguments against the service's own description.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import botocore.handlers
+from sagemaker.local import pipeline as local
+from sagemaker.local.entities import _LocalPipelineExecution, _LocalPipelineExecutionStep
+from sagemaker.workflow.steps import StepTypeEnum
+
+from compilegate.flags import reading
+from tests.conformance.capture import offline
+from tests.recipes import page
+from tests.recipes.flags import FLAGS, NAME
+
+ACCOUNT = "123456789012"
+NO_TELEMETRY = {
+    "SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}},
+}  # fmt: skip
+
+
+class Account:
+    """Answers what the recipes ask of AWS, and keeps what they send."""
+
+    flag: str
+    sent: dict[str, Any]
+
+    def __call__(self, model: Any, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+        """A handler of ``before-call``: the answer takes the place of the request."""
+        return SimpleNamespace(status_code=200), getattr(self, model.name)(params["body"])
+
+    def GetParameter(self, body: bytes) -> dict[str, Any]:  # noqa: N802 - as AWS names it
+        assert json.loads(body)["Name"] == NAME
+        return {"Parameter": {"Value": self.flag}}
+
+    def CreateTrainingJob(self, body: bytes) -> dict[str, Any]:  # noqa: N802
+        self.sent["job"] = json.loads(body)
+        return {"TrainingJobArn": "arn:aws:sagemaker:us-east-1:123456789012:training-job/a"}
+
+    def CreatePipeline(self, body: bytes) -> dict[str, Any]:  # noqa: N802
+        self.sent["definition"] = json.loads(json.loads(body)["PipelineDefinition"])
+        return {"PipelineArn": "arn:aws:sagemaker:us-east-1:123456789012:pipeline/a"}
+
+    def GetCallerIdentity(self, _: object) -> dict[str, Any]:  # noqa: N802
+        return {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:role/pipeline"}
+
+    def HeadBucket(self, _: object) -> dict[str, Any]:  # noqa: N802
+        return {}
+
+
+class Execution(_LocalPipelineExecution):  # type: ignore[misc]
+    """The SDK's local execution, which refuses a step that calls Lambda before it begins."""
+
+    def _initialize_step_execution(self, steps: Any) -> None:
+        for step in steps:
+            described = (step.name, step.step_type, step.description, step.display_name)
+            self.step_execution[step.name] = _LocalPipelineExecutionStep(*described)
+
+
+class Steps(local._StepExecutorFactory):  # type: ignore[misc]
+    """The SDK's local executor, with the two steps that it leaves to AWS or to Docker."""
+
+    def __init__(
+        self, executor: local.LocalPipelineExecutor, handler: Any, definition: Any
+    ) -> None:
+        super().__init__(executor)
+        self.handler = handler
+        self.definition = {step["Name"]: step for step in definition["Steps"]}
+
+    def get(self, step: Any) -> Any:
+        """Something with ``execute``, which gives the step's properties."""
+        arguments = self.pipeline_executor.evaluate_step_arguments(step)
+        run = {StepTypeEnum.LAMBDA: self._lambda, StepTypeEnum.TRAINING: self._train}
+        return SimpleNamespace(execute=lambda: run[step.step_type](step, arguments))
+
+    def _lambda(self, step: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        answer = json.loads(json.dumps(self.handler(json.loads(json.dumps(arguments)), None)))
+        outputs = self.definition[step.name]["OutputParameters"]
+        kinds = {output["OutputName"]: output["OutputType"] for output in outputs}
+        assert answer.keys() == kinds.keys(), answer
+        assert {"String"} == set(kinds.values())
+        assert all(isinstance(value, str) for value in answer.values()), answer
+        return {"OutputParameters": answer}
+
+    def _train(self, _: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        client = self.pipeline_executor.local_sagemaker_client
+        client.create_training_job(TrainingJobName="pipelines-a-Train-b", **arguments)
+        return {"TrainingJobName": "pipelines-a-Train-b"}
+
+
+def estimator(account: Account) -> dict[str, Any]:
+    """What the estimator of the page sends."""
+    page.run(*page.ESTIMATOR)
+    return account.sent
+
+
+def pipeline(account: Account) -> dict[str, Any]:
+    """The definition of the page's pipeline, and the job that an execution of it sends."""
+    handle = page.run(*page.PIPELINE_STEP)["handle"]
+    defined = page.run(*page.PIPELINE)["pipeline"]
+    assert "job" not in account.sent
+    session = defined.sagemaker_session
+    execution = Execution("run", defined, local_session=session)
+    executor = local.LocalPipelineExecutor(execution, session)
+    executor._step_executor_factory = Steps(executor, handle, account.sent["definition"])
+    executor.execute()
+    assert "Succeeded" == execution.status, execution.failure_reason
+    return account.sent
+
+
+def main(path: Path) -> None:
+    """Write the requests by recipe and flag."""
+    quiet = path.with_suffix(".yaml")
+    quiet.write_text(json.dumps(NO_TELEMETRY))
+    os.environ |= {
+        "AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_DEFAULT_REGION": "us-east-1", "SAGEMAKER_USER_CONFIG_OVERRIDE": str(quiet),
+    }  # fmt: skip
+    offline()
+    answers: dict[str, dict[str, Any]] = {}
+    account = Account()
+    botocore.handlers.BUILTIN_HANDLERS.append(("before-call", account))
+    for recipe in (estimator, pipeline):
+        for name, flag in FLAGS.items():
+            reading.forget()
+            account.flag, account.sent = flag, {}
+            with contextlib.redirect_stdout(sys.stderr):
+                answers.setdefault(recipe.__name__, {})[name] = recipe(account)
+    path.write_text(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
