@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from compilegate.doctor.argument import Option, literal_words, value_of, words_of
 from compilegate.doctor.dataclass_arguments import PARSERS, of_dataclasses, of_trl
+from compilegate.doctor.lightning_arguments import lightning_call, of_lightning, subcommand
+from compilegate.doctor.project import Project
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import (
     Function,
@@ -70,12 +72,14 @@ class CommandLine:
         return next((by_name[name] for name in names if name in by_name), None)
 
 
-def command_line(source: Source) -> CommandLine:
+def command_line(project: Project) -> CommandLine:
     """What the script reads its arguments with, and which it takes."""
-    if any(called(call) == "LightningCLI" for call in source.calls):
-        return CommandLine(LIGHTNING, tuple(_lightning(source)), subcommand="fit")
+    source = project.script
+    cli = lightning_call(project)
+    if cli is not None:
+        return CommandLine(LIGHTNING, tuple(of_lightning(project, cli)), subcommand=subcommand(cli))
     if any(called(call) in PARSERS for call in source.calls):
-        return CommandLine(DATACLASSES, (*of_dataclasses(source), *of_trl(source)))
+        return CommandLine(DATACLASSES, (*of_dataclasses(project), *of_trl(source)))
     if source.uses("click", "typer", "fire", "hydra"):
         found = _of_functions(source)
         if found is not None:
@@ -244,29 +248,6 @@ def _said(item: ast.arg, default: ast.expr | None) -> ast.Call | None:
         if isinstance(node, ast.Call) and last_name(node.func) in ("Option", "Argument"):
             return node
     return None
-
-
-def _lightning(source: Source) -> Iterator[Option]:
-    """``model.`` and ``data.`` of Lightning's command line, and what every one has."""
-    call = next(call for call in source.calls if called(call) == "LightningCLI")
-    classes = {node.name: node for node in source.nodes if isinstance(node, ast.ClassDef)}
-    for index, (prefix, word) in enumerate(
-        (("model", "model_class"), ("data", "datamodule_class"))
-    ):
-        given = call.args[index] if index < len(call.args) else keyword(call, word)
-        made = classes.get(dotted(given)) if given is not None else None
-        for body in made.body if made else ():
-            if isinstance(body, ast.FunctionDef) and body.name == "__init__":
-                defaults = {item.arg: value for item, value in with_defaults(body.args)}
-                for item in (*body.args.args[1:], *body.args.kwonlyargs):
-                    yield Option(
-                        name=f"{prefix}.{item.arg}",
-                        default=value_of(defaults.get(item.arg)),
-                        required=item.arg not in defaults,
-                    )
-    yield Option("seed_everything")
-    yield Option("trainer.max_steps")
-    yield Option("trainer.precision", choices=("32-true", "bf16-mixed", "16-mixed"))
 
 
 def _constants(tree: ast.Module) -> Iterator[Option]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from compilegate.doctor.argument import Option, literal_words, value_of
+from compilegate.doctor.project import Project
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import called, keyword, last_name
 
@@ -14,11 +15,15 @@ PARSERS = ("HfArgumentParser", "TrlParser")
 OF_TRL = {"trl.ScriptArguments": "dataset_name", "trl.ModelConfig": "model_name_or_path"}
 
 
-def of_dataclasses(source: Source) -> Iterator[Option]:
-    """The fields of the file's dataclasses; those of TrainingArguments are the Trainer's."""
-    for node in source.nodes:
-        if not isinstance(node, ast.ClassDef) or not node.decorator_list:
-            continue
+def of_dataclasses(project: Project) -> Iterator[Option]:
+    """The fields of the dataclasses that the parser is given, of its own and what they inherit.
+
+    Where it is not seen which those are, of all in the file. A Trainer's own fields are its own.
+    """
+    given = list(_parsed_classes(project.script))
+    made = [item for node in given for item in _with_bases(project, node)]
+    every = [node for node in project.script.nodes if isinstance(node, ast.ClassDef)]
+    for node in dict.fromkeys(made if given else every):
         if "dataclass" not in [last_name(getattr(one, "func", one)) for one in node.decorator_list]:
             continue
         for item in node.body:
@@ -30,6 +35,15 @@ def of_dataclasses(source: Source) -> Iterator[Option]:
                     required=_lacks_default(item.value),
                     choices=literal_words(item.annotation),
                 )
+
+
+def _with_bases(project: Project, node: ast.expr) -> Iterator[ast.ClassDef]:
+    found = project.class_named(node)
+    if found is not None:
+        source, made = found
+        for base in made.bases:
+            yield from _with_bases(Project(source, project.read), base)
+        yield made
 
 
 def _lacks_default(value: ast.expr | None) -> bool:

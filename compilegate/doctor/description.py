@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
 from compilegate.doctor.own_compiling import OwnCompiling, compiling_of
 from compilegate.doctor.precision import precision_of
+from compilegate.doctor.project import Project, Reader, no_module
 from compilegate.doctor.reported import (
     NUMBER,
     Metric,
@@ -36,6 +37,9 @@ from compilegate.doctor.words import HELD_OUT, OPTIMIZER
 TRAINER, ACCELERATE, LIGHTNING, PLAIN = "trainer", "accelerate", "lightning", "plain"
 # What a Trainer prints of an evaluation; newer releases put the number in quotes.
 _TRAINER_PRINTS = "'{}': '?" + NUMBER
+# SageMaker's variables with the folders of a job's channels.
+_CHANNELS = "SM_CHANNEL_"
+CHANNEL = re.compile(_CHANNELS + r"[A-Z0-9_]+")
 # No script that people wrote is longer.
 MOST_BYTES = 2 * 1024 * 1024
 LOADERS = ("DataLoader", "StatefulDataLoader")
@@ -50,7 +54,8 @@ class Description:
     take it for. ``constants`` are the batch size, learning rate and epochs that it has in its code.
     ``steps`` says whether an optimizer's step is seen, by which the launcher counts.
     ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
-    that it looks at. ``compiles`` is where it compiles its model itself.
+    that it looks at. ``compiles`` is where it compiles its model itself. ``channels`` are the
+    input channels whose variables it reads.
     """
 
     kind: str
@@ -65,14 +70,14 @@ class Description:
     findings: frozenset[str]
     asks: tuple[str, ...] = ()
     compiles: OwnCompiling | None = None
+    channels: tuple[str, ...] = ()
 
 
-def describe(
-    content: bytes, file: str, module: Callable[[str], bytes | None] = lambda _: None
-) -> Description:
+def describe(content: bytes, file: str, module: Reader = no_module) -> Description:
     """Read a script. Raises ScriptError for what is not Python, or too long for a script.
 
-    ``module`` gives the file of a module of the script's own project, which may read its arguments.
+    ``module`` gives the file of a module of the script's own project, which may read its arguments
+    and define what it trains.
     """
     if len(content) > MOST_BYTES:
         problem = f"has {len(content):,} bytes, which is no script"
@@ -81,17 +86,18 @@ def describe(
         script = parse(content)
     except ScriptError as error:
         raise ScriptError(error.problem, fix=error.fix, place=error.place, file=file) from error
-    takes = _command_line(script, module)
+    project = Project(script, module)
+    takes = _command_line(project)
     guessed = _guessed_kind(script)
     kind = _kind(script, guessed)
     attributes = {node.attr for node in script.nodes if isinstance(node, ast.Attribute)}
     return Description(
         kind=kind,
         guessed_kind=guessed,
-        trains=script.is_training,
+        trains=script.is_training or any(one.is_training for one in project.imported()),
         steps=_steps(script) if kind == guessed else True,
         command_line=takes,
-        metrics=tuple(_metrics(script, kind, guessed)),
+        metrics=tuple(_metrics(project, script, kind, guessed)),
         precision=precision_of(script),
         constants=_constants(script),
         packages=frozenset(script.imports.packages),
@@ -100,7 +106,22 @@ def describe(
         ),
         asks=tuple(name for name in ("do_train", "do_eval") if name in attributes),
         compiles=compiling_of(script),
+        channels=tuple(_channels(script)),
     )
+
+
+def _channels(script: Script) -> Iterator[str]:
+    """The channels of a job whose folders the script cannot do without: ``SM_CHANNEL_TRAIN``.
+
+    A variable that is asked for with another folder in its place counts as not needed.
+    """
+    for node in script.nodes:
+        subscript = isinstance(node, ast.Subscript) and last_name(node.value) == "environ"
+        read = constant(node.slice) if subscript and isinstance(node, ast.Subscript) else None
+        if isinstance(node, ast.Call) and called(node) in ("get", "getenv") and len(node.args) == 1:
+            read = constant(node.args[0])
+        if isinstance(read, str) and CHANNEL.fullmatch(read):
+            yield read.removeprefix(_CHANNELS).lower()
 
 
 def _guessed_kind(script: Script) -> str:
@@ -113,17 +134,14 @@ def _guessed_kind(script: Script) -> str:
     return ACCELERATE if script.uses("accelerate") else PLAIN
 
 
-def _command_line(script: Script, module: Callable[[str], bytes | None]) -> CommandLine:
+def _command_line(project: Project) -> CommandLine:
     """The script's arguments; where another file of its project reads them, that file's."""
-    takes = command_line(script)
-    content = module(module_of_arguments(script) or "") if takes.reader == ELSEWHERE else None
-    if content is None:
+    takes = command_line(project)
+    if takes.reader != ELSEWHERE:
         return takes
-    try:
-        found = command_line(parse(content))
-    except ScriptError:
-        return takes
-    return found if found.options else takes
+    source = project.module(module_of_arguments(project.script) or "")
+    found = None if source is None else command_line(Project(source, project.read))
+    return found if found is not None and found.options else takes
 
 
 def _steps(script: Script) -> bool:
@@ -144,11 +162,12 @@ def _kind(script: Script, guessed: str) -> str:
     return guessed
 
 
-def _metrics(script: Script, kind: str, guessed: str) -> list[Metric]:
+def _metrics(project: Project, script: Script, kind: str, guessed: str) -> list[Metric]:
     if kind == TRAINER:
         return trainer_metrics(script)
     if kind == LIGHTNING:
-        return logged_metrics(script)
+        logged = (logged_metrics(source) for source in (script, *project.imported()))
+        return next(filter(None, logged), [])
     printed = printed_metrics(script)
     if not printed and guessed == TRAINER:
         return [

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.doctor.source import Source
-from compilegate.doctor.syntax import called, constant, last_name, receiver
+from compilegate.doctor.syntax import called, constant, dotted, last_name, receiver
 from compilegate.doctor.words import HELD_OUT
 
 # Words by which scripts name a measure, with the name of the metric; larger is better for RISING.
@@ -55,18 +55,38 @@ class Metric:
 
 def logged_metrics(source: Source) -> list[Metric]:
     """What a LightningModule logs under a name of held-out data."""
-    names = []
+    names: list[str] = []
     for call in source.calls:
         if called(call) == "log" and call.args and receiver(call) is not None:
-            names.append(constant(call.args[0]))
+            names += _texts(source, call.args[0])
         elif called(call) == "log_dict" and call.args and isinstance(call.args[0], ast.Dict):
-            names += [constant(key) for key in call.args[0].keys]
+            names += [name for key in call.args[0].keys if key for name in _texts(source, key)]
     metrics = [
-        Metric(name, goal)
-        for name in names
-        if isinstance(name, str) and HELD_OUT.search(name) and (goal := _goal(name))
+        Metric(name, goal) for name in names if HELD_OUT.search(name) and (goal := _goal(name))
     ]
     return _best_first(metrics)
+
+
+def _texts(source: Source, node: ast.expr) -> Iterator[str]:
+    """What a text can be: ``f"{stage}_loss"`` with every ``stage`` of its function's calls."""
+    if isinstance(constant(node), str):
+        yield str(constant(node))
+    function = source.function_of(node)
+    if not isinstance(node, ast.JoinedStr) or function is None:
+        return
+    parts = [constant(part) or dotted(getattr(part, "value", None)) for part in node.values]
+    names = [item.arg for item in function.args.args]
+    for call in source.calls if all(parts) else ():
+        if called(call) == function.name:
+            bound = names[1:] if names[:1] == ["self"] and receiver(call) is not None else names
+            given = {**dict(zip(bound, call.args, strict=False)),
+                     **{item.arg: item.value for item in call.keywords if item.arg}}  # fmt: skip
+            filled = [
+                constant(part) or constant(given.get(str(name)))
+                for part, name in zip(node.values, parts, strict=True)
+            ]
+            if all(isinstance(part, str) for part in filled):
+                yield "".join(map(str, filled))
 
 
 def trainer_metrics(source: Source) -> list[Metric]:

@@ -103,8 +103,9 @@ EXPECTED: dict[str, tuple[str, dict[str, Any], set[str]]] = {
     "a subcommand that trains": (
         COMMANDS + LOOP.replace("lr=0.1", "lr=args.lr"),
         {"positional": "train-model",
-         "argument_names": {"batch_size": None, "learning_rate": "lr", "seed": None}},
-        {"data", "full_run_samples"},
+         "argument_names": {"batch_size": None, "learning_rate": "lr", "seed": None},
+         "data": "/opt/ml/input/data/train"},
+        {"train", "full_run_samples"},
     ),
     "subcommands of which none says that it trains": (
         SEVERAL + LOOP, {}, {"positional", "full_run_samples"},

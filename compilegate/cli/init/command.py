@@ -16,22 +16,18 @@ from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
 from compilegate.cli.common.own_compiling import compiling_text, place_of
 from compilegate.cli.common.session import JsonOption
-from compilegate.cli.init import names
+from compilegate.cli.init.data import data_of
 from compilegate.cli.init.price import with_cap
 from compilegate.cli.init.proposal import (
-    ASSUMED,
-    CHANNEL,
-    INPUTS,
     INSTANCE_TYPE,
-    OPEN,
     RUN_HOURS,
     RUNS_PER_WEEK,
     Answers,
-    Data,
     propose,
     workload_name,
 )
 from compilegate.cli.init.render import Proposal, document_of, places, render
+from compilegate.cli.init.value import ASSUMED, OPEN
 from compilegate.doctor import Description, ScriptError, describe
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.versions import parts
@@ -105,7 +101,7 @@ def init(
         run_hours=run_hours,
         runs_per_week=runs_per_week,
         samples=samples,
-        data=_data(found, script, folder),
+        data=data_of(found, script, folder),
     )
     if not yes and not as_json and is_interactive():
         answers = _asked(answers, found)
@@ -156,6 +152,8 @@ def _described(path: Path) -> Description:
 
 def _module(name: str, folder: Path) -> bytes | None:
     """The file of a module beside the script, None where it is none of its project."""
+    if not name.strip("."):
+        return None
     up = len(name) - len(name.lstrip("."))  # one dot: the script's own package
     for start in [folder, *folder.parents][max(up - 1, 0) : max(up, 1)]:
         file = start.joinpath(*name.strip(".").split(".")).with_suffix(SCRIPTS[0])
@@ -194,20 +192,6 @@ def _framework(script: Description) -> dict[str, str]:
     newest = max(rows, key=lambda row: (parts(row.version), parts(row.transformers or "0")))
     transformers = {"transformers": newest.transformers} if newest.transformers else {}
     return {"name": kind, "version": newest.version, **transformers}
-
-
-def _data(script: Description, path: Path, folder: Path) -> Data | None:
-    """A path of the project that the script reads its data from by default."""
-    option = script.command_line.find(names.DATA)
-    if option is None or not isinstance(option.default, str) or not option.default.strip("./"):
-        return None
-    for start in (Path.cwd(), path.parent):
-        data = Path(os.path.normpath(start.resolve() / option.default))
-        if data.exists() and data.is_relative_to(folder) and data != folder:
-            place = f"{INPUTS}/{CHANNEL}"
-            place += "" if data.is_dir() else f"/{data.name}"
-            return Data(option.name, data.relative_to(folder).as_posix(), place)
-    return None
 
 
 def _asked(answers: Answers, script: Description) -> Answers:

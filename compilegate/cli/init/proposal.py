@@ -10,11 +10,12 @@ from typing import Any
 
 from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
+from compilegate.cli.init.data import Data, inputs_of, place_of
+from compilegate.cli.init.value import ASSUMED, OPEN, Section, Value
 from compilegate.doctor import SPELLED, Description, Metric, Option, argument_style
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.training import MOST_HOURS
 
-READ, ASSUMED, OPEN = "read", "assumed", "open"
 # Of the shipped examples: half a point of a share, two hundredths of a loss.
 MARGINS = {"maximize": 0.005, "minimize": 0.02}
 PERCENT = 100
@@ -24,31 +25,12 @@ RUNTIME_MARGIN = 2
 INSTANCE_TYPE = "ml.g5.xlarge"
 # The defaults of transformers' TrainingArguments.
 TRAINER_BATCH, TRAINER_RATE = 8, 5e-5
-CHANNEL, INPUTS = "train", "/opt/ml/input/data"
 _NAME = re.compile(r"[^a-z0-9]+")
 # Why a script is not what its imports suggest.
 _KINDS = {
     "plain": "no Trainer of it takes anything from the command line",
     "trainer": "its Trainer's settings are arguments",
 }
-
-
-@dataclass(frozen=True)
-class Value:
-    """A value with what the file says of it; ``origin`` is READ, ASSUMED or OPEN."""
-
-    value: Any
-    note: str = ""
-    origin: str = READ
-
-
-@dataclass(frozen=True)
-class Data:
-    """A path of the project that ``option`` names by default, and its ``place`` in a job."""
-
-    option: str
-    path: str
-    place: str
 
 
 @dataclass(frozen=True)
@@ -67,9 +49,6 @@ class Answers:
     runs_per_week: float | None = None
     samples: int | None = None
     data: Data | None = None
-
-
-Section = dict[str, Value]
 
 
 def workload_name(stem: str) -> str:
@@ -133,23 +112,11 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         "learning_rate": _setting(script, "learning_rate", names.LEARNING_RATE, TRAINER_RATE,
                                   "the optimizer's first"),
         "hyperparameters": Value(dict(_hyperparameters(script, answers))),
-        "inputs": Value(_inputs(answers), _data_note(script, answers)),
+        "inputs": inputs_of(script, answers.data),
         "max_runtime_hours": Value(
             min(hours.value * RUNTIME_MARGIN, MOST_HOURS), "a job is stopped after them", ASSUMED
         ),
     }  # fmt: skip
-
-
-def _inputs(answers: Answers) -> dict[str, str]:
-    return {} if answers.data is None else {CHANNEL: answers.data.path}
-
-
-def _data_note(script: Description, answers: Answers) -> str:
-    option = script.command_line.find(names.DATA)
-    if answers.data is not None or option is None:
-        return "a path is uploaded; or s3://bucket/folder/"
-    place = f"{INPUTS}/{CHANNEL}"
-    return f"data of its own: {{{CHANNEL}: PATH}}, and above {option.name}: {place}"
 
 
 def _setting(
@@ -237,8 +204,9 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     for name in script.asks:
         yield name, Value(True)
     for option in takes.options:
-        if answers.data is not None and option.name == answers.data.option:
-            yield option.name, Value(answers.data.place, "where a job finds the channel")
+        place = place_of(option, script, answers.data)
+        if place is not None:
+            yield option.name, Value(place, "where a job finds the channel")
         elif option.required and option.name not in spelled.values():
             yield option.name, Value(TO_DO, "the script requires it", OPEN)
 
@@ -289,6 +257,10 @@ def _length(
 ) -> Iterator[tuple[str, Value]]:
     """The length of a whole run, which a Trainer counts itself."""
     if script.kind in ("trainer", "lightning"):
+        option = script.command_line.find(("max_epochs",))
+        if script.kind == "lightning" and option is not None and _is_number(option.default):
+            text = "assumed; Lightning's default, and nothing else says how long a run is"
+            yield option.name, Value(option.default, text, ASSUMED)
         return
     if steps is not None and _is_number(steps.default):
         yield "full_run_steps", Value(int(steps.default), f"--{steps.name}")

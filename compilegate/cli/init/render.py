@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compilegate.adapters.yaml_document import plain_value
-from compilegate.cli.init.proposal import OPEN, Section, Value
+from compilegate.cli.init.value import OPEN, Section, Value
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@+-]*")
 Proposal = Mapping[str, Value | Section]
