@@ -6,7 +6,7 @@ from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.problems import unsupported_fields
 from compilegate.domain.request.sample import sample_requests
-from compilegate.domain.request.sections import JobContext
+from compilegate.domain.request.sections import JobSite
 from compilegate.facts import step_functions_fields
 
 
@@ -17,12 +17,14 @@ def check_job_fields(settings: Settings) -> None:
     fields only when the state runs. Raises InvalidInputError with the first such field.
     """
     vpc = settings.vpc
-    context = JobContext(
-        bucket="bucket", region=settings.region, role_arn="role", trial="trial",
-        execution="execution", source_key="source.tar.gz", kms_key_arn="key",
-        subnet_ids=vpc.subnet_ids if vpc else (),
+    site = JobSite(
+        stage=settings.stage, bucket="bucket", region=settings.region, job_roles="role",
+        kms_key_arn="key", subnet_ids=vpc.subnet_ids if vpc else (),
         security_group_ids=vpc.security_group_ids if vpc else (),
     )  # fmt: skip
+    context = site.context(
+        "workload", trial="trial", execution="execution", source_key="source.tar.gz"
+    )
     for request in sample_requests(context):
         for violation in unsupported_fields(step_functions_fields(), request):
             raise InvalidInputError(

@@ -14,7 +14,7 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import with_overrides
 from compilegate.domain.reasons import Severity
 from compilegate.domain.request.build import quality_request
-from compilegate.domain.request.sections import JobContext
+from compilegate.domain.request.sections import JobContext, JobSite
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
@@ -141,17 +141,16 @@ def _arm(case: Case) -> ArmPlan:
 
 def _context(case: Case) -> JobContext:
     vpc = "vpc" in case.options
-    return JobContext(
+    site = JobSite(
+        stage="prod",
         bucket=spec.BUCKET,
         region=case.region,
-        role_arn=spec.ROLE,
-        trial=spec.TRIAL,
-        execution=spec.EXECUTION,
-        source_key=spec.SOURCE_KEY,
+        job_roles="",
         kms_key_arn=spec.KMS_KEY if "kms" in case.options else None,
         subnet_ids=spec.SUBNETS if vpc else (),
         security_group_ids=spec.SECURITY_GROUPS if vpc else (),
     )
+    return JobContext(site, spec.ROLE, spec.TRIAL, spec.EXECUTION, spec.SOURCE_KEY)
 
 
 def _refusable(row: Invalid) -> dict[str, Any]:

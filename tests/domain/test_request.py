@@ -15,16 +15,19 @@ from compilegate.domain import naming
 from compilegate.domain.planning.arm_plan import ArmPlan, scaled_learning_rate
 from compilegate.domain.planning.rounds import MIN_RUNTIME_SECONDS
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.sections import JobContext
+from compilegate.domain.request.sections import JobContext, JobSite
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from tests.domain.test_workload import changed
 
-CONTEXT = JobContext(
-    bucket="data", region="us-east-1", role_arn="arn:aws:iam::123456789012:role/training-role",
-    trial="abcd1234", execution="arn:aws:states:us-east-1:1:execution:m:e", source_key="source.tgz",
+SITE = JobSite(
+    stage="prod", bucket="data", region="us-east-1", job_roles="",
     kms_key_arn="arn:aws:kms:us-east-1:1:key/k", subnet_ids=("subnet-1",),
     security_group_ids=("sg-1",),
+)  # fmt: skip
+CONTEXT = JobContext(
+    SITE, "arn:aws:iam::123456789012:role/training-role", trial="abcd1234",
+    execution="arn:aws:states:us-east-1:1:execution:m:e", source_key="source.tgz",
 )  # fmt: skip
 
 

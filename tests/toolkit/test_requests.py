@@ -22,7 +22,7 @@ from compilegate.domain.request.build import (
     quality_request,
     speed_request,
 )
-from compilegate.domain.request.sections import JobContext
+from compilegate.domain.request.sections import JobContext, JobSite
 from compilegate.domain.workload.model import Workload
 from compilegate.flags import training_job_request
 from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
@@ -36,10 +36,8 @@ from tests.toolkit.releases import RELEASES, folder_of
 pytestmark = [pytest.mark.e2e, pytest.mark.training]
 TRAINING_PYTHON = REPOSITORY / ".venv-training" / "bin" / "python"
 SOURCE = "source/toolkit.tar.gz"
-CONTEXT = JobContext(
-    bucket=BUCKET, region="us-east-1", role_arn=ROLE, trial="abcd1234", execution="e",
-    source_key=SOURCE,
-)  # fmt: skip
+SITE = JobSite(stage="prod", bucket=BUCKET, region="us-east-1", job_roles="")
+CONTEXT = JobContext(SITE, ROLE, trial="abcd1234", execution="e", source_key=SOURCE)
 IMAGE = "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch:2.13.0"
 BASELINE = arm(name="baseline", compiler="none", overrides={}, image=IMAGE)
 COMPILE = arm(image=IMAGE)

@@ -22,7 +22,7 @@ from compilegate.domain.planning.plan import Plan
 from compilegate.domain.planning.speed_jobs import speed_jobs
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.sections import JobContext, uploaded
+from compilegate.domain.request.sections import JobContext, JobSite, uploaded
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.planning import plan_for
 
@@ -125,9 +125,8 @@ def full_runs(workload: Workload, arms: Sequence[ArmPlan], region: str) -> list[
 
 def _context(workload: Workload, region: str) -> JobContext:
     return JobContext(
-        bucket=project.UNKNOWN_BUCKET,
-        region=region,
-        role_arn=project.UNKNOWN_ROLE,
+        JobSite(stage="", bucket=project.UNKNOWN_BUCKET, region=region, job_roles=""),
+        project.UNKNOWN_ROLE,
         trial=TRIAL,
         execution=EXECUTION,
         source_key=naming.source_key(workload.name, DIGEST),

@@ -17,7 +17,7 @@ from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.reasons import Reason, block, info, warn
 from compilegate.domain.request.build import quality_request
-from compilegate.domain.request.sections import JobContext
+from compilegate.domain.request.sections import JobSite
 from compilegate.domain.workload.model import BASELINE, Workload
 
 # Of the metric's level: what a margin may be before it is doubted.
@@ -115,9 +115,8 @@ def _request(job: CandidateJob) -> dict[str, Any] | object:
     if isinstance(arms, Refusal):
         return object()
     arm = replace(arms[len(changes)], name=BASELINE)
-    where = JobContext(
-        bucket="", region=job.region, role_arn="", trial="", execution="", source_key=""
-    )
+    site = JobSite(stage="", bucket="", region=job.region, job_roles="")
+    where = site.context("", trial="", execution="", source_key="")
     try:
         return quality_request(job.workload, arm, run="", replicate=0, seed=0, context=where)
     except InvalidInputError:

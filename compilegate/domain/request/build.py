@@ -147,7 +147,7 @@ def _request(
     context: JobContext,
 ) -> dict[str, Any]:
     source_uri = context.uri(context.source_key)
-    platform = hyperparameters.of_platform(start.program, source_uri, context.region)
+    platform = hyperparameters.of_platform(start.program, source_uri, context.site.region)
     training = workload.training
     return {
         "TrainingJobName": naming.job_base(workload.name, context.trial, run),
@@ -164,5 +164,5 @@ def _request(
         "OutputDataConfig": sections.output(workload, context),
         "CheckpointConfig": sections.checkpoints(workload, run, context),
         **sections.machines(training, arm),
-        **sections.network(context),
+        **sections.network(context.site),
     }

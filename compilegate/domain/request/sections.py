@@ -37,36 +37,22 @@ class JobSite:
 
     def context(self, workload: str, *, trial: str, execution: str, source_key: str) -> JobContext:
         """The context of a trial's jobs, or of a production run's: then ``trial`` is its id."""
-        return JobContext(
-            bucket=self.bucket,
-            region=self.region,
-            role_arn=f"{self.job_roles}{workload}",
-            trial=trial,
-            execution=execution,
-            source_key=source_key,
-            kms_key_arn=self.kms_key_arn,
-            subnet_ids=self.subnet_ids,
-            security_group_ids=self.security_group_ids,
-        )
+        return JobContext(self, f"{self.job_roles}{workload}", trial, execution, source_key)
 
 
 @dataclass(frozen=True)
 class JobContext:
     """What a deployment and a trial fix for every job."""
 
-    bucket: str
-    region: str
+    site: JobSite
     role_arn: str
     trial: str
     execution: str
     source_key: str
-    kms_key_arn: str | None = None
-    subnet_ids: Sequence[str] = ()
-    security_group_ids: Sequence[str] = ()
 
     def uri(self, key: str) -> str:
         """A key of the data bucket as S3 names it."""
-        return f"s3://{self.bucket}/{key}"
+        return f"s3://{self.site.bucket}/{key}"
 
 
 def uploaded(workload: Workload, context: JobContext, digest: str) -> Workload:
@@ -92,7 +78,7 @@ def inputs(training: Training) -> dict[str, Any]:
 
 def output(workload: Workload, context: JobContext) -> dict[str, str]:
     """Where the evidence goes, under the deployment's own key if it has one."""
-    key = {"KmsKeyId": context.kms_key_arn} if context.kms_key_arn else {}
+    key = {"KmsKeyId": context.site.kms_key_arn} if context.site.kms_key_arn else {}
     return {"S3OutputPath": context.uri(naming.jobs_prefix(workload.name, context.trial)), **key}
 
 
@@ -155,14 +141,14 @@ def stopping(training: Training, runtime_seconds: int) -> dict[str, int]:
     return {**limit, "MaxWaitTimeInSeconds": runtime_seconds + spot_waiting_seconds(training)}
 
 
-def network(context: JobContext) -> dict[str, Any]:
+def network(site: JobSite) -> dict[str, Any]:
     """The deployment's own network, if it has one."""
-    if not context.subnet_ids:
+    if not site.subnet_ids:
         return {}
     return {
         "VpcConfig": {
-            "Subnets": list(context.subnet_ids),
-            "SecurityGroupIds": list(context.security_group_ids),
+            "Subnets": list(site.subnet_ids),
+            "SecurityGroupIds": list(site.security_group_ids),
         }
     }
 
