@@ -111,6 +111,8 @@ def show_outcome(outcome: Outcome) -> None:
     reason_lines(outcome.reasons)
     rows = decision_rows(outcome.decision, outcome.applied)
     say_rows([*rows, ("full runs", full_run_words(outcome.full_runs))])
+    if outcome.script_compiles:
+        say(outcome.script_compiles.text, indent=2)
     if outcome.report is not None:
         say_line(f"  report    {outcome.report}")
     _show_missing(outcome)

@@ -20,6 +20,7 @@ from compilegate.domain.formats import (  # fmt: skip
     shown,
     significant,
 )
+from compilegate.domain.script_compiles import AGAINST
 from compilegate.report import statements
 from compilegate.report.measured import confidence_words, reference_of
 from compilegate.report.trial_report import TrialReport
@@ -81,6 +82,7 @@ def _speed(trial: TrialReport) -> MetricCard:
         in_dollars = speed.estimate / trial.price_ratio
         note += f"; {ratio(in_dollars)} in dollars, at {trial.price_ratio:.2f} times the price "
         note += "per hour"
+    note += f"; {AGAINST}" if trial.script_compiles else ""
     bullet = None
     if trial.thresholds is not None:
         reject, _ = trial.thresholds  # promote is asked of the short blocks
@@ -146,6 +148,7 @@ def _saving(trial: TrialReport) -> MetricCard:
     if per_run and whole:
         spent = money(per_year * whole / per_run)
         parts.append(f"{percent(abs(per_run) / whole, 2)} of the {spent} that training costs")
+    parts += [AGAINST] if trial.script_compiles else []
     return MetricCard(name, money(per_year), "; ".join(part for part in parts if part))
 
 

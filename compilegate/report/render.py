@@ -41,7 +41,14 @@ from compilegate.report.tables import (
     eligibility_table,
 )
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
-from compilegate.report.words import control_sentences, flag_sentence, headline, label, lede
+from compilegate.report.words import (
+    baseline_sentence,
+    control_sentences,
+    flag_sentence,
+    headline,
+    label,
+    lede,
+)
 
 MARKDOWN_ROWS = {
     "Samples per second, short blocks", "Median step, short blocks", "Compile time, warm cache",
@@ -73,6 +80,7 @@ def render(document: ReportInput) -> Report:
     outside the closed set.
     """
     trial = read_trial_report(document)
+    compiles = trial.script_compiles
     cards, changes = metric_cards(trial), recommendations(trial)
     summary = stable_json({
         "schema": 1,
@@ -81,6 +89,7 @@ def render(document: ReportInput) -> Report:
         "claims": trial.figures.claims,
         "reasons": [reason.to_dict() for reason in trial.reasons],
         "full_runs": full_runs(trial),
+        **({"script_compiles": compiles.to_dict()} if compiles else {}),
         "context": dict(trial.source["context"]),
         "decision": trial.source["decision"],
     })  # fmt: skip
@@ -203,6 +212,8 @@ def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     lines += [""] if reasons else []
     figures = _figures(trial, cards) if cards else []
     lines += [*figures, ""] if figures else []
+    compiled = baseline_sentence(trial)
+    lines += [compiled, ""] if compiled else []
     lines += [flag_sentence(trial)] if trial.verdict is not None else []
     lines += [str(context["simulated"])] if context.get("simulated") else []
     report = f"compilegate report {trial.workload} --trial {context['trial']}"

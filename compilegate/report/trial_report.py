@@ -11,6 +11,7 @@ from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.trial.plan import RecordedPlan, read_plan
 from compilegate.report.figures import (
     DecisionFigures,
@@ -143,6 +144,11 @@ class TrialReport:
     def planned_arms(self) -> Sequence[ArmPlan]:
         """The arms of the plan."""
         return self.plan.arms if self.plan else ()
+
+    @property
+    def script_compiles(self) -> ScriptCompiles | None:
+        """Where the job's own script compiles, which the baseline leaves out."""
+        return self.plan.script_compiles if self.plan else None
 
     @property
     def codes(self) -> set[str]:

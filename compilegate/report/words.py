@@ -153,6 +153,7 @@ def lede(trial: TrialReport) -> list[str]:
     if first and first[0].code in FAILURES:
         return [f"{with_fix(first[0].message, first[0].fix)}.", flag_sentence(trial)]
     sentences = [_speed_sentence(trial), _quality_sentence(trial), _saving_sentence(trial)]
+    sentences += [baseline_sentence(trial)]
     return [sentence for sentence in sentences if sentence] + [flag_sentence(trial)]
 
 
@@ -180,6 +181,13 @@ def _speed_sentence(trial: TrialReport) -> str:
     cheaper = _less(1 - trial.price_ratio / speed.estimate)
     times = f"{trial.price_ratio:.2f} times as much per hour"
     return f"{text}. Its cluster costs {times}, so that a run costs {cheaper}."
+
+
+def baseline_sentence(trial: TrialReport) -> str:
+    """That the baseline is not the job as it runs today, where figures are against it."""
+    if trial.script_compiles is None or trial.speed.estimate is None:
+        return ""
+    return trial.script_compiles.text
 
 
 def _less(share: float) -> str:

@@ -15,6 +15,7 @@ from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import TrialDecided
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.trial.refusals import flag_too_large
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Settings
@@ -34,12 +35,14 @@ def plan_for(
     quotas: Quotas | None = None,
     measured: Sequence[MeasuredOverhead] = (),
     quality_runs: str = SHADOW,
+    script_compiles: ScriptCompiles | None = None,
 ) -> Plan | Refusal:
     """The plan that a workload gets under a deployment's settings.
 
     Quotas are the account's where it can be asked, else those that a refresh of facts has read.
     ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
-    the full runs: the trial itself, unless production makes canary runs.
+    the full runs: the trial itself, unless production makes canary runs. ``script_compiles`` is
+    where the job's own script compiles.
     """
     facts, spot = facts_for_workload(workload, settings), workload.training.spot
 
@@ -57,7 +60,7 @@ def plan_for(
     why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
     if why is not None:
         return Refusal(Reason("request_refused", why))
-    return flag_too_large(plan) or plan
+    return flag_too_large(plan) or plan.of_script(script_compiles)
 
 
 def past_overheads(

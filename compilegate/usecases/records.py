@@ -16,6 +16,7 @@ from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.ledger import LedgerRecordT, read_as
 from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
@@ -54,11 +55,15 @@ class Trial:
 
 @dataclass(frozen=True)
 class Spec:
-    """A registered workload: the parsed file and where its source bundle lies."""
+    """A registered workload: the parsed file and where its source bundle lies.
+
+    ``script_compiles`` is where its own script compiles; only a trial's spec says so.
+    """
 
     workload: Workload
     source_key: str
     code_digest: str | None = None
+    script_compiles: ScriptCompiles | None = None
 
     @property
     def code(self) -> str:
@@ -121,7 +126,12 @@ def spec_at(store: ObjectStore, key: str, *, of: str | None = None) -> Spec:
         )  # fmt: skip
     document = json.loads(store.get(key))
     workload = read_document(document["workload"])
-    return Spec(workload, document["source_key"], document.get("code_digest"))
+    return Spec(
+        workload,
+        document["source_key"],
+        document.get("code_digest"),
+        ScriptCompiles.from_dict(document.get("script_compiles")),
+    )
 
 
 def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:

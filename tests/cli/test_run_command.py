@@ -13,6 +13,7 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.figures import full_run_words
+from compilegate.domain import naming
 from compilegate.domain.records.trials import TrialFailed
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
@@ -64,6 +65,30 @@ def test_the_end_says_verdict_reasons_figures_and_report(
     assert re.search(r"speed-up +1\.\d\dx \(1\.\d\d to 1\.\d\d\)", end)
     assert "flag" in end
     assert re.search(r"report    compilegate-reports/bert-docs-\w{8}/report.html", end)
+
+
+def test_a_script_that_already_compiles_is_named_wherever_its_trial_is_reported(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    launched = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
+    file = write_project(tmp_path, ("entry_point: train.py", launched))
+    (tmp_path / "training" / "train.py").write_text("import torch\nmodel = torch.compile(model)\n")
+    executions(aws).on_start = partial(decided, aws, report=False, metrics=GOOD)
+
+    text = " ".join(invoke("run", file).stdout.split())
+    document = json.loads(invoke("run", file, "--json").stdout)
+
+    place = {"script": "train.py", "line": 2, "source": "model = torch.compile(model)"}
+    assert place == document["script_compiles"]
+    plan = json.loads(
+        aws.services.store.get(naming.record_key("bert-docs", document["trial"], "plan"))
+    )
+    assert place == plan["script_compiles"]
+    assert "as it runs today, its own compiling off" == plan["arms"][0]["label"]
+    pages = [Path(document["report"]).with_suffix(end).read_text() for end in (".html", ".md")]
+    said = "train.py already compiles (line 2: model = torch.compile(model)"
+    assert all(said in " ".join(page.split()) for page in (text, *pages))
+    assert all("against an uncompiled run" in page for page in pages)
 
 
 def test_json_keeps_standard_output_for_the_document(

@@ -188,6 +188,15 @@ def test_the_message_has_verdict_reasons_figures_flag_and_how_to_see_the_report(
     assert len(lines) <= 14
 
 
+def test_of_a_script_that_compiles_the_message_says_what_the_figures_are_against():
+    source = samples.promote()
+    place = {"script": "train.py", "line": 3, "source": "model = torch.compile(model)"}
+    compiling = {**source, "plan": {**source["plan"], "script_compiles": place}}
+
+    assert "not against the job as it runs today" in render(compiling).message
+    assert "already compiles" not in render(source).message
+
+
 def test_in_an_account_the_message_names_its_stage():
     source = samples.promote()
     source["context"]["stage"] = "prod"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import pytest
@@ -29,7 +30,7 @@ from compilegate.usecases.trial.record_decision import record_decision
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change
-from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
+from tests.usecases.trial_builder import EVENT, FLAG, SPEC, TRIAL, put_spec
 
 ANA = Override("ana", "looks right")
 NAME = "bert-docs"
@@ -82,6 +83,18 @@ def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
     answer = record_decision(decided(services, "promote", action), services=services)
 
     assert needed is answer["approval_needed"]
+
+
+def test_who_approves_reads_what_a_compiling_scripts_saving_is_against(services: Any) -> None:
+    put_spec(services, change(SOUND, policy__approval="required"))
+    spec = json.loads(services.store.get(SPEC))
+    spec["script_compiles"] = {"script": "train.py", "line": 3, "source": "torch.compile(m)"}
+    services.store.put(SPEC, to_json(spec))
+    acquire_lock(EVENT, services=services)
+
+    message = ask_approval(decided(services, "promote", "enable"), services=services)
+
+    assert "speed-up and saving are against an uncompiled run" in json.dumps(message)
 
 
 def test_an_action_read_as_text_needs_approval_as_well(services: Any) -> None:

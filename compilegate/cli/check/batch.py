@@ -13,9 +13,9 @@ import typer
 from rich.console import Console
 
 from compilegate.cli.common.output import TONE_STYLES, console, say, say_line, say_rows
-from compilegate.cli.common.own_compiling import AGAINST
 from compilegate.domain.errors import InvalidInputError, printable, shortened
 from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, plural
+from compilegate.domain.script_compiles import AGAINST
 from compilegate.domain.words import VERDICTS, verdict_label
 
 LISTED = 5

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.cli.common.output import reason_lines, say, say_rows, say_verdict
-from compilegate.cli.common.own_compiling import AGAINST, compiling_text
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, shown
+from compilegate.domain.script_compiles import AGAINST, ScriptCompiles
 
 Document = Mapping[str, Any]
 Wording = tuple[str, ...]
@@ -23,9 +23,9 @@ def show_eligibility(document: Document) -> None:
     """
     say_verdict(document["workload"], document["verdict"])
     _show_economics(document, tried=document["verdict"] != INELIGIBLE)
-    compiles = document.get("script_compiles")
+    compiles = ScriptCompiles.from_dict(document.get("script_compiles"))
     if compiles:
-        say(compiling_text(compiles), indent=2)
+        say(compiles.text, indent=2)
     reason_lines(document["reasons"], indent=2)
     candidates = document["candidates"]
     shared = _shared([candidate["reasons"] for candidate in candidates])

@@ -124,5 +124,5 @@ def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
         document = eligibility.to_dict()
         compiles = compiling_today(read)
         if compiles is not None:
-            document["script_compiles"] = compiles
+            document["script_compiles"] = compiles.to_dict()
         yield Checked(str(file), document)

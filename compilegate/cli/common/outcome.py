@@ -19,6 +19,7 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.ports import Services
 from compilegate.report.figures import DecisionFigures
 from compilegate.usecases.records import Trial, find_record
@@ -43,7 +44,7 @@ class Outcome:
 
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
     them where production had a part in it (report/protocol.py), ``reasons`` the decision's with
-    causes and fixes (report/reasons.py).
+    causes and fixes (report/reasons.py), ``script_compiles`` where the job's own script compiles.
     """
 
     workload: str
@@ -56,6 +57,7 @@ class Outcome:
     applied: Mapping[str, Any] | None = None
     full_runs: Mapping[str, Any] | None = None
     reasons: tuple[Mapping[str, Any], ...] = ()
+    script_compiles: ScriptCompiles | None = None
 
     @cached_property
     def decision(self) -> RecordedDecision | None:
@@ -87,6 +89,7 @@ class Outcome:
             "full_runs": self.full_runs,
             "reasons": list(self.reasons),
             "claims": DecisionFigures.read(self.decision).claims if self.decision else None,
+            **({"script_compiles": self.script_compiles.to_dict()} if self.script_compiles else {}),
         }
 
 
@@ -122,6 +125,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         applied=find_record(services.store, trial, "flag"),
         full_runs=document.get("full_runs"),
         reasons=tuple(document.get("reasons") or [one.to_dict() for one in decision.reasons]),
+        script_compiles=ScriptCompiles.from_dict(document.get("script_compiles")),
     )
 
 

@@ -14,7 +14,7 @@ from compilegate.adapters.local_files import write_whole
 from compilegate.adapters.workload_files import SCRIPTS
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
-from compilegate.cli.common.own_compiling import compiling_text, place_of
+from compilegate.cli.common.own_compiling import place_of
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.init.data import data_of
 from compilegate.cli.init.price import with_cap
@@ -269,7 +269,7 @@ def _show(
     kind = {"plain": "a plain training loop"}.get(script.kind, f"{script.kind} script")
     say(f"{file}: written from {kind}, {_read_with(script)}.")
     if script.compiles:
-        say(compiling_text(place_of("The script", script.compiles)))
+        say(place_of("The script", script.compiles).text)
     if script.trains and not script.steps:
         say("No optimizer's step was seen in it: the launcher counts training steps by them, so a "
             "loop that changes the weights itself fails with it.")  # fmt: skip

@@ -11,7 +11,7 @@ import typer
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, say
-from compilegate.cli.common.own_compiling import compiling_text, compiling_today
+from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.cli.plan.screen import explain_plan, show_plan
 from compilegate.domain import naming
@@ -54,19 +54,16 @@ def plan(
     Exit code 11 when the trial would be refused, for its cost or for lack of a candidate.
     """
     workload_file = read_workload(file, needs_prepared=False)
-    workload, compiles = workload_file.workload, compiling_today(workload_file)
+    workload = workload_file.workload
     settings = project.settings(region)
-    trial_plan = plan_for(workload, settings)
+    trial_plan = plan_for(workload, settings, script_compiles=compiling_today(workload_file))
     if isinstance(trial_plan, Refusal):
         _refuse(workload, trial_plan, as_json=as_json)
     elif as_json:
         requests = examples(workload, trial_plan)
-        document = {**trial_plan.to_dict(), "placeholders": PLACEHOLDERS, "examples": requests}
-        emit_json(document | ({"script_compiles": compiles} if compiles else {}))
+        emit_json({**trial_plan.to_dict(), "placeholders": PLACEHOLDERS, "examples": requests})
     else:
         show_plan(trial_plan, spot=workload.training.spot)
-        if compiles:
-            say(compiling_text(compiles))
         if explain:
             explain_plan(trial_plan, workload)
 

@@ -39,38 +39,37 @@ def show_plan(plan: Plan, *, spot: bool) -> None:
     say()
     for text in (*_rounds(plan), *_totals(plan, spot=spot), *_quotas(plan), *_turns(plan)):
         say(text)
+    if plan.script_compiles:
+        say(plan.script_compiles.text)
     if plan.left_out:
         say(f"Left out: {', '.join(name for name, _ in plan.left_out)} (--explain says why).")
 
 
 def _say_arms(plan: Plan) -> None:
-    rows = [
-        _row(arm, cost, plan.arms[0])
-        for arm, cost in zip(plan.arms, plan.estimate.arms, strict=True)
-    ]
+    rows = [_row(arm, cost, plan) for arm, cost in zip(plan.arms, plan.estimate.arms, strict=True)]
     # Only the changes are wrapped, so that names and figures stay whole.
     whole = [index for index in range(len(COLUMNS)) if index != 1]
     right = [index for index, name in enumerate(COLUMNS) if name.startswith("$")]
     say_table(COLUMNS, rows, right=right, whole=whole, gap=GAP)
 
 
-def _row(arm: ArmPlan, cost: ArmEstimate, baseline: ArmPlan) -> tuple[str, ...]:
+def _row(arm: ArmPlan, cost: ArmEstimate, plan: Plan) -> tuple[str, ...]:
     expected, low, high = map(estimated_money, (cost.usd.expected, cost.usd.low, cost.usd.high))
     return (
         arm.name if arm.role == arm.name else f"{arm.name}\n({arm.role})",
-        _label(arm, baseline),
+        _label(arm, plan),
         f"{arm.instance_count} x\n{arm.instance_type}",
         f"{arm.usd_per_hour:,.2f}",
         f"{expected}\n({low} to {high})",
     )
 
 
-def _label(arm: ArmPlan, baseline: ArmPlan) -> str:
+def _label(arm: ArmPlan, plan: Plan) -> str:
     """How many factors the arm changes, and to what."""
     if not arm.factors:
-        return arm.label
+        return plan.label(arm)
     kind = "one factor" if len(arm.factors) == 1 else "bundle"
-    return f"{kind}: {', '.join(_changes(arm, baseline))}"
+    return f"{kind}: {', '.join(_changes(arm, plan.arms[0]))}"
 
 
 def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -15,6 +15,7 @@ from rich.console import Console
 from compilegate.adapters.bundle import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.cli.trials.screen import screen
 from compilegate.cli.trials.view import TrialView, TrialWatcher
 from compilegate.domain import naming
@@ -22,7 +23,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputErro
 from compilegate.domain.problem import ProblemWithFix
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
-from compilegate.usecases.registration.upload import submit
+from compilegate.usecases.registration.upload import Package, submit
 
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0
@@ -63,7 +64,7 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
     for file in files:
         read_workload(file.path, store=cloud.services.store)
     trial_id = naming.trial_id(time.time_ns() // 1_000_000)
-    trials = [submit(package(file), trial=trial_id, store=cloud.services.store) for file in files]
+    trials = [submit(_package(file), trial=trial_id, store=cloud.services.store) for file in files]
     started: list[StartedTrial] = []
     try:
         for trial in trials:
@@ -76,6 +77,11 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
         stop(started, cloud, "another trial of the same command could not start")
         raise
     return started
+
+
+def _package(file: WorkloadFile) -> Package:
+    """The file's package with what the report of its trial has to say of its script."""
+    return replace(package(file), script_compiles=compiling_today(file))
 
 
 def follow(

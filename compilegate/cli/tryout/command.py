@@ -17,7 +17,6 @@ from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_rows
-from compilegate.cli.common.own_compiling import LEFT_OUT
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
 from compilegate.cli.tryout.found import NOT_APPLIED, NOT_TRIED, OK, Found, last_lines, read_arm
@@ -28,6 +27,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import duration, plural
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.script_compiles import LEFT_OUT
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED
 from compilegate.usecases.registered import facts_for_workload

@@ -14,6 +14,8 @@ from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 CANDIDATE = "candidate"
 CONTROL = "control"
+LABEL = "as it runs today"
+UNCOMPILED_LABEL = f"{LABEL}, its own compiling off"
 # learning_rate_scaling follows the batch, and compile_mode is part of the compiler's treatment.
 FACTORS = {
     "compiler": ("compiler",),
@@ -86,7 +88,7 @@ class ArmPlan:
     def label(self) -> str:
         """What the arm changes: ``one factor: compiler``, ``bundle of compiler and batch size``."""
         if not self.factors:
-            return "as it runs today" if self.name == BASELINE else "changes nothing"
+            return LABEL if self.name == BASELINE else "changes nothing"
         if len(self.factors) == 1:
             return f"one factor: {self.factors[0]}"
         return f"bundle of {', '.join(self.factors[:-1])} and {self.factors[-1]}"

@@ -10,6 +10,8 @@ from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import (
     CANDIDATE,
     CONTROL,
+    LABEL,
+    UNCOMPILED_LABEL,
     ArmPlan,
     changed_factors,
     scaled_learning_rate,
@@ -26,7 +28,9 @@ ALONG = {
     "instance type": "instance_type",
     "instance count": "instance_count",
 }
-BASELINE_WHY = "the job as it runs today; everything is compared with it"
+COMPARED = "everything is compared with it"
+BASELINE_WHY = f"the job {LABEL}; {COMPARED}"
+UNCOMPILED_WHY = f"the job {UNCOMPILED_LABEL}; {COMPARED}"
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ could hardly prove the margin, or whose jobs no quota holds, is refused before a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.facts.model import Facts, Price
 from compilegate.domain.formats import money
 from compilegate.domain.judging.looks import SPEED_LOOKS
 from compilegate.domain.planning import quotas
-from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.arm_plan import UNCOMPILED_LABEL, ArmPlan
+from compilegate.domain.planning.arms import UNCOMPILED_WHY, Refusal, plan_arms
 from compilegate.domain.planning.estimate import Estimate, block_usd, estimate
 from compilegate.domain.planning.proof import SHADOW, Proof, plan_proof
 from compilegate.domain.planning.quotas import (
@@ -26,7 +26,8 @@ from compilegate.domain.planning.quotas import (
     unlimited,
 )
 from compilegate.domain.reasons import Reason
-from compilegate.domain.workload.model import Candidate, Workload
+from compilegate.domain.script_compiles import ScriptCompiles
+from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 SPEED_STEPS = 320
 SHORT_SPEED_STEPS = 160
@@ -43,6 +44,7 @@ class Plan:
     ``runs_basis`` says what that rests on. ``usd_per_block`` includes start-up, ``prices`` are
     of one instance. ``layout`` says how many jobs of a round run at the same time, for the rounds
     that take most turns. ``left_out`` are levers that are not tried, with the reason.
+    ``script_compiles`` is where the job's own script compiles, which the baseline leaves out.
     """
 
     workload: str
@@ -62,12 +64,27 @@ class Plan:
     quotas: tuple[Need, ...] = ()
     layout: tuple[RoundLayout, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
+    script_compiles: ScriptCompiles | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as it is stored and shown."""
-        arms = [{**asdict(arm), "label": arm.label} for arm in self.arms]
+        arms = [{**asdict(arm), "label": self.label(arm)} for arm in self.arms]
         left_out = [{"name": name, "why": why} for name, why in self.left_out]
-        return {"schema": 1, **asdict(self), "arms": arms, "left_out": left_out}
+        document = {"schema": 1, **asdict(self), "arms": arms, "left_out": left_out}
+        if self.script_compiles is None:
+            del document["script_compiles"]
+        return document
+
+    def label(self, arm: ArmPlan) -> str:
+        """What one of its arms changes; of the baseline also what it leaves out."""
+        return UNCOMPILED_LABEL if self.script_compiles and arm.name == BASELINE else arm.label
+
+    def of_script(self, compiles: ScriptCompiles | None) -> Plan:
+        """The plan of a job whose own script ``compiles``; None: it is not seen to."""
+        if compiles is None:
+            return self
+        baseline = replace(self.arms[0], why=UNCOMPILED_WHY)
+        return replace(self, script_compiles=compiles, arms=(baseline, *self.arms[1:]))
 
 
 @dataclass(frozen=True)

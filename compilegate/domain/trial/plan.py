@@ -14,6 +14,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records import known_fields
 from compilegate.domain.records.runs import TRAIN
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.workload.model import BASELINE, Training
 from compilegate.domain.workload.starts import not_in_turns
 
@@ -56,7 +57,8 @@ class RecordedPlan:
     """What a running trial goes by; the baseline is the first arm, controls are among the arms.
 
     ``spec_key`` says where the workload lies as it was when the trial started. ``quotas`` are the
-    instances of each type that the account allows at one time, None unknown.
+    instances of each type that the account allows at one time, None unknown. ``script_compiles``
+    is where the job's own script compiles, which the baseline leaves out; None in older plans.
     """
 
     arms: tuple[ArmPlan, ...]
@@ -72,6 +74,7 @@ class RecordedPlan:
     started_at: int = 0
     quotas: Mapping[str, int | None] = field(default_factory=dict)
     quality_mode: QualityMode = EXTRA_RUNS
+    script_compiles: ScriptCompiles | None = None
 
     @property
     def baseline(self) -> ArmPlan:
@@ -134,6 +137,7 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
         quality_mode=(
             EXTRA_RUNS if mode is None else QualityMode(**known_fields(QualityMode, mode))
         ),
+        script_compiles=ScriptCompiles.from_dict(document.get("script_compiles")),
     )
 
 

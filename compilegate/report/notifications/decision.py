@@ -6,6 +6,7 @@ from typing import Any
 
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.utc import minute
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
@@ -76,8 +77,12 @@ def approval_needed(
     trial: str,
     owner: str | None,
     stage: str,
+    script_compiles: ScriptCompiles | None = None,
 ) -> Notification:
-    """The request with its reasons and the commands that answer it."""
+    """The request with its reasons and the commands that answer it.
+
+    ``script_compiles`` is where the job's own script compiles.
+    """
     approve, reject = (
         command_at(f'compilegate flag {word} {workload} --reason "..."', stage)
         for word in ("approve", "reject")
@@ -91,6 +96,7 @@ def approval_needed(
         "",
         *statements.key_figures(metric, DecisionFigures.read(decision)),
         "",
+        *([script_compiles.text, ""] if script_compiles else []),
         f"Approve: {approve}",
         f"Reject:  {reject}",
         "",

@@ -71,6 +71,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         trial=trial.trial,
         owner=owner_of(trial, services.store),
         stage=services.settings.stage,
+        script_compiles=load_spec(services.store, trial).script_compiles,
     ).to_answer()
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from compilegate.domain import naming
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore
 from compilegate.usecases.records import Trial, to_json
@@ -36,6 +37,7 @@ class Package:
     """A workload with what has to be uploaded for it; ``inputs`` by channel.
 
     ``code_digest`` is of the team's own part of the source, None where it is unknown.
+    ``script_compiles`` is where the job's own script compiles.
     """
 
     workload: Workload
@@ -43,6 +45,7 @@ class Package:
     source_digest: str
     inputs: Mapping[str, tuple[InputFile, ...]]
     code_digest: str | None = None
+    script_compiles: ScriptCompiles | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ def prepare(package: Package, bucket: str) -> Shipment:
     spec = {"workload": placed.to_dict(), "source_key": source_key}
     if package.code_digest:
         spec["code_digest"] = package.code_digest
+    if package.script_compiles:
+        spec["script_compiles"] = package.script_compiles.to_dict()
     body = to_json(spec)
     spec_key = naming.spec_key(workload.name, _digest(body))
     uploads.append(Upload(spec_key, lambda: io.BytesIO(body), JSON))

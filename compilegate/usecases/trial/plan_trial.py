@@ -48,6 +48,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         quotas=services.quotas,
         measured=facts.measured,
         quality_runs=facts.context.quality_mode.used,
+        script_compiles=facts.spec.script_compiles,
     )
     return _write(plan, facts, services)
 
