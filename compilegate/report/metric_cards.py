@@ -82,6 +82,8 @@ def _speed(trial: TrialReport) -> MetricCard:
         in_dollars = speed.estimate / trial.price_ratio
         note += f"; {ratio(in_dollars)} in dollars, at {trial.price_ratio:.2f} times the price "
         note += "per hour"
+    if trial.fall is not None and trial.fall.speedup is not None:
+        note = f"{trial.fall.words}; in all: {note}"
     note += f"; {AGAINST}" if trial.script_compiles else ""
     bullet = None
     if trial.thresholds is not None:
@@ -106,8 +108,11 @@ def _quality(trial: TrialReport) -> MetricCard:
         return MetricCard(name, UNKNOWN, _why_no_quality(trial))
     reference = reference_of(trial.measured, quality)
     ends = statements.delta_interval(quality.delta_interval)
+    checked = statements.IN_CHECK if trial.figures.checked_worse else ""
+    if trial.fall is not None and trial.fall.delta is not None:
+        checked = trial.fall.words
     parts = [
-        statements.IN_CHECK if trial.figures.checked_worse else "",
+        checked,
         statements.delta_of_runs(trial.figures) + (f" ({ends})" if ends else ""),
         f"margin {shown(quality.margin, significant)}",
         statements.goal(quality),

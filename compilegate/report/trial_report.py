@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NotRequired, TypedDict
 
 from compilegate.domain.decision import Verdict
@@ -13,6 +14,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.trial.plan import RecordedPlan, read_plan
+from compilegate.report.alarm_check import ConfirmedFall, confirmed_fall
 from compilegate.report.figures import (
     DecisionFigures,
     Document,
@@ -144,6 +146,13 @@ class TrialReport:
     def planned_arms(self) -> Sequence[ArmPlan]:
         """The arms of the plan."""
         return self.plan.arms if self.plan else ()
+
+    @cached_property
+    def fall(self) -> ConfirmedFall | None:
+        """What the runs that checked an alarm showed, where they turned the candidate off."""
+        if self.decision is None or self.evidence is None or self.verdict is not Verdict.REVERT:
+            return None
+        return confirmed_fall(self.decision, self.evidence)
 
     @property
     def script_compiles(self) -> ScriptCompiles | None:

@@ -176,6 +176,8 @@ def _speed_sentence(trial: TrialReport) -> str:
         verb = "measured" if speed.full_runs else "predicted"
         text += f", {verb} by {plural(speed.blocks, 'short block')} {where}"
         text += f" and {plural(speed.full_runs, 'full run')}" if speed.full_runs else ""
+    if trial.fall is not None and trial.fall.speedup is not None:
+        text += f"; {trial.fall.words}"
     if trial.price_ratio == 1:
         return f"{text}."
     cheaper = _less(1 - trial.price_ratio / speed.estimate)
@@ -198,9 +200,10 @@ def _quality_sentence(trial: TrialReport) -> str:
     quality = trial.quality
     if quality.estimate is None or quality.margin is None:
         return ""
-    words, size = (
-        say(trial.figures) for say in (statements.quality_words, statements.delta_of_runs)
-    )
+    words, size = statements.quality_words(trial.figures), statements.delta_of_runs(trial.figures)
+    if trial.fall is not None and trial.fall.delta is not None:
+        claim = statements.QUALITY_WORDS[trial.figures.quality_claim]
+        words = f"{claim}, {trial.fall.words}"
     found = "; ".join(filter(None, (size, statements.goal(quality))))
     text, margin = f"{trial.metric}: {words} ({found})", significant(quality.margin)
     if "quality_held" in trial.own_codes:

@@ -29,7 +29,16 @@ from compilegate.report.tables import arms_table
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import headline, lede
 from tests.docs.folders import ROOT
-from tests.domain.evidence_builder import document, judge, runs, sample
+from tests.domain.evidence_builder import (
+    BASE_WALL,
+    document,
+    judge,
+    probation_document,
+    runs,
+    sample,
+    step_of,
+    watch,
+)
 from tests.domain.evidence_strategies import probations, trials
 from tests.fuzzing import at_most
 from tests.report import samples
@@ -255,7 +264,10 @@ def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source: Any
     cards = metric_cards(trial)
     table = arms_table(trial)
     assert table is not None
-    decided = "in the runs that checked the alarm"
+    assert trial.fall is not None
+    checked = f"{trial.fall.look.fall.ours:.0f} runs of each arm that checked the alarm"
+    figure = f"Δ {with_sign(trial.fall.delta or 0.0)} in the {checked}"
+    decided = f"(in the runs that checked the alarm|{re.escape(figure)})"
     every = f"all production runs: Δ {with_sign(trial.quality.delta or 0.0)}"
     said = {
         "terminal": dict(decision_rows(trial.decision))["quality"],
@@ -265,8 +277,28 @@ def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source: Any
         "report, chart": quality_chart(trial, trial.measured).finding,
     }
 
-    for place, text in said.items():
-        assert re.search(rf"regression;? {decided}.*{re.escape(every)}", text, re.IGNORECASE), place
+    said_so = re.compile(rf"regression[;,]? {decided}.*{re.escape(every)}", re.IGNORECASE)
+    assert not [place for place, text in said.items() if not said_so.search(text)]
+    assert all(figure in said[place] for place in ("report, sentence", "report, card"))
     assert {f"Mean of {trial.metric}, trial and production", "Full runs, trial and production"} <= {
         row[0] for row in table.rows
     }
+
+
+def test_a_gain_that_is_gone_stands_beside_the_estimate_of_all_jobs() -> None:
+    made = probation_document()
+    while (step := step_of(judge(made))) is not None:
+        for run in step["runs"]:
+            watch(made, run["arm"], wall_seconds=BASE_WALL, confirm=run["confirm"])
+    trial = trial_of(made)
+
+    assert trial.decision is not None
+    assert "speedup_gone" in trial.decision.codes
+    assert "1.00x in the 3 runs of each arm that checked the alarm" in lede(trial)[0]
+    assert metric_cards(trial)[0].note.startswith("1.00x in the 3 runs of each arm")
+
+
+def test_a_revert_by_another_judge_shows_no_figure_of_this_ones() -> None:
+    decided = {**samples.reverted()["decision"], "judge_version": "1.2.0"}
+
+    assert read_trial_report({**samples.reverted(), "decision": decided}).fall is None
