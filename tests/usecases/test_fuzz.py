@@ -26,7 +26,7 @@ from compilegate.domain.judging.judge import judge
 from compilegate.domain.production.history import history
 from compilegate.domain.production.next_arm import FlagParameter, read_flag
 from compilegate.usecases.job_output import quality_run, read_output, speed_runs
-from compilegate.usecases.production.record_run import record_run
+from compilegate.usecases.production.on_run_ended import on_run_ended
 from compilegate.usecases.records import read_document
 from tests import fuzzing
 from tests.domain.test_fuzz import TRUTHS, UNPROMOTABLE
@@ -157,7 +157,7 @@ def event(chance: random.Random) -> None:
     production.ends("Completed", output=None)
     given = json.loads(json.dumps(chance.choice(stored("events"))).replace("JOB", production.job))
     try:
-        record_run(fuzzing.broken(given, chance), services=production.services)
+        on_run_ended(fuzzing.broken(given, chance), services=production.services)
     except CompilegateError as error:
         assert len(str(error)) < 2000
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 import logging
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.production.ended_execution import EndedExecution
 from compilegate.domain.production.history import history
 from compilegate.domain.production.orphans import ENDED_BADLY
 from compilegate.domain.records.runs import BegunRun
 from compilegate.ports import Services
-from compilegate.usecases.production.record_run import record_ended_execution
+from compilegate.usecases.production.record_ended_execution import record_ended_execution
 from compilegate.usecases.registered import for_each_workload
 
 # As long as the queue of dead letters keeps the event (stacks/stack.py).
@@ -54,5 +53,4 @@ def _record(begun: BegunRun, services: Services, grace_seconds: float) -> bool:
         return False
     if services.clock.now() - end.at < grace_seconds:
         return False
-    ended = EndedExecution.from_event(end.detail)
-    return bool(record_ended_execution(ended, services=services)["recorded"])
+    return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])

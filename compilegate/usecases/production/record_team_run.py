@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.errors import CompilegateError
+from compilegate.domain.fields import Fields
 from compilegate.domain.production.attempts import RunAnswer
 from compilegate.domain.production.recorded_run import (
     END,
@@ -34,12 +35,14 @@ from compilegate.usecases.registered import load_registered
 logger = logging.getLogger("compilegate")
 
 
-def record_team_run(workload: str, job: str, *, services: Services) -> dict[str, Any]:
-    """Record the job once; ``next`` is ``watch`` or ``end``.
+def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record the job that ``event`` names (workload, job) once; ``next`` is ``watch`` or ``end``.
 
     A job that is not a team's production run of this workload is not recorded as one; the ledger
     keeps that one of another role claimed to be.
     """
+    fields = Fields(event, "event")
+    workload, job = fields.text("workload"), fields.text("job")
     described = describe(job, services.jobs)
     if not described:
         return _ignored(workload, job, f"SageMaker knows no training job {job}")

@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.usecases.operations.sweep import sweep
-from compilegate.usecases.production.record_run import record_run
+from compilegate.usecases.production.on_run_ended import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.fakes import MemoryTopic
 from tests.usecases.production.runs import (
@@ -34,7 +34,7 @@ def ended(production, status="FAILED", execution=None, **more):
         "executionArn": execution or production.execution, "status": status,
         "input": json.dumps({"workload": NAME}), **more,
     }  # fmt: skip
-    return record_run({"detail": detail}, services=production.services)
+    return on_run_ended({"detail": detail}, services=production.services)
 
 
 def test_a_job_that_completed_unrecorded_is_recorded_as_evidence(production):
@@ -159,6 +159,6 @@ def test_an_execution_for_a_teams_job_has_nothing_to_clean_up(production):
     event = {"detail": {"Tags": {}, "TrainingJobName": "nightly"}}
     detail = {"executionArn": "e", "status": "FAILED", "input": json.dumps(event)}
 
-    answer = record_run({"detail": detail}, services=production.services)
+    answer = on_run_ended({"detail": detail}, services=production.services)
 
     assert {"recorded": [], "going_on": []} == answer

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain import naming
-from compilegate.usecases.production.record_run import record_run
+from compilegate.usecases.production.on_run_ended import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
     CAPACITY,
@@ -57,7 +57,7 @@ def team_job(production, job="nightly-1", *, tags=(), machines=(), leaves=None, 
 def recorded(production, job="nightly-1"):
     """RecordRun's answer to the event of a team's job."""
     event = {"workload": NAME, "job": job, "execution": "e"}
-    return record_run(event, services=production.services)
+    return on_run_ended(event, services=production.services)
 
 
 def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
