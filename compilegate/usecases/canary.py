@@ -19,13 +19,12 @@ from compilegate.domain.production.canary import (
     ABORTED,
     REPORTED_ENDS,
     RETIRED,
-    comes_too_late,
-    ending_after,
+    effect_of_run,
     held_runs,
     requested_round,
     round_ending,
 )
-from compilegate.domain.production.history import history
+from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryReported,
@@ -83,18 +82,13 @@ def close_after_run(
     unknown. The ledger is read after the run was recorded: of two runs that end at once, the
     later one sees both.
     """
-    rounds = history(services.ledger.entries(workload, CANARY_ENTRIES))
-    if comes_too_late(run, rounds):
+    past = _history_after_run(workload, services.ledger)
+    effect, now = effect_of_run(run, past, job), services.clock.now()
+    if effect.too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
-    waiting = [one for one in rounds.rounds if not one.reported]
-    if not waiting:
-        return
-    past, now = history(services.ledger.entries(workload)), services.clock.now()
-    for one in waiting:
-        over = ending_after(one, past, run, job)
-        reason = one.closed or (over and _close(one, over, workload, services.ledger, now=now))
-        if reason:
-            _report(one, reason, workload, services)
+    for one, reason in effect.over:
+        recorded = _close(one, reason, workload, services.ledger, now=now)
+        _report(one, recorded, workload, services)
 
 
 def end_canary(workload: str, *, services: Services) -> None:
@@ -102,7 +96,7 @@ def end_canary(workload: str, *, services: Services) -> None:
     ledger, now = services.ledger, services.clock.now()
     for one in history(ledger.entries(workload, CANARY_ENTRIES)).rounds:
         if not one.reported:
-            reason = one.closed or _close(one, RETIRED, workload, ledger, now=now)
+            reason = _close(one, RETIRED, workload, ledger, now=now)
             _report(one, reason, workload, services)
 
 
@@ -118,7 +112,7 @@ def close_canary(
     for one in history(ledger.entries(trial.workload, canary_entries(trial.trial))).rounds:
         if before is not None and one.round >= before:
             continue
-        last = one.closed or _close(one, reason, trial.workload, ledger, now=now)
+        last = _close(one, reason, trial.workload, ledger, now=now)
         if not one.reported:
             _record_reported(one, trial.workload, ledger, now=now)
     return last
@@ -152,6 +146,14 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
     return tagged
 
 
+def _history_after_run(workload: str, ledger: Ledger) -> WorkloadHistory:
+    """The whole ledger where a trial waits for runs; else the rounds alone, which are less."""
+    rounds = history(ledger.entries(workload, CANARY_ENTRIES))
+    if all(one.reported for one in rounds.rounds):
+        return rounds
+    return history(ledger.entries(workload))
+
+
 def _with_token(
     requested: CanaryRound, token: str, workload: str, ledger: Ledger, *, now: int
 ) -> CanaryRound:
@@ -172,6 +174,8 @@ def _close_if_over(opened: CanaryRound, workload: str, ledger: Ledger, *, now: i
 
 def _close(canary: CanaryRound, reason: str, workload: str, ledger: Ledger, *, now: int) -> str:
     """Why the round ended: the reason that was recorded first."""
+    if canary.closed is not None:
+        return canary.closed
     closed = CanaryClosed(now, canary.trial, canary.round, reason)
     return put_once(ledger, workload, closed).reason
 

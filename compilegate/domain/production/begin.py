@@ -10,15 +10,10 @@ from typing import Any, Self
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.attempts import Attempt, longest_run_seconds
+from compilegate.domain.production.attempts import Attempt, JobBuilder, longest_run_seconds
 from compilegate.domain.production.canary import open_slot
-from compilegate.domain.production.fingerprint import (
-    Fingerprint,
-    compare_with_proven,
-    registered_fingerprint,
-)
+from compilegate.domain.production.fingerprint import Fingerprint, compare_with_proven
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.next_arm import (
     UNFIT,
     Choice,
@@ -71,7 +66,7 @@ class BeginInput:
     start: RunStart
     reading: FlagReading
     history: WorkloadHistory
-    jobs: RunJobs
+    jobs: JobBuilder
     spec_key: str
     source_key: str
     now: int
@@ -84,26 +79,22 @@ def choose_run(inputs: BeginInput) -> BegunRun:
     Raises InvalidInputError where the baseline's cannot either.
     """
     begun = _begin(inputs, _flag_to_follow(inputs))
-    try:
-        inputs.jobs.request(begun, Attempt())
-    except InvalidInputError as error:
-        if begun.arm == BASELINE:
-            raise
-        begun = _on_baseline(begun, str(error))
-        inputs.jobs.request(begun, Attempt())
+    problem = inputs.jobs.problem(begun, Attempt())
+    if problem is not None and begun.arm != BASELINE:
+        begun = _on_baseline(begun, str(problem))
+        problem = inputs.jobs.problem(begun, Attempt())
+    if problem is not None:
+        raise problem
     return begun
 
 
 def _flag_to_follow(inputs: BeginInput) -> FlagReading:
     """The flag as the run may follow it: off where what it would train is unproven."""
-    promotion, jobs = inputs.reading.promotion, inputs.jobs
+    promotion = inputs.reading.promotion
     if promotion is None or inputs.proven is None:
         return inputs.reading
-    registered = registered_fingerprint(
-        promotion, jobs.trained, jobs.facts, region=jobs.site.region
-    )
-    changed = compare_with_proven(inputs.proven, registered).changed
-    return without_stale(inputs.reading, changed)
+    comparison = compare_with_proven(inputs.proven, inputs.jobs.fingerprint(promotion))
+    return without_stale(inputs.reading, comparison.changed)
 
 
 def _begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:

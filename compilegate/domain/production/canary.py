@@ -173,20 +173,40 @@ def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
     return result_ending(canary, history) or (RETIRED if history.is_retired else None)
 
 
-def ending_after(
+@dataclass(frozen=True)
+class RunEffect:
+    """What a recorded run means for the rounds; ``over`` has those that a trial waits for and why
+    each is over. ``too_late``: the run's held model came after its round had ended without it.
+    """
+
+    too_late: bool
+    over: tuple[tuple[CanaryRound, str], ...]
+
+
+def effect_of_run(run: ProductionRun, history: WorkloadHistory, job: str | None) -> RunEffect:
+    """What follows ``run``, which ``history`` has.
+
+    ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
+    unknown.
+    """
+    waiting = [one for one in history.rounds if not one.reported]
+    endings = [(one, one.closed or _ending_after(one, history, run, job)) for one in waiting]
+    over = tuple((one, reason) for one, reason in endings if reason is not None)
+    return RunEffect(_comes_too_late(run, history), over)
+
+
+def _ending_after(
     canary: CanaryRound, history: WorkloadHistory, run: ProductionRun, job: str | None
 ) -> str | None:
     """Why the round is over after ``run``, None while it is not.
 
-    ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
-    unknown: a run of another job than the trial measures ends the round, as production will make
-    no more.
+    A run of another job than the trial measures ends the round, as production will make no more.
     """
     moved_on = job not in (None, canary.job) and run.started_at > canary.at
     return round_ending(canary, history) or (CHANGED if moved_on else None)
 
 
-def comes_too_late(run: ProductionRun, history: WorkloadHistory) -> bool:
+def _comes_too_late(run: ProductionRun, history: WorkloadHistory) -> bool:
     """Whether a candidate's held model came after its round had ended without it.
 
     It is unproven; where the trial's verdict does, that comes later and tags it again. A

@@ -12,6 +12,8 @@ from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
 from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.fingerprint import Fingerprint, registered_fingerprint
+from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.request.build import ProductionJob, production_request
@@ -71,18 +73,16 @@ class RunJobs:
         self.limits.check(request)
         return request
 
-    def fallbacks(self, begun: BegunRun, attempt: Attempt) -> dict[str, str | None]:
-        """The types that the team allows: why the job cannot run there, None where it can."""
-        return {
-            one: self._refused(begun, Attempt(attempt.number + 1, instance_type=one))
-            for one in self.trained.workload.training.fallback_instances
-        }
+    def fingerprint(self, promotion: Promotion) -> Fingerprint:
+        """What the promoted arm's job would be asked for; nothing where it cannot be planned."""
+        return registered_fingerprint(promotion, self.trained, self.facts, region=self.site.region)
 
-    def _refused(self, begun: BegunRun, attempt: Attempt) -> str | None:
+    def problem(self, begun: BegunRun, attempt: Attempt) -> InvalidInputError | None:
+        """Why the attempt's job cannot be built, None where it can."""
         try:
             self.request(begun, attempt)
         except InvalidInputError as error:
-            return str(error)
+            return error
         return None
 
 

@@ -12,18 +12,18 @@ from functools import cached_property
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError
+from compilegate.domain.errors import CompilegateError, InvalidInputError
 from compilegate.domain.failures import COMPLETED, ENDED, Ending, JobEnd, explain, job_end
 from compilegate.domain.flag_change import Versions
 from compilegate.domain.production.attempts import (
     NO_ATTEMPT,
     Attempt,
     AttemptEnd,
+    JobBuilder,
     RunAnswer,
     most_wait_seconds,
     next_wait,
 )
-from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.runs import (
     TEAM,
     BegunRun,
@@ -65,7 +65,7 @@ class EndedAttempt:
 
     reported: AttemptEnd
     begun: BegunRun
-    jobs: RunJobs
+    jobs: JobBuilder
     described: Mapping[str, Any]
     now: int
     evidence: JobEvidence = field(default_factory=JobEvidence)
@@ -106,13 +106,13 @@ class EndedAttempt:
 class AttemptOutcome:
     """What is recorded of an attempt, after the jobs of ``stop`` were stopped.
 
-    ``fallbacks`` are the instance types that were considered: why the job cannot run on one, None
-    where it can.
+    ``fallbacks`` are the instance types that the team allows and that were considered: why the job
+    cannot run on one, None where it can.
     """
 
     record: ProductionRun | CapacityWait
     stop: tuple[str, ...] = ()
-    fallbacks: Mapping[str, str | None] = field(default_factory=dict)
+    fallbacks: Mapping[str, InvalidInputError | None] = field(default_factory=dict)
 
 
 def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
@@ -132,7 +132,11 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
     stop = (reported.job, *ended.twins) if in_progress else ended.twins
     if ended.end.ending is not Ending.NO_CAPACITY:
         return AttemptOutcome(attempt_run(ended), stop)
-    fallbacks = ended.jobs.fallbacks(ended.begun, ended.attempt)
+    number = ended.attempt.number + 1
+    fallbacks = {
+        one: ended.jobs.problem(ended.begun, Attempt(number, instance_type=one))
+        for one in ended.workload.training.fallback_instances
+    }
     usable = [one for one, refused in fallbacks.items() if refused is None]
     gave_up = f"gave up waiting for machines: {ended.end.reason}"
     record = capacity_wait(ended, usable) or attempt_run(ended, gave_up=gave_up)

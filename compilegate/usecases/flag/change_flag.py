@@ -95,8 +95,9 @@ def latest_flag(workload: str, ledger: Ledger) -> tuple[Flag, int]:
 
 def repair_flag(workload: str, services: Services) -> bool:
     """Give the parameter the ledger's latest value; returns whether it held anything else."""
-    versions = flag_versions(workload, services.ledger)
-    if agrees(_read(workload, services), versions):
+    # Parameter first: the other way round, a change between the two would be undone for a moment.
+    text, versions = _read(workload, services), flag_versions(workload, services.ledger)
+    if agrees(text, versions):
         return False
     _bring_up_to_date(workload, versions, services)
     return True

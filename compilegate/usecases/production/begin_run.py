@@ -14,10 +14,10 @@ from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
 from compilegate.domain.production.fingerprint import Fingerprint, proven_fingerprint
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.next_arm import FlagParameter, FlagReading, read_flag
+from compilegate.domain.production.next_arm import FlagParameter, read_flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.workload.model import KEEP
+from compilegate.domain.workload.model import KEEP, Workload
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import repair_if_possible
@@ -42,18 +42,12 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     parameter = _parameter(start.workload, services)
     past = history(services.ledger.entries(start.workload))
     begun = past.begun_run(start.run)
-    if begun is None:
-        refuse_if_drained(services)
-        inputs = _read(start, read_flag(parameter, past), past, services)
-        begun = _write(start.workload, choose_run(inputs), services)
-    return {
-        "duplicate": begun.execution != start.execution,
-        "run": begun.run,
-        "arm": begun.arm,
-        "why": begun.why,
-        "attempt": Attempt().to_dict(),
-        "owner": spec_at(services.store, begun.spec_key).workload.owner,
-    }
+    if begun is not None:
+        return _answer(begun, start, spec_at(services.store, begun.spec_key).workload)
+    refuse_if_drained(services)
+    inputs = _read(start, parameter, past, services)
+    begun = _write(start.workload, choose_run(inputs), services)
+    return _answer(begun, start, inputs.jobs.trained.workload)
 
 
 def _parameter(workload: str, services: Services) -> FlagParameter:
@@ -66,22 +60,22 @@ def _parameter(workload: str, services: Services) -> FlagParameter:
 
 
 def _read(
-    start: RunStart, reading: FlagReading, past: WorkloadHistory, services: Services
+    start: RunStart, parameter: FlagParameter, past: WorkloadHistory, services: Services
 ) -> BeginInput:
     """What the run is chosen from; the parameter is repaired where it is not what was decided."""
+    reading = read_flag(parameter, past)
     if reading.repair:
         # First: a team's own pipeline reads the parameter, even where this run cannot begin.
         repair_if_possible(start.workload, services)
     registered = load_registered(start.workload, services.store)
     spec, proven = registered.spec, None
-    jobs = run_jobs(spec.job, services)
     if reading.promotion is not None and spec.workload.policy.on_stale != KEEP:
         proven = _proven(start.workload, reading.promotion, services.store)
     return BeginInput(
         start=start,
         reading=reading,
         history=past,
-        jobs=jobs,
+        jobs=run_jobs(spec.job, services),
         spec_key=registered.spec_key,
         source_key=spec.source_key,
         now=services.clock.now(),
@@ -114,3 +108,14 @@ def _write(workload: str, begun: BegunRun, services: Services) -> BegunRun:
         message = "%s trains the baseline, its promotion is stale: %s"
         logger.warning(message, workload, begun.flag_told)
     return written
+
+
+def _answer(begun: BegunRun, start: RunStart, workload: Workload) -> dict[str, Any]:
+    return {
+        "duplicate": begun.execution != start.execution,
+        "run": begun.run,
+        "arm": begun.arm,
+        "why": begun.why,
+        "attempt": Attempt().to_dict(),
+        "owner": workload.owner,
+    }

@@ -54,17 +54,17 @@ def read_attempt(end: AttemptEnd, past: WorkloadHistory, services: Services) -> 
         raise NotFoundError(
             f"production run {end.run} of {end.workload} was never begun. {lost}".strip()
         )
+    waits = tuple(wait for wait in past.waits_of(end.run) if wait.attempt < end.attempt.number)
     described, spec = describe(end.job, services.jobs), spec_at(services.store, begun.spec_key)
-    waits = past.waits_of(end.run)
     return EndedAttempt(
         reported=end,
         begun=begun,
-        jobs=run_jobs(spec.job, services),
+        waits=waits,
         described=described,
-        now=services.clock.now(),
-        evidence=job_evidence(described, spec.workload.quality.metric, services.store),
-        waits=tuple(wait for wait in waits if wait.attempt < end.attempt.number),
         begun_alike=_active(end, services.jobs),
+        jobs=run_jobs(spec.job, services),
+        evidence=job_evidence(described, spec.workload.quality.metric, services.store),
+        now=services.clock.now(),
     )
 
 
