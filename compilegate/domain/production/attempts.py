@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
-from compilegate.domain.production.fingerprint import Fingerprint
-from compilegate.domain.production.promotion import Promotion
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun, CapacityWait
 from compilegate.domain.workload.model import BASELINE, Workload
 
@@ -65,27 +61,6 @@ class Attempt:
     def to_dict(self) -> dict[str, Any]:
         """For the state machine."""
         return asdict(self)
-
-
-class JobBuilder(Protocol):
-    """What a decision asks about the jobs of a run; domain/production/job.py answers it."""
-
-    @property
-    def trained(self) -> TrainedJob:
-        """What the run trains."""
-        ...
-
-    def problem(self, begun: BegunRun, attempt: Attempt) -> InvalidInputError | None:
-        """Why the attempt's job cannot be built, None where it can."""
-        ...
-
-    def usd_per_hour(self, begun: BegunRun, attempt: Attempt) -> float | None:
-        """Price of the attempt's cluster; None where the arm cannot be planned any more."""
-        ...
-
-    def fingerprint(self, promotion: Promotion) -> Fingerprint:
-        """What the promoted arm's job would be asked for; nothing where it cannot be planned."""
-        ...
 
 
 @dataclass(frozen=True)

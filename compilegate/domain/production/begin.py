@@ -10,10 +10,11 @@ from typing import Any, Self
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.attempts import Attempt, JobBuilder, longest_run_seconds
+from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.fingerprint import Fingerprint, compare_with_proven
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.job_builder import JobBuilder
 from compilegate.domain.production.next_arm import (
     UNFIT,
     Choice,

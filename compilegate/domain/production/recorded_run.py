@@ -19,11 +19,11 @@ from compilegate.domain.production.attempts import (
     NO_ATTEMPT,
     Attempt,
     AttemptEnd,
-    JobBuilder,
     RunAnswer,
     most_wait_seconds,
     next_wait,
 )
+from compilegate.domain.production.job_builder import JobBuilder
 from compilegate.domain.records.runs import (
     TEAM,
     BegunRun,
