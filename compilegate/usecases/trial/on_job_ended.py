@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from compilegate.domain import naming
 from compilegate.domain.failures import COMPLETED, ENDED
@@ -37,17 +37,35 @@ logger = logging.getLogger("compilegate")
 
 
 @dataclass(frozen=True)
-class RoundSoFar:
-    """A round under way: its runs by id with job and status, and the evidence so far."""
+class JobEnded:
+    """What the state machine tells of a job's end.
 
-    jobs: Mapping[str, tuple[str, str]]
+    ``error`` is that of its task, None where it did not fail. ``runs`` are those of the round.
+    """
+
+    trial: Trial
+    job: EndedJob
+    error: str | None
+    runs: tuple[RunId, ...]
+
+    @classmethod
+    def from_event(cls, event: Mapping[str, Any]) -> Self:
+        """Read the step's input."""
+        run, name = naming.parse_run(str(event["run"])), str(event["job"])
+        job = EndedJob(run, name, COMPLETED)
+        if event.get("status") != COMPLETED:
+            job = EndedJob.failed(run, name, str(event.get("cause", "")))
+        runs = tuple(naming.parse_run(str(one["run"])) for one in event["runs"])
+        return cls(Trial.from_event(event), job, event.get("error"), runs)
+
+
+@dataclass(frozen=True)
+class RoundSoFar:
+    """A round under way: the jobs with their status by run, and the evidence so far."""
+
+    jobs: Mapping[RunId, tuple[str, str]]
     ended: tuple[EndedJob, ...]
     evidence: TrialEvidence
-
-    @property
-    def runs(self) -> list[RunId]:
-        """The runs that have a job."""
-        return [naming.parse_run(run) for run in self.jobs]
 
 
 def on_job_ended(
@@ -57,77 +75,62 @@ def on_job_ended(
 
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
-    trial, job = Trial.from_event(event), _job(event)
-    own = job.was_stopped and stopped_by_trial(job.job, trial, services.store)
-    job = replace(job, stopped_by_trial=own)
-    arms = load_plan(services.store, trial).arms if job.run.group else ()
-    effect = round_effect(job, arms, error=event.get("error"), jobs_in_round=len(event["runs"]))
+    end = JobEnded.from_event(event)
+    own = end.job.was_stopped and stopped_by_trial(end.job.job, end.trial, services.store)
+    job = replace(end.job, stopped_by_trial=own)
+    arms = load_plan(services.store, end.trial).arms if job.run.group else ()
+    effect = round_effect(job, arms, error=end.error, jobs_in_round=len(end.runs))
     if effect is RoundEffect.STOP:
-        stop_round(trial, event["runs"], services=services)
-    lost = _look_early(event, job, services, judge) if effect is RoundEffect.LOOK else []
+        stop_round(end.trial, end.runs, services=services)
+    lost = _look_early(replace(end, job=job), services, judge) if effect is RoundEffect.LOOK else []
     return {**job.to_outcome(), "settled_arms": lost}
 
 
-def _job(event: Mapping[str, Any]) -> EndedJob:
-    run, job = naming.parse_run(str(event["run"])), str(event["job"])
-    if event.get("status") == COMPLETED:
-        return EndedJob(run, job, COMPLETED)
-    return EndedJob.failed(run, job, str(event.get("cause", "")))
-
-
-def _look_early(
-    event: Mapping[str, Any], job: EndedJob, services: Services, judge: Judge
-) -> list[int]:
+def _look_early(end: JobEnded, services: Services, judge: Judge) -> list[int]:
     """The look can only save money: an error in it must not lose the run."""
     try:
-        trial, so_far = Trial.from_event(event), _read(event, job, services)
-        lost = lost_arms(so_far.ended, so_far.runs, so_far.evidence, judge, trial=trial.trial)
-        _stop(lost, so_far, event, services)
+        so_far = _read(end, services)
+        lost = lost_arms(so_far.ended, so_far.jobs, so_far.evidence, judge, trial=end.trial.trial)
+        _stop(lost, so_far, end, services)
     except Exception:
-        logger.exception("no early look at %s", event["job"], extra={"run": event["run"]})
+        logger.exception("no early look at %s", end.job.job, extra={"run": end.job.run.text})
         return []
     return sorted(lost)
 
 
-def _read(event: Mapping[str, Any], own: EndedJob, services: Services) -> RoundSoFar:
+def _read(end: JobEnded, services: Services) -> RoundSoFar:
     """The round's jobs in its order; of several retries of a run the last."""
-    opened = open_trial(services.store, Trial.from_event(event))
-    trial, last = opened.trial, dict[str, tuple[str, str]]()
+    trial, own, last = end.trial, end.job, dict[RunId, tuple[str, str]]()
+    opened = open_trial(services.store, trial)
     statuses = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     for job in sorted(statuses):
         run = naming.job_run(trial.workload, trial.trial, job)
         if run is not None:
-            last[run.text] = (job, statuses[job])
-    jobs = {run["run"]: last[run["run"]] for run in event["runs"] if run["run"] in last}
-    jobs[own.run.text] = (own.job, own.status)
+            last[run] = (job, statuses[job])
+    jobs = {run: last[run] for run in end.runs if run in last}
+    jobs[own.run] = (own.job, own.status)
     records = read_records(find_record(services.store, trial, "evidence"))
-    recorded = records.with_runs
     ended = [
-        own if run == own.run.text else EndedJob(naming.parse_run(run), job, UNKNOWN)
+        own if run == own.run else EndedJob(run, job, UNKNOWN)
         for run, (job, status) in jobs.items()
         if status in ENDED
     ]
     return RoundSoFar(
         jobs=jobs,
         ended=tuple(
-            ended_job(one, opened, services.jobs, services.store, recorded=recorded)
+            ended_job(one, opened, services.jobs, services.store, recorded=records.with_runs)
             for one in ended
         ),
         evidence=assemble(opened.spec.workload, opened.plan, records),
     )
 
 
-def _stop(lost: set[int], so_far: RoundSoFar, event: Mapping[str, Any], services: Services) -> None:
-    trial = Trial.from_event(event)
+def _stop(lost: set[int], so_far: RoundSoFar, end: JobEnded, services: Services) -> None:
     running = [
         job
         for run, (job, status) in so_far.jobs.items()
-        if status == IN_PROGRESS and naming.parse_run(run).arm_index in lost
+        if status == IN_PROGRESS and run.arm_index in lost
     ]
-    waiting = [
-        run
-        for run in event["runs"]
-        if run["run"] not in so_far.jobs and naming.parse_run(run["run"]).arm_index in lost
-    ]
-    withdraw(waiting, trial, services=services)
-    stop_as_own(running, trial, services=services)
+    waiting = [run for run in end.runs if run not in so_far.jobs and run.arm_index in lost]
+    withdraw(waiting, end.trial, services=services)
+    stop_as_own(running, end.trial, services=services)

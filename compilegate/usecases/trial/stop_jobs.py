@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.naming import RunId
 from compilegate.ports import ObjectStore, Services, TrainingJobs
 from compilegate.usecases.records import Trial, to_json
-
-# As JudgeArms asks for it: ``run``, ``request_key``, ``job_base``.
-Run = Mapping[str, str]
 
 
 def stop_jobs(trial: Trial, jobs: TrainingJobs) -> list[str]:
@@ -21,24 +19,26 @@ def stop_jobs(trial: Trial, jobs: TrainingJobs) -> list[str]:
     return active
 
 
-def stop_round(trial: Trial, runs: Sequence[Run], *, services: Services) -> None:
+def stop_round(trial: Trial, runs: Iterable[RunId], *, services: Services) -> None:
     """Stop every job in progress, and ``runs`` that have no job yet, while the trial continues."""
     jobs = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     runs_by_job = (naming.job_run(trial.workload, trial.trial, job) for job in jobs)
-    started = {run.text for run in runs_by_job if run is not None}
-    withdraw([run for run in runs if run["run"] not in started], trial, services=services)
+    started = {run for run in runs_by_job if run is not None}
+    withdraw([run for run in runs if run not in started], trial, services=services)
     stop_as_own(_active(trial, services.jobs), trial, services=services)
 
 
-def withdraw(runs: Iterable[Run], trial: Trial, *, services: Services) -> None:
+def withdraw(runs: Iterable[RunId], trial: Trial, *, services: Services) -> None:
     """Take back the requests of runs that have not started, for the trial's own reasons.
 
     A run that has read its request already still starts.
     """
     at = {"at": services.clock.now()}
     for run in runs:
-        services.store.put(_key(trial, f"{run['job_base']}{naming.FIRST_TRY}"), to_json(at))
-        services.store.put(run["request_key"], to_json({naming.WITHDRAWN: at}))
+        job = f"{naming.job_base(trial.workload, trial.trial, run.text)}{naming.FIRST_TRY}"
+        services.store.put(_key(trial, job), to_json(at))
+        request = naming.request_key(trial.workload, trial.trial, run.text)
+        services.store.put(request, to_json({naming.WITHDRAWN: at}))
 
 
 def stop_as_own(jobs: Iterable[str], trial: Trial, *, services: Services) -> None:
