@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Invoke, invoke, providers
+from tests.cli.test_try_requirements import WHEEL, bundle
 from tests.training.jobs import PYTHON, SCRIPTS
 
 __all__ = ["invoke", "providers"]
@@ -32,13 +33,16 @@ def code(tmp_path: Path) -> Path:
     return folder
 
 
-def tried(name: str, code: Path, invoke: Invoke, *options: str) -> list[dict]:
+def tried(
+    name: str, code: Path, invoke: Invoke, *options: str, python: Path | None = PYTHON
+) -> list[dict]:
     samples = ("--training-samples", SAMPLES[name]) if name in SAMPLES else ()
     file = f"{name}.yaml"
     written = invoke("init", code / f"{name}.py", "--yes", "--output", file, *samples)
     assert 0 == written.exit_code, written.output
     assert invoke("check", file).exit_code in (0, 11)
-    result = invoke("try", file, "--python", PYTHON, "--json", *options)
+    with_python = () if python is None else ("--python", python)
+    result = invoke("try", file, *with_python, "--json", *options)
     arms = json.loads(result.stdout)["arms"]
     assert (0, ["ok"] * len(arms)) == (result.exit_code, [arm["outcome"] for arm in arms]), arms
     return arms
@@ -53,6 +57,18 @@ def test_the_first_try_of_a_script_trains_and_reports(
     assert 2 == baseline["steps"]
     assert baseline["metric"] is not None
     assert (name in ("hf_trainer", "lightning_cli")) == baseline["outcomes"]
+
+
+def test_what_a_script_lists_is_installed_first(code: Path, invoke: Invoke) -> None:
+    bundle(code.parent / "lists", f"./{WHEEL}")
+    for name in (WHEEL, "requirements.txt"):
+        shutil.copy(code.parent / "lists" / name, code)
+    script = code / "loop.py"
+    script.write_text("import small\n" + script.read_text())
+
+    (baseline,) = tried("loop", code, invoke, "--arm", "baseline", python=None)
+
+    assert 2 == baseline["steps"]
 
 
 def test_both_arms_of_a_script_train_from_the_same_weights(code: Path, invoke: Invoke) -> None:

@@ -21,6 +21,7 @@ from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
 from compilegate.cli.tryout.found import NOT_APPLIED, NOT_TRIED, OK, Found, last_lines, read_arm
 from compilegate.cli.tryout.process import STEPS, default_python, lacks, run
+from compilegate.cli.tryout.requirements import REQUIREMENTS, installed
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
@@ -60,8 +61,9 @@ def try_(
 ) -> None:
     """Run two steps of every arm on this machine.
 
-    Each arm starts as its job would: the same bundle, arguments and variables. Its data ends after
-    two steps, so that the script evaluates and reports its metric. A script without a loader goes
+    Each arm starts as its job would: the same bundle, arguments and variables, and without --python
+    what its requirements.txt lists, in an environment that is removed. Its data ends after two
+    steps, so that the script evaluates and reports its metric. A script without a loader goes
     on until it has reported one.
 
     \b
@@ -77,6 +79,7 @@ def try_(
     inputs = _inputs(workload_file, named)
     workload = workload_file.workload
     interpreter = _interpreter(python or default_python(), workload)
+    listed = (workload_file.source_dir / REQUIREMENTS).is_file()
     arms, others = _arms(workload)
     if only:
         arms, others = _chosen(arms, only), []
@@ -87,17 +90,20 @@ def try_(
         )
     try:
         tried = _Tries(workload_file, inputs, interpreter, place, minutes, as_json=as_json)
+        if listed and python is None:
+            tried.install()
         found = [*tried.run(arms), *others]
     finally:
         if keep is None:
             shutil.rmtree(place, ignore_errors=True)
     if keep is None:
         found = [replace(one, log="") for one in found]
+    notes = list(_notes(workload_file, found, left_out=listed and python is not None))
     if as_json:
         emit_json({"workload": workload.name, "arms": [one.to_dict() for one in found],
-                   "notes": list(_notes(workload_file, found))})  # fmt: skip
+                   "notes": notes})  # fmt: skip
     else:
-        for note in _notes(workload_file, found):
+        for note in notes:
             say(note)
         say(_summary(found))
     raise typer.Exit(_exit_code(found))
@@ -181,6 +187,13 @@ class _Tries:
         self._limit, self._as_json = 60 * minutes, as_json
         self._bundle = make_bundle(file.source_dir)
 
+    def install(self) -> None:
+        """Give the arms a Python that also has what the bundle lists, as their jobs' has."""
+        _progress(f"installing {REQUIREMENTS}", None)
+        folder = self._place.resolve() / ".installed"
+        self._python = installed(self._bundle.body, self._python, folder, self._limit)
+        _progress("", None)
+
     def run(self, arms: Sequence[ArmPlan]) -> Iterator[Found]:
         """Every arm's answer, as it comes."""
         workload = self._file.workload
@@ -205,11 +218,11 @@ class _Tries:
 
 
 def _progress(name: str, log: Path | None) -> None:
-    """The arm and the last line that it printed, on a terminal."""
+    """What is going on and the last line that it printed, on a terminal."""
     if not sys.stderr.isatty():
         return
     width = shutil.get_terminal_size().columns - 1
-    text = ""
+    text = name
     if log is not None:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         shown = "".join(mark for mark in (lines[-1] if lines else "") if mark.isprintable())
@@ -237,7 +250,7 @@ def _show(found: Found, metric: str) -> None:
     )
 
 
-def _notes(file: WorkloadFile, found: Sequence[Found]) -> Iterator[str]:
+def _notes(file: WorkloadFile, found: Sequence[Found], *, left_out: bool) -> Iterator[str]:
     if any(one.arm == BASELINE and one.compiling_left_out for one in found):
         yield f"The script already compiles. {LEFT_OUT}"
     starts = {one.initial_weights for one in found if one.initial_weights is not None}
@@ -246,8 +259,9 @@ def _notes(file: WorkloadFile, found: Sequence[Found]) -> Iterator[str]:
             "The arms begin with different weights although they have one seed, so a trial would "
             "be invalid: the script draws them without the trial's seed."
         )
-    if (file.source_dir / "requirements.txt").is_file():
-        yield f"{file.source_dir / 'requirements.txt'} was not installed; a job installs it."
+    if left_out:
+        place = file.source_dir / REQUIREMENTS
+        yield f"{place} was not installed over --python; a job installs it."
     for one in found:
         if one.outcome == NOT_TRIED:
             yield f"{one.arm}: not tried, {one.why}."
