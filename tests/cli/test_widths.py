@@ -173,3 +173,17 @@ def test_what_moves_needs_a_terminal_even_where_colour_is_forced(
     assert moves(Console(file=Terminal()))
     monkeypatch.setenv("TERM", "dumb")
     assert not moves(Console(file=Terminal()))
+
+
+def test_help_fits_the_screen_and_names_values_in_words(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide = invoke("init", "--help").stdout
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = invoke("init", "--help").stdout
+
+    assert re.search(r"--run-hours NUMBER +Hours of a whole run today. +\[at most 672\]", wide)
+    assert re.search(r"--training-samples NUMBER +Samples to train on. +\[at least 1\]", wide)
+    assert re.search(r"SCRIPT +The Python file", wide)
+    assert not set(narrow.split()) - set(wide.split())
+    assert not [line for line in narrow.splitlines() if len(line) > 40 and "train.py" not in line]

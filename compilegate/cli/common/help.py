@@ -1,23 +1,85 @@
-"""Help of commands that have commands of their own."""
+"""Help of the commands, for terminals of any width."""
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Sequence
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 WIDEST = 80
 LONGEST_SUMMARY = 1000  # a first sentence is shorter
+# Below this a meaning stands under its name, for beside it words would be broken.
+BESIDE = 60
+INDENT = 2
+# typer names an option's value by the type in the code.
+TYPE = re.compile(r"<([^>|]+)>")
+TYPES = {
+    "str": "TEXT", "list[str]": "TEXT", "path": "PATH", "dir": "FOLDER",
+    **dict.fromkeys(("int", "float", "int range", "float range"), "NUMBER"),
+}  # fmt: skip
+NUMBER = r"\d+(?:\.\d+)?"
+RANGE = re.compile(rf"(?:(?P<low>{NUMBER})<=)?x(?:<=(?P<high>{NUMBER})|>=(?P<from>{NUMBER}))(?=\])")
+LONGEST_BOUND = 15  # digits
 
 
 def help_width() -> int:
-    """Columns of help: the terminal's, at most 78; typer itself takes 48 at least."""
+    """Columns of help: the terminal's, at most 78."""
     return min(shutil.get_terminal_size().columns, WIDEST) - 2
+
+
+class _Formatter(typer.Context.formatter_class):  # type: ignore[misc,valid-type]
+    def write_dl(
+        self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        rows = [(_kind_in_words(name), _range_in_words(meaning)) for name, meaning in rows]
+        if self.width >= BESIDE:
+            super().write_dl(rows, col_max, col_spacing)
+        else:
+            super().write_dl(rows, INDENT, 0)
+
+
+def _kind_in_words(name: str) -> str:
+    """``--run-hours NUMBER`` for typer's ``--run-hours <float range>``, ``FILE`` alone."""
+    is_option = name.startswith("-")
+    words = TYPE.sub(lambda found: TYPES.get(found[1], found[0]) if is_option else "", name)
+    return words.rstrip()
+
+
+def _range_in_words(meaning: str) -> str:
+    """``[at least 1]`` for typer's ``[x>=1]``; a bound too long to be read is left out."""
+
+    def words(found: re.Match[str]) -> str:
+        low, high = (
+            end and end.removesuffix(".0") for end in (found["low"] or found["from"], found["high"])
+        )
+        if high and len(high) > LONGEST_BOUND:
+            high = None
+        if low and high:
+            return f"{low} to {high}"
+        return f"at least {low}" if low else f"at most {high}"
+
+    return RANGE.sub(words, meaning)
+
+
+class _Context(typer.Context):
+    formatter_class = _Formatter
 
 
 class CommandGroup(TyperGroup):
     """Lists its commands with the whole first sentence of each, however narrow the screen is."""
+
+    context_class = _Context
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, whose help then fits the screen as well."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.context_class = _Context
+        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Instead of typer's, which cuts a sentence where the line ends."""
