@@ -115,7 +115,7 @@ def test_every_example_has_a_test_that_runs_it() -> None:
     recipes = {
         "python": [
             page.ESTIMATOR, page.MODEL_TRAINER, page.REQUEST, page.STEP_FUNCTIONS,
-            page.PIPELINE_STEP, page.PIPELINE, page.SCRIPT,
+            page.PIPELINE_STEP, page.PIPELINE, page.AIRFLOW, page.SCRIPT,
         ],
         "json": [("QueryLanguage",), ("Effect",)],
         "hcl": [("aws_ssm_parameter",)],

@@ -10,6 +10,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "flag-in-your-pipeline.md"
 # The Python blocks, by words of each.
 ESTIMATOR = ("import estimator_arguments",)
 MODEL_TRAINER = ("import model_trainer_arguments",)
+AIRFLOW = ("import SageMakerTrainingOperator",)
 REQUEST = ("def start",)
 STEP_FUNCTIONS = ("import training_job_request", "def handle")
 PIPELINE_STEP = ("import pipeline_values",)
