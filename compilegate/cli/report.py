@@ -45,7 +45,6 @@ def report(
     workload_history: Annotated[
         bool, typer.Option("--history", help="The workload's history instead of one trial.")
     ] = False,
-    old_option: Annotated[bool, typer.Option("--story", hidden=True)] = False,
     out: ReportsOption = REPORTS,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
@@ -63,8 +62,7 @@ def report(
     With --local and no local cloud running, from what trials left in this folder, else prints the
     path of a report saved before.
     """
-    of_history = workload_history or old_option
-    if of_history and (workload is None or trial is not None):
+    if workload_history and (workload is None or trial is not None):
         raise InvalidInputError(
             "requires one workload and excludes --trial", field="--history",
             fix="use: compilegate report WORKLOAD --history",
@@ -72,13 +70,15 @@ def report(
     try:
         cloud = invocation.open_records()
     except EnvironmentNotReadyError:
-        saved = _history_file(str(workload), out) if of_history else _saved(workload, trial, out)
+        saved = _saved(workload, trial, out)
+        if workload_history:
+            saved = _history_file(str(workload), out)
         if not invocation.local or saved is None or not saved.is_file():
             raise
         typer.echo("The local cloud does not run; this report was saved before.", err=True)
         path = saved
     else:
-        if of_history:
+        if workload_history:
             path = save_history(str(workload), cloud.services, out)
         else:
             path = save_report(_newest(cloud, workload, trial), cloud.services, out)

@@ -26,14 +26,6 @@ def test_the_page_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
 
 
 @pytest.mark.usefixtures("registered")
-def test_the_option_of_release_0_1_still_works(invoke: Invoke) -> None:
-    assert invoke("report", "bert-docs", "--story").stdout == (
-        invoke("report", "bert-docs", "--history").stdout
-    )
-    assert "--story" not in invoke("report", "--help").stdout
-
-
-@pytest.mark.usefixtures("registered")
 def test_as_json_all_three_files_are_named(invoke: Invoke) -> None:
     result = invoke("report", "bert-docs", "--history", "--json")
 
