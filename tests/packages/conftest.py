@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -47,11 +47,21 @@ def interpreter(version: str) -> str:
     return asked.stdout.strip()
 
 
-def environment(place: Path, python: str, wheels: Sequence[Path], *others: str) -> Path:
-    """The interpreter of a new environment with the wheels and what they require."""
+def environment(
+    place: Path,
+    python: str,
+    wheels: Sequence[Path],
+    *,
+    constraint: Path = ROOT / "requirements" / "tool.lock",
+    before: Callable[[], None] = lambda: None,
+) -> Path:
+    """The interpreter of a new environment with the wheels and what they require.
+
+    ``before`` puts into the empty environment what is not to be installed.
+    """
     uv("venv", "--quiet", "--python", python, place)
-    constraint = ("--constraint", ROOT / "requirements" / "tool.lock")
-    uv("pip", "install", "--quiet", "--python", place, *constraint, *wheels, *others)
+    before()
+    uv("pip", "install", "--quiet", "--python", place, "--constraint", constraint, *wheels)
     uv("pip", "check", "--python", place)
     return place / "bin" / "python"
 

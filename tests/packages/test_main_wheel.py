@@ -165,24 +165,3 @@ def test_a_folder_with_a_project_file_deploys_what_a_checkout_does(
 
     for name in ("Compilegate.template.json", "Compilegate.assets.json"):
         assert (here / name).read_text() == (tmp_path / "cdk.out" / name).read_text(), name
-
-
-@pytest.mark.training
-def test_a_try_trains_where_torch_is(compilegate: Installed) -> None:
-    """Code and workload are the wheel's, copied as its own message says."""
-    examples = compilegate.folder / "compilegate-examples"
-    shutil.copytree(compilegate.shipped, examples)
-    torch = ROOT / ".venv-training" / "bin" / "python"
-    data = Path("workloads") / "data"
-    succeeded(torch, "training/prepare_data.py", data, folder=examples)
-
-    tried = json.loads(
-        compilegate(
-            "try", examples / "workloads" / "demo-lm.yaml", "--python", torch,
-            "--arm", "baseline", "--json",
-        )
-    )  # fmt: skip
-
-    assert [("baseline", "ok", 2)] == [
-        (arm["arm"], arm["outcome"], arm["steps"]) for arm in tried["arms"]
-    ]
