@@ -7,6 +7,7 @@ the app reads has changed.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import json
@@ -68,16 +69,31 @@ def assembly_of(repository: Path, cache: Path, *, context: dict[str, str]) -> Pa
     target = cache / _digest(repository, context)
     if not (target / "manifest.json").exists():
         cache.mkdir(parents=True, exist_ok=True)
-        # Made beside and renamed, so that no half-made assembly is ever used.
-        with tempfile.TemporaryDirectory(dir=cache, prefix=".new-") as folder:
-            made = synthesise(repository, Path(folder) / "assembly", context=context)
+        with _alone_in(cache):
+            # Another process may have made it meanwhile, and be reading it.
             if not (target / "manifest.json").exists():
-                shutil.rmtree(target, ignore_errors=True)
-            # Another process may have made the same one meanwhile, and be reading it.
-            with contextlib.suppress(OSError):
-                made.rename(target)
-        _forget_old(cache)
+                _make(target, repository, context)
     return target
+
+
+@contextlib.contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Waits until no other process or thread is here; the lock ends with whoever holds it."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _make(target: Path, repository: Path, context: dict[str, str]) -> None:
+    # Made beside and renamed, so that no half-made assembly is ever used.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
+        made = synthesise(repository, Path(folder) / "assembly", context=context)
+        shutil.rmtree(target, ignore_errors=True)
+        made.rename(target)
+    _forget_old(target.parent)
 
 
 def _digest(repository: Path, context: dict[str, str]) -> str:

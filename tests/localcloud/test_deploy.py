@@ -3,10 +3,10 @@
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from compilegate.localcloud import assembly as assembly_module
 from compilegate.localcloud.assembly import assembly_of, read_stacks, synthesise, zip_folder
 from compilegate.localcloud.deploy import deploy, stack_outputs
 from compilegate.localcloud.errors import DeployError, NotReadyError
@@ -186,26 +186,18 @@ def test_assembly_is_made_again_only_when_a_source_changed(tmp_path):
     assert (tmp_path / "runs").read_text() == "xx"
 
 
-def test_an_assembly_that_another_process_made_meanwhile_is_left_to_its_reader(
-    tmp_path, monkeypatch
-):
+def test_an_assembly_that_several_need_at_once_is_made_by_one_of_them(tmp_path):
     (tmp_path / "cdk.json").write_text("{}")
     (tmp_path / "app.py").write_text(
-        "import os, pathlib\n"
+        "import os, pathlib\npathlib.Path('runs').open('a').write('x')\n"
         "pathlib.Path(os.environ['CDK_OUTDIR'], 'manifest.json').write_text('{}')\n"
     )
-    cache, others = tmp_path / ".compilegate", []
+    cache = tmp_path / ".compilegate"
+    with ThreadPoolExecutor() as several:
+        asked = [several.submit(assembly_of, tmp_path, cache, context={}) for _ in range(3)]
 
-    def made_meanwhile(*arguments, **options):
-        monkeypatch.setattr(assembly_module, "synthesise", synthesise)
-        others.append(assembly_of(tmp_path, cache, context={}))
-        (others[0] / "being-read").touch()
-        return synthesise(*arguments, **options)
-
-    monkeypatch.setattr(assembly_module, "synthesise", made_meanwhile)
-
-    assert assembly_of(tmp_path, cache, context={}) == others[0]
-    assert (others[0] / "being-read").exists()
+    assert 1 == len({one.result() for one in asked})
+    assert "x" == (tmp_path / "runs").read_text()
 
 
 def test_failed_synthesis_is_not_kept(tmp_path):

@@ -76,7 +76,8 @@ def _resolve_variables(recorder: _Recorder) -> None:
     def first_match(ctx: Any, stmts: list[Any], effect: str) -> Any:
         if effect == "Allow":
             recorder.add(ctx)
-        return original(ctx, [_resolved(statement, ctx) for statement in stmts], effect)
+        asked = [_resolved(one, ctx) for one in stmts if one.effect == effect]
+        return original(ctx, asked, effect)
 
     replace(_FIRST_MATCH, first_match)
 
