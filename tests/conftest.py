@@ -1,9 +1,11 @@
 """What holds for every test, wherever the tests are started."""
 
 import functools
+import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import botocore.loaders
@@ -37,6 +39,25 @@ botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 TESTS = Path(__file__).parent
 # Folders whose tests read the synthesised template or what makes it: the CDK starts once for all.
 OF_THE_TEMPLATE = ("asl", "faults", "stacks", "verify")
+# Clouds with the deployed app that the files of tests/e2e share, by turns: each takes half a minute
+# of processor time until it and its functions have started, and is not to be the last one at work.
+APPS = 2
+IN_THE_APP: dict[str, int] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collects without the garbage collector, and keeps what is there then from it for good.
+
+    Modules and thousands of collected tests live until the end; each full collection during the
+    tests would walk through all of them.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -47,6 +68,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.slow)
     place = item.path.relative_to(TESTS)
     group = "template" if place.parts[0] in OF_THE_TEMPLATE else str(place)
+    if _in_the_shared_app(item):
+        group = f"app-{IN_THE_APP.setdefault(group, len(IN_THE_APP)) % APPS}"
     if place.parts[0] == "training" and trains and not _shares(item):
         group = item.nodeid
     item.add_marker(pytest.mark.xdist_group(group))
@@ -67,6 +90,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _group(item: pytest.Item) -> str:
     marker = item.get_closest_marker("xdist_group")
     return str(marker.args[0]) if marker else ""
+
+
+def _in_the_shared_app(item: pytest.Item) -> bool:
+    definitions = item._fixtureinfo.name2fixturedefs.get("app", ())
+    return bool(definitions) and definitions[-1].scope == "session"
 
 
 def _shares(item: pytest.Item) -> bool:

@@ -7,7 +7,6 @@ tests of this folder belong to the longer tier.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,18 +14,9 @@ from compilegate.domain import naming
 from compilegate.domain.production.registration import Registration
 from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import judge
-from tests.e2e.conftest import App, deployed
 from tests.e2e.production import Promoted
 
 pytestmark = pytest.mark.e2e
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    with deployed(tmp_path_factory.mktemp("loop"), enforce_iam=True) as strict:
-        # It refuses requests without TLS, which the embedded cloud does not speak.
-        strict.client("s3").delete_bucket_policy(Bucket=strict.outputs["DataBucket"])
-        yield strict
 
 
 @pytest.fixture
@@ -146,10 +136,12 @@ def test_a_step_without_a_grant_that_it_needs_is_refused(trial, app):
     }
     for name in grants:
         iam.delete_role_policy(RoleName=role, PolicyName=name)
-    running = trial()
-    ended = running.wait()
-    for name, document in grants.items():
-        iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document))
+    try:
+        running = trial()
+        ended = running.wait()
+    finally:
+        for name, document in grants.items():
+            iam.put_role_policy(RoleName=role, PolicyName=name, PolicyDocument=json.dumps(document))
 
     assert "FAILED" == ended["status"]
     assert "is not authorized to perform: s3:GetObject" in ended["cause"]
