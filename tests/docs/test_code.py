@@ -61,13 +61,13 @@ def test_no_file_and_no_function_is_longer_than_contributing_says() -> None:
         lines = source.splitlines()
         if written(lines) > LINES_OF_A_FILE:
             too_long.append(name)
-        too_long += [
-            f"{name}: {node.name}"
-            for node in ast.walk(ast.parse(source))
-            if name in PRODUCT
-            and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            and body(node, lines) > LINES_OF_A_FUNCTION
-        ]
+        if name in PRODUCT:
+            too_long += [
+                f"{name}: {node.name}"
+                for node in ast.walk(ast.parse(source))
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                and body(node, lines) > LINES_OF_A_FUNCTION
+            ]
     said = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
 
     assert [] == too_long
@@ -93,7 +93,9 @@ def test_every_file_that_an_explanation_names_exists() -> None:
     missing = {
         f"{name}: {file}"
         for name in PRODUCT
-        for text in explanations((ROOT / name).read_text())
+        for source in [(ROOT / name).read_text()]
+        if FILE_NAME.search(source)  # most name none, and need not be taken apart
+        for text in explanations(source)
         for file in FILE_NAME.findall(text)
         if Path(file).name not in ELSEWHERE and not is_there(file)
     }

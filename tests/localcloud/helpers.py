@@ -15,16 +15,19 @@ from tests.archives import tarball
 BUCKET = "localcloud-tests"
 ROLE = "arn:aws:iam::000000000000:role/any"
 TERMINAL = ("Completed", "Failed", "Stopped")
+# Between two questions: a tenth of the time waited so far, within these bounds. What takes seconds
+# would otherwise be asked so often that the answers take more of the processor than the work.
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 0.4
 
 
 def eventually(probe, seconds, what):
     """What ``probe`` answers once it is true; fails with ``what`` after that time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < seconds:
         answer = probe()
         if answer:
             return answer
-        time.sleep(0.05)
+        time.sleep(min(max(waited / 10, SHORTEST_PAUSE), LONGEST_PAUSE))
     raise AssertionError(f"{what}, after {seconds} s")
 
 
