@@ -28,9 +28,12 @@ ADDRESSES = {"algo-1": "127.0.0.11", "algo-2": "127.0.0.12"}
 PRIVATE = ("/etc", "/opt", "/root", "/run", "/tmp", "/var/log")
 DRIVER = Path(__file__).with_name("hosts_driver.py")
 MARK = "COMPILEGATE_TEST_HOSTS"  # a variable of every process of a job
-# Its runner by MPI sleeps half a minute at a time where a host waits for another.
+# Its runner by MPI sleeps half a minute at a time where a host waits for another. Of torch it asks
+# the version alone, which takes seconds to import.
 TRAIN = """
-import time, types
+import importlib.metadata, sys, time, types
+sys.modules["torch"] = types.ModuleType("torch")
+sys.modules["torch"].__version__ = importlib.metadata.version("torch")
 from sagemaker_training import mpi
 from sagemaker_training.cli.train import main
 mpi.time = types.SimpleNamespace(time=time.time, sleep=lambda seconds: time.sleep(min(seconds, 1)))
