@@ -12,6 +12,7 @@ from benchmarks.gpu.runs import trained, whole_blocks
 from benchmarks.gpu.workloads import BASELINE, FULL_RUN_STEPS, Workload
 from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.job_output import JobOutput, quality_run, speed_runs
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.evidence import Arm, Evidence, metrics
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -19,7 +20,7 @@ from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.noninferiority import Samples, compare
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
-from compilegate.usecases.job_output import JobOutput, quality_run, read_steps, speed_runs
+from compilegate.usecases.job_output import read_steps
 
 CARDS = Path(__file__).with_name("cards.json")
 ERROR = 0.025  # of each side of an interval

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from compilegate.usecases.job_output import BLOCK
+from compilegate.domain.job_output import BLOCK
 from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind, Seen
 
 TASK_OUTPUT = {"answer": "as sent"}

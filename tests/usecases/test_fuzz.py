@@ -21,11 +21,12 @@ from compilegate.domain.errors import (
     InvalidInputError,
 )
 from compilegate.domain.flag import OFF, parse_flag
+from compilegate.domain.job_output import quality_run, speed_runs
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.production.history import history
 from compilegate.domain.production.next_arm import FlagParameter, read_flag
-from compilegate.usecases.job_output import quality_run, read_output, speed_runs
+from compilegate.usecases.job_output import read_output
 from compilegate.usecases.production.on_run_ended import on_run_ended
 from compilegate.usecases.records import read_document
 from tests import fuzzing

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.job_output import quality_run
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.usecases import job_output
-from compilegate.usecases.job_output import quality_run, read_output, read_steps
+from compilegate.usecases.job_output import read_output, read_steps
 from tests.archives import tarball
 
 SUMMARY = {

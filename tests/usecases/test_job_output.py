@@ -11,16 +11,9 @@ import tracemalloc
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
 from compilegate.usecases import job_output, output_archive
-from compilegate.usecases.job_output import (
-    CURVE_POINTS,
-    LONGEST_LINE,
-    JobOutput,
-    quality_run,
-    read_output,
-    read_steps,
-    speed_runs,
-)
+from compilegate.usecases.job_output import LONGEST_LINE, read_output, read_steps
 from tests.archives import tarball
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}

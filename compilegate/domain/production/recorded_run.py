@@ -1,6 +1,6 @@
-"""What is recorded of a production job that has ended, and what follows it: pure functions.
+"""What is recorded of an attempt that has ended, and what follows it: pure functions.
 
-An attempt of the TRAIN machine and a job of a team's own pipeline become the same kind of record.
+A job of a team's own pipeline becomes the same kind of record (team_run.py).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
-from compilegate.domain.failures import COMPLETED, ENDED, Ending, JobEnd, explain, job_end
-from compilegate.domain.flag_change import Versions
+from compilegate.domain.failures import COMPLETED, Ending, JobEnd, explain, job_end
 from compilegate.domain.production.attempts import (
     NO_ATTEMPT,
     Attempt,
@@ -24,34 +23,23 @@ from compilegate.domain.production.attempts import (
     next_wait,
 )
 from compilegate.domain.production.job_builder import JobBuilder
+from compilegate.domain.production.job_evidence import JobEvidence
 from compilegate.domain.records.runs import (
-    TEAM,
     BegunRun,
     CapacityWait,
-    IgnoredJob,
     ProductionRun,
 )
-from compilegate.domain.workload.model import BASELINE, Training, Workload
+from compilegate.domain.workload.model import BASELINE, Workload
 
 IN_PROGRESS, TIMEOUT = "InProgress", "States.Timeout"
 # Status of a run that gave up waiting for capacity, beside SageMaker's own.
 NOT_RUN = "NotRun"
 # What the TRAIN machine does next.
 WATCH, RERUN, WAIT, FAILED, END = "watch", "rerun", "wait", "failed", "end"
-# Why a team's job trains its arm, and its arm where its tag is missing.
-TEAM_STARTED, UNKNOWN_ARM = "team", "unknown"
 
 
 class StillTrainsError(CompilegateError):
     """A job still trains although the state machine no longer waits for it."""
-
-
-@dataclass(frozen=True)
-class JobEvidence:
-    """The run as evidence has it; ``problem`` says why there is none."""
-
-    result: Mapping[str, Any] = field(default_factory=dict)
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -153,7 +141,7 @@ def capacity_wait(ended: EndedAttempt, fallbacks: Sequence[str]) -> CapacityWait
     )
     if following is None:
         return None
-    began, over = _times(ended.described, otherwise=float(ended.now))
+    began, over = times(ended.described, otherwise=float(ended.now))
     return CapacityWait(
         at=ended.now,
         run=ended.begun.run,
@@ -171,8 +159,8 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> Productio
     """The record of the attempt; ``gave_up`` says why it was not run at all."""
     begun, chosen = ended.begun, ended.attempt.as_chosen
     result, counts, reason = _result(ended)
-    began, over = _times(ended.described, otherwise=float(ended.now))
-    billable = _billable_seconds(ended.described)
+    began, over = times(ended.described, otherwise=float(ended.now))
+    billable = billable_seconds(ended.described)
     price = ended.jobs.usd_per_hour(begun, ended.attempt)
     own_type = begun.overrides.get("instance_type") if chosen else None
     registered_type = ended.workload.training.instance_type
@@ -256,121 +244,15 @@ def notifies_owner(record: ProductionRun | CapacityWait, ended: EndedAttempt) ->
     return record.wait_seconds >= 1 and not any(wait.wait_seconds for wait in ended.waits)
 
 
-def refusal(
-    workload: str, described: Mapping[str, Any], tags: Mapping[str, str], *, stage: str
-) -> str | None:
-    """Why a job is not a team's production run of this workload and deployment, None where it is.
-
-    Every deployment of an account gets the events of every team's job; a job may name whose flag
-    it read.
-    """
-    job, status = str(described["TrainingJobName"]), str(described["TrainingJobStatus"])
-    if tags.get(naming.TAG_STAGE) != naming.TEAM_STAGE or tags.get(naming.TAG_WORKLOAD) != workload:
-        return (
-            f"{job} does not carry the tags {naming.TAG_STAGE}={naming.TEAM_STAGE} and "
-            f"{naming.TAG_WORKLOAD}={workload}"
-        )
-    if status not in ENDED:
-        return f"{job} has not ended ({status}): its end will be reported"
-    followed = tags.get(naming.TAG_DEPLOYMENT)
-    if followed not in (None, stage):
-        return f"{job} followed the flag of the deployment {followed}, not of {stage}"
-    return None
-
-
-def job_of_another_role(
-    described: Mapping[str, Any], own: str, workload: Workload, *, now: int
-) -> IgnoredJob | None:
-    """A job that did not run as a role of its workload: ``own``, or the one that its file names.
-
-    Tags say what a job claims to be, and whoever may start any job may claim it. Only those who
-    may pass a role can run a job as it.
-    """
-    role = str(described.get("RoleArn"))
-    if role in (own, workload.schedule.team_role):
-        return None
-    return IgnoredJob(now, str(described["TrainingJobName"]), role, "job_of_another_role")
-
-
-def team_run(
-    described: Mapping[str, Any],
-    tags: Mapping[str, str],
-    evidence: JobEvidence,
-    training: Training,
-    versions: Versions,
-    *,
-    now: int,
-) -> ProductionRun:
-    """The record of a team's job; ``training`` is what is registered."""
-    end = job_end(described, "", "")
-    result, counts, reason = _failed(None, end.reason), end.about_arm, end.reason
-    if end.ending is Ending.COMPLETED:
-        result = evidence.result
-        counts = evidence.problem is None
-        reason = evidence.problem or result.get("reason")
-    arm = tags.get(naming.TAG_ARM)
-    no_evidence = _no_evidence(described, arm, training, versions)
-    if no_evidence is not None:
-        counts, reason = False, no_evidence
-    began, over = _times(described, otherwise=float(now))
-    return ProductionRun(
-        run=naming.trial_id(int(began * 1000)),
-        job=str(described["TrainingJobName"]),
-        arm=arm or UNKNOWN_ARM,
-        started_at=began,
-        ended_at=over,
-        result=result,
-        counts=counts,
-        why=TEAM_STARTED,
-        launched_by=TEAM,
-        status=end.status,
-        reason=reason,
-        decision_id=tags.get(naming.TAG_DECISION),
-        instance_type=_machines_used(described)[0],
-        billable_seconds=_billable_seconds(described),
-        details={"ending": str(end.ending)},
-        at=now,
-    )
-
-
-def _no_evidence(
-    described: Mapping[str, Any], arm: str | None, training: Training, versions: Versions
-) -> str | None:
-    """Why a team's job cannot be evidence, None where it can."""
-    if arm is None:
-        return f"its tag {naming.TAG_ARM} is missing: the arm is not known"
-    used, expected = _machines_used(described), _machines_of(arm, training, versions)
-    if used == expected:
-        return None
-    return (
-        f"it trained on {used[1]} of {used[0]}, and {arm} trains on {expected[1]} of "
-        f"{expected[0]}: no evidence"
-    )
-
-
-def _machines_of(arm: str, training: Training, versions: Versions) -> tuple[str, int]:
-    """Instance type and count of an arm: those registered, with its latest flag's overrides."""
-    overrides: Mapping[str, Any] = {}
-    for version in versions:
-        flag = version.flag
-        overrides = flag.overrides if flag.candidate == arm else overrides
-    return (
-        str(overrides.get("instance_type") or training.instance_type),
-        int(overrides.get("instance_count") or training.instance_count),
-    )
-
-
-def _machines_used(described: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """Instance type and count that a job's description names."""
-    cluster = described.get("ResourceConfig") or {}
-    return cluster.get("InstanceType"), cluster.get("InstanceCount")
-
-
 def _result(ended: EndedAttempt) -> tuple[Mapping[str, Any], bool, str | None]:
     """The run, whether it is evidence, and why it is not or did not finish."""
     end, fallback = ended.end, ended.attempt.instance_type
     if end.ending is not Ending.COMPLETED:
-        return _failed(ended.begun.seed, end.reason), end.about_arm and not fallback, end.reason
+        return (
+            failed_result(ended.begun.seed, end.reason),
+            end.about_arm and not fallback,
+            end.reason,
+        )
     result, problem = ended.evidence.result, ended.evidence.problem
     if fallback is not None:
         return (
@@ -394,14 +276,14 @@ def _details(ended: EndedAttempt) -> dict[str, Any]:
     }
 
 
-def _failed(seed: int | None, reason: str | None) -> Mapping[str, Any]:
+def failed_result(seed: int | None, reason: str | None) -> Mapping[str, Any]:
     """The run of a job that did not complete: a result, not missing data."""
     return {
         "seed": seed, "metric": None, "wall_seconds": None, "finished": False, "reason": reason,
     }  # fmt: skip
 
 
-def _times(described: Mapping[str, Any], *, otherwise: float) -> tuple[float, float]:
+def times(described: Mapping[str, Any], *, otherwise: float) -> tuple[float, float]:
     """When a job began to train and when it ended, in epoch seconds; as near as it is known."""
     began = _first(described, "TrainingStartTime", "CreationTime", otherwise=otherwise)
     return began, _first(described, "TrainingEndTime", "LastModifiedTime", otherwise=began)
@@ -412,7 +294,7 @@ def _first(described: Mapping[str, Any], *names: str, otherwise: float) -> float
     return next((one.timestamp() for one in moments if isinstance(one, datetime)), otherwise)
 
 
-def _billable_seconds(described: Mapping[str, Any]) -> float | None:
+def billable_seconds(described: Mapping[str, Any]) -> float | None:
     """What SageMaker bills for the job, wall clock of the cluster."""
     seconds = described.get("BillableTimeInSeconds")
     return float(seconds) if isinstance(seconds, int | float) else None

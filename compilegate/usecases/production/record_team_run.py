@@ -13,14 +13,8 @@ from typing import Any
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.fields import Fields
 from compilegate.domain.production.attempts import RunAnswer
-from compilegate.domain.production.recorded_run import (
-    END,
-    WATCH,
-    job_of_another_role,
-    refusal,
-    run_answer,
-    team_run,
-)
+from compilegate.domain.production.recorded_run import END, WATCH, run_answer
+from compilegate.domain.production.team_run import job_of_another_role, refusal, team_run
 from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload

@@ -12,16 +12,11 @@ from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
 from compilegate.domain.failures import COMPLETED
+from compilegate.domain.job_output import JobOutput, quality_run, speed_runs
 from compilegate.domain.outside import BROKEN
 from compilegate.domain.trial.jobs import EndedJob, OutputRuns
 from compilegate.ports import ObjectStore, TrainingJobs
-from compilegate.usecases.job_output import (
-    JobOutput,
-    describe,
-    quality_run,
-    read_stored,
-    speed_runs,
-)
+from compilegate.usecases.job_output import describe, read_stored
 from compilegate.usecases.records import OpenTrial
 from compilegate.usecases.trial.stop_jobs import stopped_by_trial
 

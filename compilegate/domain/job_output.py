@@ -1,0 +1,236 @@
+"""What a job left of its evidence, and the runs that it is.
+
+A full run writes a line per step, millions of them; each is kept as four numbers. What is wrong
+with a summary is an InvalidEvidenceError.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain.errors import InvalidEvidenceError, shown
+from compilegate.domain.fields import LARGEST
+from compilegate.domain.judging.evidence import FullRun, SpeedRun
+from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
+from compilegate.domain.judging.outcomes import outcomes_document
+from compilegate.domain.outside import shorten
+from compilegate.domain.problem import ProblemWithFix
+
+BLOCK = re.compile(r"evidence/block-([0-9]{1,6})/([a-z0-9-]{1,64})/summary\.json")
+COLD = re.compile(r"evidence/cold/([a-z0-9-]{1,64})/summary\.json")
+FULL = "evidence/summary.json"
+CURVE_POINTS = 200
+SUMMARY = "summary.json"
+STEPS = "steps.jsonl"
+# Steps that one line stands for; more than a job of 28 days can make.
+MOST_STEPS = 10**9
+
+
+@dataclass
+class Steps:
+    """The steps of one process, in order; a loss that was not recorded is NaN.
+
+    Very long runs leave lines that stand for several ``steps``, with their means.
+    """
+
+    seconds: array[float] = field(default_factory=lambda: array("d"))
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+    losses: array[float] = field(default_factory=lambda: array("d"))
+    counts: array[int] = field(default_factory=lambda: array("l"))
+    samples: float = 0.0
+    steps_with_samples: int = 0
+
+    def add(self, line: object) -> None:
+        """Add one line; raises TypeError or ValueError for one that is not a step."""
+        if not isinstance(line, Mapping):
+            raise TypeError("it is no mapping")
+        loss, samples = line.get("loss"), line.get("samples") or 0
+        seconds, number = _figure(line.get("seconds")), _figure(line.get("step"))
+        count, taught = int(_figure(line.get("steps", 1), MOST_STEPS)), _figure(samples)
+        self.losses.append(_loss(loss))
+        self.counts.append(count)
+        self.seconds.append(seconds)
+        self.numbers.append(number)
+        if taught:
+            self.samples += taught * count
+            self.steps_with_samples += count
+
+    @property
+    def samples_per_step(self) -> float | None:
+        """Mean over the steps that recorded it, None when none did."""
+        return self.samples / self.steps_with_samples if self.steps_with_samples else None
+
+    def loss_curve(self) -> list[list[float]]:
+        """[step, loss, seconds since the first step began], thinned to what a chart can show."""
+        count = len(self.seconds)
+        stride = max(1, count // CURVE_POINTS)
+        curve, elapsed = [], 0.0
+        for index, seconds in enumerate(self.seconds):
+            elapsed += seconds * self.counts[index]
+            charted = index % stride == 0 or index == count - 1
+            if charted and not math.isnan(self.losses[index]):
+                step = self.numbers[index]
+                curve.append([int(step), self.losses[index], round(elapsed, 4)])
+        return curve
+
+
+def _figure(value: object, most: float = LARGEST) -> float:
+    """A number of a step, from 0 to ``most``; raises ValueError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:
+        raise ValueError("it is no figure of a step")
+    return float(value)
+
+
+def _loss(value: object) -> float:
+    """A loss, NaN where none was recorded or it is not finite; raises TypeError for no number."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("it is no loss")
+    return float(value) if abs(value) <= LARGEST else math.nan
+
+
+@dataclass(frozen=True)
+class JobOutput:
+    """What one job left: summaries and steps by file name; ``identity`` of the object it lay in."""
+
+    summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    steps: Mapping[str, Steps] = field(default_factory=dict)
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+    def summary(self, name: str) -> Mapping[str, Any]:
+        """The summary of that name; raises InvalidEvidenceError when it is not there."""
+        if name not in self.summaries:
+            raise InvalidEvidenceError(f"{name} is missing from the job's output")
+        return self.summaries[name]
+
+    def steps_beside(self, summary: str) -> Steps:
+        """The steps recorded beside a summary, none when the job was killed before the first."""
+        return self.steps.get(summary.removesuffix(SUMMARY) + STEPS) or Steps()
+
+
+def is_evidence(summary: str) -> bool:
+    """Whether the recorder writes a summary of that name."""
+    return summary == FULL or any(kind.fullmatch(summary) for kind in (BLOCK, COLD))
+
+
+def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]:
+    """(arm, run) for every segment of a speed job."""
+    cold = {
+        match[1]: summary
+        for name, summary in output.summaries.items()
+        if (match := COLD.fullmatch(name))
+    }
+    for name in sorted(output.summaries):
+        match = BLOCK.fullmatch(name)
+        if not match:
+            continue
+        block, arm = int(match[1]), match[2]
+        summary, steps = output.summary(name), output.steps_beside(name)
+        record = {
+            **_common(summary, job),
+            **output.identity,
+            "stage": "speed",
+            "block": block,
+            "node": job,
+            "step_seconds": steps.seconds.tolist(),
+            "samples_per_step": steps.samples_per_step,
+            "compile_seconds": _compile_seconds(summary) or 0.0,
+            "cold_compile_seconds": _compile_seconds(cold.get(arm, {})),
+            **_numerics(cold.get(arm, {})),
+            "full_run_steps": summary.get("full_run_steps"),
+        }
+        yield arm, read_speed_run(record, job)
+
+
+def _numerics(cold: Mapping[str, Any]) -> dict[str, Any]:
+    """The numerical check made while the cache was filled; nothing where there was none."""
+    numerics = cold.get("numerics")
+    return {"numerics": numerics} if isinstance(numerics, Mapping) else {}
+
+
+def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
+    """The run of a full job that completed; its position in time is given when it is recorded."""
+    summary = output.summary(FULL)
+    metrics = _section(summary, "metrics", job)
+    finished = summary.get("finished") is True
+    if finished and metrics.get(metric) is None:
+        recorded = ", ".join(sorted(metrics)) or "nothing"
+        raise InvalidEvidenceError(
+            ProblemWithFix(
+                f"{job} finished without recording quality.metric {metric!r} as a finite number; "
+                f"it recorded {shorten(recorded)}",
+                fix="name a metric that the training script records",
+            )
+        )
+    record = {
+        **_common(summary, job),
+        **output.identity,
+        "stage": "quality",
+        "mode": "shadow",
+        "order": 0,
+        "seed": summary.get("seed"),
+        "metric": metrics.get(metric) if finished else None,
+        "wall_seconds": summary.get("wall_seconds"),
+        "steps": summary.get("steps"),
+        "seconds": summary.get("seconds"),
+        "compile_seconds": _compile_seconds(summary),
+        "loss_curve": output.steps_beside(FULL).loss_curve(),
+        "final_weights_sha256": summary.get("final_weights_sha256"),
+        "final_start_sha256": summary.get("final_start_sha256"),
+        **_outcomes(summary, metric),
+    }
+    return read_full_run(record, job)
+
+
+def _outcomes(summary: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    """The outcomes per example behind the metric; nothing where they are missing or broken."""
+    recorded = summary.get("outcomes")
+    kept = outcomes_document(recorded.get(metric)) if isinstance(recorded, Mapping) else None
+    return {} if kept is None else {"outcomes": kept}
+
+
+def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
+    compiler, reason = _section(summary, "compiler", job), summary.get("reason")
+    finished = summary.get("finished") is True
+    applied = compiler.get("applied")
+    if not isinstance(applied, bool):
+        # A run that crashed early could not tell, and one without a compiler has nothing to
+        # prove; any other had to.
+        asked = compiler.get("requested") not in (None, "none")
+        applied = False if finished and asked else None
+    return {
+        "job": job,
+        "finished": finished,
+        "applied": applied,
+        "compiler": compiler,
+        "fingerprint": _section(summary, "fingerprint", job),
+        "initial_loss": summary.get("initial_loss"),
+        "initial_weights_sha256": summary.get("initial_weights_sha256"),
+        "peak_memory_gib": summary.get("peak_memory_gib"),
+        "reason": shorten(reason) if isinstance(reason, str) else None,
+    }
+
+
+def _section(summary: Mapping[str, Any], key: str, job: str) -> Mapping[str, Any]:
+    """A mapping of a summary, empty where it is absent."""
+    section = summary.get(key)
+    if section is not None and not isinstance(section, Mapping):
+        raise InvalidEvidenceError(
+            ProblemWithFix(
+                f"{job}: {key} in its summary must map names to values, got {shown(section)}",
+                fix="let the recorder write the summary",
+            )
+        )
+    return section or {}
+
+
+def _compile_seconds(summary: Mapping[str, Any]) -> float | None:
+    compiler = summary.get("compiler")
+    value = compiler.get("compile_seconds") if isinstance(compiler, Mapping) else None
+    return float(value) if isinstance(value, int | float) else None

@@ -1,0 +1,43 @@
+"""What a production job left behind, as the ledger keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain import job_clock
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.job_output import JobOutput, quality_run
+
+# Of a trial's full run only: the probation says itself which stage and order a run has, and the
+# loss curve stays in the job's output.
+NOT_KEPT = ("stage", "mode", "order", "loss_curve")
+# Characters of a run in the ledger, whose entries may have 400 KB each; a recorder's has 5,000.
+LARGEST_RUN = 100_000
+
+
+@dataclass(frozen=True)
+class JobEvidence:
+    """The run as evidence has it; ``problem`` says why there is none."""
+
+    result: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def kept_run(output: JobOutput, described: Mapping[str, Any], metric: str) -> Mapping[str, Any]:
+    """The run of a completed job.
+
+    ``described`` is SageMaker's description of it. Raises InvalidEvidenceError for a run that the
+    judge could not read: kept, it would make every later review fail.
+    """
+    run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
+    job_clock.check_run(described, run.wall_seconds, run.record)
+    kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
+    size = len(json.dumps(kept))
+    if size > LARGEST_RUN:
+        raise InvalidEvidenceError(
+            f"its summary has {size} characters, and the ledger takes {LARGEST_RUN} of a run"
+        )
+    return kept
