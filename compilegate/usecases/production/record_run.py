@@ -43,7 +43,8 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     end = AttemptEnd.from_event(event)
     past = history(services.ledger.entries(end.workload, ledger_keys.run_entries(end.run)))
     ended = read_attempt(end, past, services)
-    return _write(attempt_outcome(ended), ended, services)
+    outcome = attempt_outcome(ended)
+    return _write(outcome, ended, services)
 
 
 def read_attempt(end: AttemptEnd, past: WorkloadHistory, services: Services) -> EndedAttempt:
