@@ -16,7 +16,7 @@ MOST_BASE, MOST_POWER = 1024, 64
 class Option:
     """An argument: its name without dashes, its default (None where there is none to read).
 
-    A ``switch`` is passed without a value.
+    A ``switch`` is passed without a value. ``also`` are other names it is known by in the code.
     """
 
     name: str
@@ -24,11 +24,18 @@ class Option:
     required: bool = False
     switch: bool = False
     choices: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
 
     @property
     def plain(self) -> str:
         """The last part of its name, with underscores."""
-        return self.name.rpartition(".")[2].replace("-", "_").lower()
+        return self.known_as[0]
+
+    @property
+    def known_as(self) -> tuple[str, ...]:
+        """The last part of each of its names, with underscores."""
+        names = (self.name, *self.also)
+        return tuple(name.rpartition(".")[2].replace("-", "_").lower() for name in names)
 
 
 def value_of(node: ast.expr | None) -> Any:

@@ -1,8 +1,8 @@
 """Which arguments a script takes, by whatever it reads them with.
 
-Read from its code: argparse, dataclasses of ``HfArgumentParser``, click, typer, fire, Lightning's
-command line, and constants that ``exec`` of a configurator overrides (nanoGPT). Hydra's arguments
-are keys of YAML files, which are not read.
+Read from its code: argparse, dataclasses of ``HfArgumentParser``, click, typer, fire, absl,
+Lightning's command line, and constants that ``exec`` of a configurator overrides (nanoGPT). Hydra's
+arguments are keys of YAML files, which are not read.
 """
 
 from __future__ import annotations
@@ -12,13 +12,20 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from compilegate.doctor.argument import Option, literal_words, value_of, words_of
+from compilegate.doctor.absl_flags import ABSL, DEFINES, of_absl
+from compilegate.doctor.argument import Option, value_of, words_of
 from compilegate.doctor.dataclass_arguments import PARSERS, of_dataclasses, of_trl
+from compilegate.doctor.function_arguments import (
+    FUNCTION_READERS,
+    TYPER,
+    Taken,
+    of_functions,
+    reader_of,
+)
 from compilegate.doctor.lightning_arguments import lightning_call, of_lightning, subcommand
 from compilegate.doctor.project import Project
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import (
-    Function,
     called,
     constant,
     dotted,
@@ -26,25 +33,35 @@ from compilegate.doctor.syntax import (
     last_name,
     receiver,
 )
-from compilegate.doctor.words import with_defaults
 
-ARGPARSE, DATACLASSES, CLICK, TYPER, FIRE, LIGHTNING, CONSTANTS, HYDRA, ELSEWHERE, NONE = (
-    "argparse", "dataclasses", "click", "typer", "fire", "lightning", "constants", "hydra",
-    "elsewhere", "none",
-)  # fmt: skip
+ARGPARSE, DATACLASSES, LIGHTNING, CONSTANTS, HYDRA, ELSEWHERE, NONE = (
+    "argparse",
+    "dataclasses",
+    "lightning",
+    "constants",
+    "hydra",
+    "elsewhere",
+    "none",
+)
 TRAINS = re.compile(r"(pre|fine)?-?_?(train|fit|tun)\w*", re.IGNORECASE)
 READS_ARGUMENTS = re.compile(
     r"_?(parse|get|make|build|create|add|read|load)_?\w*?(args?|arguments|argparse|parser|opts?|"
     r"options|flags)(_parser)?",
     re.IGNORECASE,
 )
-ABSL, ARGV = "absl", "sys.argv"
+# Names under which a module holds what it has read; what reads them.
+HELD = ("args", "opt", "opts", "FLAGS")
+PARSES = ("parse_args", "parse_known_args")
+ARGV = "sys.argv"
 # What else reads arguments, and keeps their names where this module does not look.
 OTHER_READERS = (
     "tyro", "simple_parsing", "jsonargparse", "docopt", "cyclopts",
     "plac", "tap", "pydantic_settings", "draccus", "pyrallis",
 )  # fmt: skip
 SWITCHES = ("store_true", "store_false")
+# Words of an option's help by which it is known where its name is a single letter.
+SAID = {"batch size": "batch_size", "batchsize": "batch_size", "learning rate": "learning_rate",
+        "epochs": "epochs"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,7 +69,8 @@ class CommandLine:
     """A script's arguments; ``positional`` are those without a name, which no hyperparameter is.
 
     ``subcommand`` is the word that makes it train, such as ``fit``. ``partly``: it takes others,
-    whose names are put together as it runs.
+    whose names are put together as it runs. ``lost``: it takes those of a function that was not
+    found.
     """
 
     reader: str
@@ -60,44 +78,86 @@ class CommandLine:
     positional: tuple[str, ...] = field(default=())
     subcommand: str = ""
     partly: bool = False
+    lost: bool = False
 
     @property
     def unread(self) -> bool:
         """Whether it takes arguments whose names its code does not say."""
-        return self.reader in (HYDRA, ELSEWHERE, ABSL, ARGV, *OTHER_READERS)
+        return self.lost or self.reader in (HYDRA, ELSEWHERE, ARGV, *OTHER_READERS)
 
     def find(self, names: Sequence[str]) -> Option | None:
         """The option with the first of these names that there is one with."""
-        by_name = {option.plain: option for option in reversed(self.options)}
+        backwards = [*reversed(self.options)]
+        also = {name: option for option in backwards for name in option.known_as[1:]}
+        by_name = also | {option.known_as[0]: option for option in backwards}
         return next((by_name[name] for name in names if name in by_name), None)
 
 
 def command_line(project: Project) -> CommandLine:
     """What the script reads its arguments with, and which it takes."""
-    source = project.script
-    cli = lightning_call(project)
+    found = _by_classes(project)
+    for reader in _READERS:
+        found = reader(project.script) if found is None else found
+    return found or CommandLine(_other_reader(project.script))
+
+
+def _by_classes(project: Project) -> CommandLine | None:
+    """Lightning's command line, and dataclasses, which other files may define."""
+    source, cli = project.script, lightning_call(project)
     if cli is not None:
         return CommandLine(LIGHTNING, tuple(of_lightning(project, cli)), subcommand=subcommand(cli))
     if any(called(call) in PARSERS for call in source.calls):
         return CommandLine(DATACLASSES, (*of_dataclasses(project), *of_trl(source)))
-    if source.uses("click", "typer", "fire", "hydra"):
-        found = _of_functions(source)
-        if found is not None:
-            return found
+    return None
+
+
+def _by_functions(source: Source) -> CommandLine | None:
+    taken = of_functions(source) if source.uses(*FUNCTION_READERS) else None
+    return None if taken is None else _one_of(taken, reader_of(source))
+
+
+def _by_argparse(source: Source) -> CommandLine | None:
     added = [call for call in source.calls if called(call) == "add_argument"]
-    if added:
-        return _argparse(source, added)
+    return _argparse(source, added) if added else None
+
+
+def _by_absl(source: Source) -> CommandLine | None:
+    defined = any(called(call).startswith(DEFINES) for call in source.calls)
+    return CommandLine(ABSL, tuple(of_absl(source))) if defined else None
+
+
+def _by_configurator(source: Source) -> CommandLine | None:
     if any(called(call) == "exec" and "configurator" in ast.unparse(call) for call in source.calls):
         return CommandLine(CONSTANTS, tuple(_constants(source.tree)))
-    return CommandLine(_other_reader(source))
+    return None
+
+
+def _by_hydra(source: Source) -> CommandLine | None:
+    started = any(
+        source.meaning(getattr(decorator, "func", decorator)) == "hydra.main"
+        for function in source.functions for decorator in function.decorator_list
+    )  # fmt: skip
+    return CommandLine(HYDRA) if started else None
+
+
+def _one_of(taken: Sequence[Taken], reader: str) -> CommandLine:
+    """The arguments of the command that trains, by its name, or of the only one."""
+    if not taken:
+        return CommandLine(reader, lost=True)
+    alone = len(taken) == 1
+    found = taken[0] if alone else next((one for one in taken if TRAINS.match(one.command)), None)
+    if found is None:
+        choice = "|".join(one.command for one in taken)
+        return CommandLine(taken[0].reader, positional=(choice,), lost=True)
+    # Typer runs an only command without its name.
+    command = "" if alone and found.reader == TYPER else found.command
+    return CommandLine(found.reader, found.options, found.positional, subcommand=command)
 
 
 def _other_reader(source: Source) -> str:
     """What reads arguments that are not read here, if anything does."""
     if module_of_arguments(source) is not None:
         return ELSEWHERE
-    if any(called(call).startswith("DEFINE_") for call in source.calls):
-        return ABSL
     found = next((name for name in OTHER_READERS if source.uses(name)), NONE)
     looks = any(source.meaning(node) == "sys.argv" for node in source.nodes
                 if isinstance(node, ast.Attribute | ast.Name))  # fmt: skip
@@ -112,6 +172,34 @@ def module_of_arguments(source: Source) -> str | None:
             if module:
                 return module
     return None
+
+
+def takes_of_others(source: Source) -> bool:
+    """Whether a script asks another file for its arguments, or takes them from one by name."""
+    asked = any(
+        READS_ARGUMENTS.fullmatch(called(call)) or called(call) == "parse" for call in source.calls
+    )
+    return asked or any(name.rpartition(".")[2] in HELD for name in source.imports.named)
+
+
+def read_together(modules: Sequence[Source]) -> CommandLine | None:
+    """What several files of a project add to a parser, None where none of them parses."""
+    calls = [(one, call) for one in modules for call in one.calls]
+    if not any(called(call) in PARSES and not _if_started(one, call) for one, call in calls):
+        return None
+    added = [call for one, call in calls
+             if called(call) == "add_argument" and not _if_started(one, call)]  # fmt: skip
+    found = _arguments(added)
+    options = {option.name: option for option in reversed(found.options)}
+    return replace(found, options=tuple(reversed(options.values())))
+
+
+def _if_started(source: Source, node: ast.AST) -> bool:
+    """Whether a file does it only where it is itself the program."""
+    return any(
+        isinstance(outer, ast.If) and "__main__" in ast.unparse(outer.test)
+        for outer in source.parents_of(node)
+    )
 
 
 def _argparse(source: Source, added: Sequence[ast.Call]) -> CommandLine:
@@ -160,94 +248,21 @@ def _arguments(added: Sequence[ast.Call]) -> CommandLine:
                 switch=constant(action) in SWITCHES
                 or (action is not None and last_name(action) == "BooleanOptionalAction"),
                 choices=words_of(keyword(call, "choices")),
+                also=tuple(_other_names(call, words, long[0])),
             )
         )
     return CommandLine(ARGPARSE, tuple(options), tuple(positional), partly=partly)
 
 
-def _of_functions(source: Source) -> CommandLine | None:
-    for function in source.functions:
-        for decorator in function.decorator_list:
-            name = source.meaning(getattr(decorator, "func", decorator))
-            if name == "hydra.main":
-                return CommandLine(HYDRA)
-            if name.endswith("click.command") or (name == "command" and source.uses("click")):
-                return _click(function)
-            if last_name(getattr(decorator, "func", decorator)) == "command" and source.uses(
-                "typer"
-            ):
-                return _parameters(TYPER, function)
-    for call in source.calls:
-        name = source.called(call)
-        if name in ("typer.run", "fire.Fire") and call.args:
-            target = dotted(call.args[0])
-            for function in source.functions:
-                if function.name == target:
-                    return _parameters(TYPER if name == "typer.run" else FIRE, function)
-    return None
-
-
-def _click(function: Function) -> CommandLine:
-    options, positional = [], []
-    for decorator in function.decorator_list:
-        if not isinstance(decorator, ast.Call) or not decorator.args:
-            continue
-        words = [str(constant(item)) for item in decorator.args]
-        if called(decorator) == "argument":
-            positional.append(words[0])
-        elif called(decorator) == "option":
-            name = next((word for word in words if word.startswith("--")), words[0])
-            both = "/" in name  # --cache/--no-cache
-            choices = keyword(decorator, "type")
-            options.append(
-                Option(
-                    name=name.partition("/")[0].lstrip("-"),
-                    default=value_of(keyword(decorator, "default")),
-                    required=constant(keyword(decorator, "required")) is True,
-                    switch=both or constant(keyword(decorator, "is_flag")) is True,
-                    choices=words_of(choices.args[0])
-                    if isinstance(choices, ast.Call) and choices.args
-                    else (),
-                )
-            )
-    return CommandLine(CLICK, tuple(options), tuple(positional))
-
-
-def _parameters(reader: str, function: Function) -> CommandLine:
-    """Typer and fire take a function's parameters; typer writes them with hyphens."""
-    defaults = {item.arg: value for item, value in with_defaults(function.args)}
-    options, positional = [], []
-    for item in (*function.args.args, *function.args.kwonlyargs):
-        default, said = defaults.get(item.arg), _said(item, defaults.get(item.arg))
-        kind = last_name(said.func) if said is not None else ""
-        if kind == "Argument" or (default is None and kind != "Option"):
-            positional.append(item.arg)
-            continue
-        words = [constant(word) for word in said.args] if said is not None else []
-        named = [w for w in words if isinstance(w, str) and w.startswith("--")]
-        if isinstance(default, ast.Call):
-            default = default.args[0] if default.args else keyword(default, "default")
-        plain = item.arg.replace("_", "-") if reader == TYPER else item.arg
-        value = value_of(default)
-        options.append(
-            Option(
-                name=named[0].partition("/")[0].lstrip("-") if named else plain,
-                default=None if value is ... else value,
-                required=default is None or value is ...,
-                switch=reader == TYPER and isinstance(value, bool),
-                choices=literal_words(item.annotation) if item.annotation else (),
-            )
-        )
-    return CommandLine(reader, tuple(options), tuple(positional))
-
-
-def _said(item: ast.arg, default: ast.expr | None) -> ast.Call | None:
-    """The ``typer.Option(...)`` or ``typer.Argument(...)`` of a parameter."""
-    places = [default, *(ast.walk(item.annotation) if item.annotation else ())]
-    for node in places:
-        if isinstance(node, ast.Call) and last_name(node.func) in ("Option", "Argument"):
-            return node
-    return None
+def _other_names(call: ast.Call, words: Sequence[str], name: str) -> Iterator[str]:
+    """Its other spellings, its name in the code, and what the help of a single letter says."""
+    yield from (word.lstrip("-") for word in words if word != name)
+    destination = constant(keyword(call, "dest"))
+    if isinstance(destination, str):
+        yield destination
+    if len(name.lstrip("-")) == 1:
+        said = str(constant(keyword(call, "help")) or "").lower()
+        yield from (name for word, name in SAID.items() if word in said)
 
 
 def _constants(tree: ast.Module) -> Iterator[Option]:
@@ -258,3 +273,10 @@ def _constants(tree: ast.Module) -> Iterator[Option]:
             value = value_of(node.value)
             if name and not name.startswith("_") and isinstance(value, bool | int | float | str):
                 yield Option(name, value)
+
+
+# In the order in which they are asked.
+_READERS = (
+    _by_hydra, _by_functions, _by_argparse, _by_absl,
+    _by_configurator,
+)  # fmt: skip

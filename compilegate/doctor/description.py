@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from compilegate.doctor.absl_flags import ABSL
 from compilegate.doctor.command_line import (
     CONSTANTS,
     ELSEWHERE,
     HYDRA,
+    NONE,
     CommandLine,
     command_line,
     module_of_arguments,
+    read_together,
+    takes_of_others,
 )
 from compilegate.doctor.dataclass_arguments import sets_up_trainer
+from compilegate.doctor.datasets import public_data
 from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
 from compilegate.doctor.own_compiling import OwnCompiling, compiling_of
@@ -55,7 +60,8 @@ class Description:
     ``steps`` says whether an optimizer's step is seen, by which the launcher counts.
     ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
     that it looks at. ``compiles`` is where it compiles its model itself. ``channels`` are the
-    input channels whose variables it reads.
+    input channels whose variables it reads. ``data`` is the public data set that it trains on, with
+    how many samples that has.
     """
 
     kind: str
@@ -71,13 +77,14 @@ class Description:
     asks: tuple[str, ...] = ()
     compiles: OwnCompiling | None = None
     channels: tuple[str, ...] = ()
+    data: tuple[str, int] | None = None
 
 
 def describe(content: bytes, file: str, module: Reader = no_module) -> Description:
     """Read a script. Raises ScriptError for what is not Python, or too long for a script.
 
-    ``module`` gives the file of a module of the script's own project, which may read its arguments
-    and define what it trains.
+    ``module`` gives the file of a module of the script's own project. What the script lacks, be it
+    its arguments, its loop or its metric, is looked for in those that it imports.
     """
     if len(content) > MOST_BYTES:
         problem = f"has {len(content):,} bytes, which is no script"
@@ -87,27 +94,32 @@ def describe(content: bytes, file: str, module: Reader = no_module) -> Descripti
     except ScriptError as error:
         raise ScriptError(error.problem, fix=error.fix, place=error.place, file=file) from error
     project = Project(script, module)
-    takes = _command_line(project)
     guessed = _guessed_kind(script)
     kind = _kind(script, guessed)
+    metrics, takes = _metrics(script, kind, guessed), command_line(project)
+    others = () if metrics and _trains(script) else project.imported
+    files = [script, *(one for one in others if _trains(one))]
     attributes = {node.attr for node in script.nodes if isinstance(node, ast.Attribute)}
     return Description(
         kind=kind,
         guessed_kind=guessed,
-        trains=script.is_training or any(one.is_training for one in project.imported()),
-        steps=_steps(script) if kind == guessed else True,
-        command_line=takes,
-        metrics=tuple(_metrics(project, script, kind, guessed)),
-        precision=precision_of(script),
-        constants=_constants(script),
+        trains=script.is_training or any(map(_trains, files)),
+        steps=any(map(_steps, files)) if kind == guessed else True,
+        command_line=_command_line(project, takes),
+        metrics=tuple(metrics or _metrics_of(others, kind, guessed)),
+        precision=next((found for one in files if (found := precision_of(one))), None),
+        constants={name: value for one in reversed(files)
+                   for name, value in _constants(one).items() if value is not None},
         packages=frozenset(script.imports.packages),
         findings=frozenset(
-            finding.rule for finding in examine(content, file, compilers=(TORCH_COMPILE,)).findings
+            finding.rule for one in files
+            for finding in examine(one.text.encode(), file, compilers=(TORCH_COMPILE,)).findings
         ),
         asks=tuple(name for name in ("do_train", "do_eval") if name in attributes),
         compiles=compiling_of(script),
         channels=tuple(_channels(script)),
-    )
+        data=public_data(script),
+    )  # fmt: skip
 
 
 def _channels(script: Script) -> Iterator[str]:
@@ -134,14 +146,27 @@ def _guessed_kind(script: Script) -> str:
     return ACCELERATE if script.uses("accelerate") else PLAIN
 
 
-def _command_line(project: Project) -> CommandLine:
-    """The script's arguments; where another file of its project reads them, that file's."""
-    takes = command_line(project)
-    if takes.reader != ELSEWHERE:
+def _command_line(project: Project, takes: CommandLine) -> CommandLine:
+    """The script's arguments; where other files of its project read them, those files'."""
+    if takes.reader not in (ELSEWHERE, NONE):
         return takes
     source = project.module(module_of_arguments(project.script) or "")
-    found = None if source is None else command_line(Project(source, project.read))
-    return found if found is not None and found.options else takes
+    found = takes if source is None else command_line(Project(source, project.read))
+    if found.options or not takes_of_others(project.script):
+        return found
+    return read_together(project.imported) or takes
+
+
+def _trains(script: Script) -> bool:
+    """Whether a training loop, or a Trainer's call, is seen in a file."""
+    calls = {called(call) for call in script.calls}
+    lightning = script.uses("lightning", "pytorch_lightning")
+    return bool(
+        script.has_trainer
+        or script.steps.nodes
+        or script.models.keras_fits
+        or (lightning and calls & {"Trainer", "LightningCLI"})
+    )
 
 
 def _steps(script: Script) -> bool:
@@ -162,12 +187,11 @@ def _kind(script: Script, guessed: str) -> str:
     return guessed
 
 
-def _metrics(project: Project, script: Script, kind: str, guessed: str) -> list[Metric]:
+def _metrics(script: Script, kind: str, guessed: str) -> list[Metric]:
     if kind == TRAINER:
         return trainer_metrics(script)
     if kind == LIGHTNING:
-        logged = (logged_metrics(source) for source in (script, *project.imported()))
-        return next(filter(None, logged), [])
+        return logged_metrics(script)
     printed = printed_metrics(script)
     if not printed and guessed == TRAINER:
         return [
@@ -175,6 +199,12 @@ def _metrics(project: Project, script: Script, kind: str, guessed: str) -> list[
             for metric in trainer_metrics(script)
         ]
     return printed
+
+
+def _metrics_of(others: Sequence[Script], kind: str, guessed: str) -> list[Metric]:
+    """Those of the nearest module that reports any."""
+    found = (_metrics(one, kind, guessed) for one in others)
+    return next((metrics for metrics in found if metrics), [])
 
 
 def _constants(script: Script) -> dict[str, Any]:
@@ -241,4 +271,8 @@ def _is_number(value: object) -> bool:
 
 def argument_style(takes: CommandLine) -> tuple[str, str] | None:
     """How the launcher must write its arguments, and what that looks like; None as usual."""
-    return {CONSTANTS: ("equals", "--name=value"), HYDRA: ("hydra", "name=value")}.get(takes.reader)
+    return {
+        CONSTANTS: ("equals", "--name=value"),
+        ABSL: ("equals", "--name=value"),  # the only way in which it takes a bool's value
+        HYDRA: ("hydra", "name=value"),
+    }.get(takes.reader)

@@ -32,10 +32,11 @@ _PLACE = re.compile(rf"{_PERCENT.pattern}|\{{[^{{}}]*\}}")
 # What a meter calls its mean, as PyTorch's and timm's examples do; beside it is the last batch's.
 _AVERAGES = ("avg", "average", "mean", "global_avg")
 _AVERAGED = re.compile(rf"\.({'|'.join(_AVERAGES)})\b")
-PRINTERS = ("print", "info", "write", "log", "warning", "debug")
+# The last is that of many copies of kuangliu/pytorch-cifar, which writes its second argument.
+PRINTERS = ("print", "info", "write", "log", "warning", "debug", "progress_bar")
 # A number as Python writes it.
 NUMBER = r"([-+]?[0-9][0-9.eE+-]*)"
-MOST_LABEL = 40
+MOST_LABEL = 80
 # So many words before a number say which it is.
 MOST_WORDS = 6
 
@@ -107,7 +108,8 @@ def printed_metrics(source: Source) -> list[Metric]:
 
     Where no text says that, it is taken of an accuracy and the like, never of a loss.
     """
-    certain = _best_first([*_loaded(source), *_printed(source, anywhere=False)])
+    printed = [*_loaded(source), *_summed_up(source), *_printed(source, anywhere=False)]
+    certain = _best_first(printed)
     return certain or [one for one in _printed(source, anywhere=True) if one.goal == "maximize"]
 
 
@@ -118,6 +120,19 @@ def _loaded(source: Source) -> Iterator[Metric]:
             name = str(constant(call.args[0])).replace("glue", "accuracy")
             if name in RISING:
                 yield Metric(f"eval_{RISING[name]}", "maximize", f"'{name}': {NUMBER}")
+
+
+def _summed_up(source: Source) -> Iterator[Metric]:
+    """What the meters of pytorch/examples' imagenet print of an evaluation: `` * Acc@1 71.5``."""
+    if not any(function.name == "display_summary" for function in source.functions):
+        return
+    labels = [str(constant(call.args[0])) for call in source.calls
+              if called(call) == "AverageMeter" and call.args]  # fmt: skip
+    for label in labels:
+        if label.lower() in RISING:
+            pattern = rf"\* *{re.escape(label)} *{NUMBER}"
+            yield Metric(f"eval_{RISING[label.lower()]}", "maximize", pattern, "@" in label)
+            return
 
 
 def _printed(source: Source, *, anywhere: bool) -> Iterator[Metric]:
@@ -132,6 +147,13 @@ def _printed(source: Source, *, anywhere: bool) -> Iterator[Metric]:
 # A value that is put in; one that is a mean; one that is passed over for the mean behind it.
 _HOLE, _MEAN, _PASSED = "\0", "\1", "\2"
 _MEAN_BEHIND = re.compile(rf"{_HOLE}( *\( *){_MEAN}")
+# What follows the number of held-out examples: "on the 10000 test images: 63 %".
+_COUNTED = re.compile(r"\s+(?:\w+\s+){0,2}(?:images|samples|examples|sentences|batches|items)\b")
+# A number that says when: "accuracy at epoch 3 of 90: 63 %".
+_WHEN = re.compile(
+    rf"\b(?:epoch|step|iteration|iter|batch|round|fold)\W*(?:{_HOLE}\s*(?:of|/)\s*)?$",
+    re.IGNORECASE,
+)
 # A number that is not the metric.
 _OTHER = "[-+0-9.eE]+"
 
@@ -184,15 +206,19 @@ def _in_template(template: str, *, held_out: bool) -> Iterator[Metric]:
     """Every value of a template that a label before it names."""
     template = _MEAN_BEHIND.sub(rf"{_PASSED}\g<1>{_HOLE}", template).replace(_MEAN, _HOLE)
     parts = template.split(_HOLE)
-    said, counted = held_out, ""
+    said, counted, begun = held_out, "", ""
     for before, after in itertools.pairwise(parts):
-        label = before.rpartition("\n")[2][-MOST_LABEL:]
+        label = (begun + before).rpartition("\n")[2][-MOST_LABEL:]
+        other = _COUNTED.match(after) or _WHEN.search(label)
+        begun = label + _HOLE if other and _measure(_words_of(label)) else ""
+        if begun:
+            continue
         said = said or bool(HELD_OUT.search(label))
         if counted and not _WORD.search(label):  # 98/100 (98 %): the share is the metric
             words, place = _words_of(counted), f"{_place(counted)} *{_OTHER} *{_place(label)}"
         else:
             words, place, counted = _words_of(label), _place(label), ""
-        name = next((word for word in reversed(words) if word in RISING or word in FALLING), None)
+        name = _measure(words)
         if name is None or not said or _TRAINING.search(label.rpartition(",")[2]):
             continue
         if after.startswith("/"):
@@ -206,6 +232,11 @@ def _in_template(template: str, *, held_out: bool) -> Iterator[Metric]:
         # Top-k accuracy, "Acc@1", is printed as a percentage throughout.
         percent = after.lstrip(")] ").startswith("%") or "@" in name
         yield Metric(f"eval_{kind}", goal, f"{place} *{NUMBER}", percent)
+
+
+def _measure(words: Sequence[str]) -> str | None:
+    """The last word that names a measure."""
+    return next((word for word in reversed(words) if word in RISING or word in FALLING), None)
 
 
 def _words_of(label: str) -> list[str]:

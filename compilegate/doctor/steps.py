@@ -77,7 +77,9 @@ class Steps:
                 return True
             words = list(texts(on))
             stepped = any(OPTIMIZER.search(word) for word in words)
-            return stepped or "scaler" in (*words[:1], last_name(on))
+            return stepped or any(
+                word.lower().endswith("scaler") for word in (*words[:1], last_name(on))
+            )
         if name in ("optimizer_step", "apply_gradients", "train_on_batch", "minimize"):
             return on is not None
         return name == "gradient" and on is not None and "tape" in last_name(on)

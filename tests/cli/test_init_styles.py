@@ -72,6 +72,7 @@ ABSL = """
 import torch
 from absl import app, flags
 flags.DEFINE_integer("batch_size", 4, "samples")
+flags.DEFINE_float("lr", 0.1, "rate")
 """
 IN_A_LOOP = """
 import argparse, torch
@@ -81,7 +82,7 @@ for name, default in {"lr": 0.1, "batch": 4}.items():
 args = parser.parse_args()
 """
 UNREAD = {
-    "absl": ABSL,
+    "fire": "import fire, torch\nfrom elsewhere import train\nfire.Fire(train)\n",
     "tyro": "import torch, tyro\nargs = tyro.cli(Args)\n",
     "sys.argv": "import sys, torch\nrate = float(sys.argv[1])\n",
     "argparse": IN_A_LOOP,
@@ -122,6 +123,15 @@ EXPECTED: dict[str, tuple[str, dict[str, Any], set[str]]] = {
         SWITCHED + LOOP,
         {"argument_names": {"batch_size": None, "learning_rate": None, "seed": None}},
         {"full_run_samples"},
+    ),
+    "flags of absl": (
+        ABSL + LOOP.replace("lr=0.1", "lr=FLAGS.lr"),
+        {"argument_style": "equals", "argument_names": {"learning_rate": "lr", "seed": None}},
+        {"full_run_samples"},
+    ),
+    "public data": (
+        "import torch, torchvision\ndata = torchvision.datasets.CIFAR10('data')\n" + LOOP,
+        {"full_run_samples": 150_000}, set(),
     ),
 }  # fmt: skip
 

@@ -34,6 +34,17 @@ PRINTED = [
      "-0.5"),
     ('print(f"Test: accuracy {a} ({seconds:.1f})")', "Test: accuracy 0.5 (3.1)", "eval_accuracy",
      "0.5"),
+    ("print('Accuracy of the network on the 10000 test images: {} %'.format(100 * a / n))",
+     "Accuracy of the network on the 10000 test images: 63.5 %", "eval_accuracy", "63.5"),
+    ('print(f"Accuracy of the network on the {n} test images: {a:.1f}%")',
+     "Accuracy of the network on the 10000 test images: 63.5%", "eval_accuracy", "63.5"),
+    ('print("Test accuracy at epoch {} of {}: {:.1f}%".format(e, n, a))',
+     "Test accuracy at epoch 3 of 90: 63.5%", "eval_accuracy", "63.5"),
+    ("def test():\n    progress_bar(i, n, 'Loss: %.3f | Acc: %.3f%% (%d/%d)' % (l, a, c, t))",
+     "Loss: 0.100 | Acc: 98.000% (98/100)", "eval_accuracy", "98.000"),
+    # pytorch/examples' imagenet: what its meters sum up after an evaluation.
+    ("def display_summary(): ...\nm = AverageMeter('Acc@1', ':6.2f', Summary.AVERAGE)",
+     " *   Acc@1 71.500 Acc@5 90.000", "eval_accuracy", "71.500"),
 ]  # fmt: skip
 NOT_HELD_OUT = ['print(f"step {i}: loss {a}")', 'print("done")', 'print(f"train accuracy {a}")']
 

@@ -156,9 +156,10 @@ def _module(name: str, folder: Path) -> bytes | None:
         return None
     up = len(name) - len(name.lstrip("."))  # one dot: the script's own package
     for start in [folder, *folder.parents][max(up - 1, 0) : max(up, 1)]:
-        file = start.joinpath(*name.strip(".").split(".")).with_suffix(SCRIPTS[0])
-        if file.is_file():
-            return file.read_bytes()
+        place = start.joinpath(*name.strip(".").split("."))
+        for file in (place.with_suffix(SCRIPTS[0]), place / "__init__.py"):
+            if file.is_file():
+                return file.read_bytes()
     return None
 
 
@@ -289,6 +290,9 @@ def _read_with(script: Description) -> str:
     takes = script.command_line
     if takes.reader == "none":
         return "which takes no arguments"
+    if takes.lost:
+        where = f"{takes.reader} takes from a function that is not in it"
+        return f"whose arguments, which {where}, were not read"
     if takes.unread:
         places = {"hydra": "are Hydra's", "elsewhere": "are in another file"}
         where = places.get(takes.reader, f"are read by {takes.reader}")

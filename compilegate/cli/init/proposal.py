@@ -269,7 +269,11 @@ def _length(
     times = script.constants.get("epochs") if epochs is None else epochs.default
     times = times if _is_number(times) else None
     shown = f"epochs ({times:g})" if times else "epochs"
-    if answers.samples is not None and times:
+    if answers.samples is None and script.data is not None and times:
+        name, samples = script.data
+        text = f"assumed; {samples:,} samples of {name} times {shown}"
+        yield "full_run_samples", Value(int(samples * times), text, ASSUMED)
+    elif answers.samples is not None and times:
         total = int(answers.samples * times)
         yield "full_run_samples", Value(total, f"training samples times {shown}")
     elif answers.samples is not None:

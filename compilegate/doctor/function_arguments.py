@@ -1,0 +1,146 @@
+"""Arguments that click, typer and fire take from a function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compilegate.doctor.argument import Option, literal_words, value_of, words_of
+from compilegate.doctor.source import Source
+from compilegate.doctor.syntax import (
+    Function,
+    called,
+    constant,
+    dotted,
+    keyword,
+    last_name,
+)
+from compilegate.doctor.words import with_defaults
+
+CLICK, TYPER, FIRE = "click", "typer", "fire"
+FUNCTION_READERS = (CLICK, "rich_click", TYPER, FIRE)
+# What gives a function, or a program of several, to typer or fire.
+STARTERS = {"typer.run": TYPER, "fire.Fire": FIRE}
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a function takes; ``command`` is its name on the command line, where it has one."""
+
+    reader: str
+    options: tuple[Option, ...] = ()
+    positional: tuple[str, ...] = ()
+    command: str = ""
+
+
+def of_functions(source: Source) -> tuple[Taken, ...] | None:
+    """What each command takes; empty where its function is not in the file, None without any."""
+    found = [*_of_decorators(source), *_of_calls(source)]
+    if found:
+        return tuple(found)
+    return () if reader_of(source) else None
+
+
+def reader_of(source: Source) -> str:
+    """Which of the three reads the arguments, empty where none does."""
+    made = {source.called(call) for call in source.calls}
+    started = (reader for name, reader in STARTERS.items() if name in made)
+    return next(started, "") or (TYPER if "typer.Typer" in made else "")
+
+
+def _of_decorators(source: Source) -> Iterator[Taken]:
+    for function in source.functions:
+        for decorator in function.decorator_list:
+            on = getattr(decorator, "func", decorator)
+            name = source.meaning(on)
+            if last_name(on) != "command" and not name.endswith("click.command"):
+                continue
+            # @click.command() is a program; @cli.command() is one command of several.
+            single = name in ("click.command", "rich_click.command")
+            word = "" if single else _command_name(decorator, function)
+            if source.uses("click", "rich_click"):
+                yield _click(function, word)
+            elif source.uses("typer"):
+                yield _parameters(TYPER, function, word)
+
+
+def _command_name(decorator: ast.expr, function: Function) -> str:
+    given = decorator.args[0] if isinstance(decorator, ast.Call) and decorator.args else None
+    word = constant(given)
+    return word if isinstance(word, str) else function.name.replace("_", "-")
+
+
+def _of_calls(source: Source) -> Iterator[Taken]:
+    for call in source.calls:
+        reader = STARTERS.get(source.called(call))
+        target = dotted(call.args[0]) if reader and call.args else ""
+        for function in source.functions:
+            if reader and function.name == target:
+                yield _parameters(reader, function, "")
+
+
+def _click(function: Function, command: str) -> Taken:
+    options, positional = [], []
+    for decorator in function.decorator_list:
+        if not isinstance(decorator, ast.Call) or not decorator.args:
+            continue
+        words = [str(constant(item)) for item in decorator.args]
+        if called(decorator) == "argument":
+            positional.append(words[0])
+        elif called(decorator) == "option":
+            name = next((word for word in words if word.startswith("--")), words[0])
+            both = "/" in name  # --cache/--no-cache
+            choices = keyword(decorator, "type")
+            options.append(
+                Option(
+                    name=name.partition("/")[0].lstrip("-"),
+                    default=value_of(keyword(decorator, "default")),
+                    required=constant(keyword(decorator, "required")) is True,
+                    switch=both or constant(keyword(decorator, "is_flag")) is True,
+                    choices=words_of(choices.args[0])
+                    if isinstance(choices, ast.Call) and choices.args
+                    else (),
+                )
+            )
+    return Taken(CLICK, tuple(options), tuple(positional), command)
+
+
+def _parameters(reader: str, function: Function, command: str) -> Taken:
+    """Typer and fire take a function's parameters; typer writes them with hyphens.
+
+    Fire takes each by its name, typer those without a default by their place.
+    """
+    defaults = {item.arg: value for item, value in with_defaults(function.args)}
+    options, positional = [], []
+    for item in (*function.args.args, *function.args.kwonlyargs):
+        default, said = defaults.get(item.arg), _said(item, defaults.get(item.arg))
+        kind = last_name(said.func) if said is not None else ""
+        if kind == "Argument" or (default is None and kind != "Option" and reader == TYPER):
+            positional.append(item.arg)
+            continue
+        words = [constant(word) for word in said.args] if said is not None else []
+        named = [w for w in words if isinstance(w, str) and w.startswith("--")]
+        if isinstance(default, ast.Call):
+            default = default.args[0] if default.args else keyword(default, "default")
+        plain = item.arg.replace("_", "-") if reader == TYPER else item.arg
+        value = value_of(default)
+        options.append(
+            Option(
+                name=named[0].partition("/")[0].lstrip("-") if named else plain,
+                default=None if value is ... else value,
+                required=default is None or value is ...,
+                switch=reader == TYPER and isinstance(value, bool),
+                choices=literal_words(item.annotation) if item.annotation else (),
+            )
+        )
+    return Taken(reader, tuple(options), tuple(positional), command)
+
+
+def _said(item: ast.arg, default: ast.expr | None) -> ast.Call | None:
+    """The ``typer.Option(...)`` or ``typer.Argument(...)`` of a parameter."""
+    places = [default, *(ast.walk(item.annotation) if item.annotation else ())]
+    for node in places:
+        if isinstance(node, ast.Call) and last_name(node.func) in ("Option", "Argument"):
+            return node
+    return None
