@@ -36,18 +36,17 @@ def subcommand(call: ast.Call) -> str:
 
 def of_lightning(project: Project, call: ast.Call) -> Iterator[Option]:
     """Parameters of the model and of the data module, and what every Trainer takes."""
-    read = True
-    for index, (prefix, word) in enumerate(_CLASSES):
-        given = argument(call, index, word)
-        made = project.class_named(given)
-        read = read and (made is not None or (prefix == "data" and given is None))
+    given = [argument(call, index, word) for index, (_, word) in enumerate(_CLASSES)]
+    for (prefix, _), node in zip(_CLASSES, given, strict=True):
+        made = project.class_named(node)
         yield from _parameters(prefix, made[1]) if made else ()
-    if not read and constant(argument(call, 0, "model_class")) is None and not call.args:
-        yield Option("config", required=True)  # which names the classes
+    configured = constant(given[0]) is None and not isinstance(given[0], ast.Name | ast.Attribute)
+    if configured:  # a file names the classes, and may say everything else
+        yield Option("config", required=True)
     yield Option("seed_everything")
     yield Option("trainer.max_steps")
     yield Option("trainer.precision", choices=("32-true", "bf16-mixed", "16-mixed"))
-    if not any(map(_bounds, _files(project, call))):
+    if not configured and not any(map(_bounds, _files(project, call))):
         yield Option("trainer.max_epochs", DEFAULT_EPOCHS)
 
 

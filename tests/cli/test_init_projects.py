@@ -115,7 +115,9 @@ def test_lightnings_command_line_is_read_whoever_defines_its_classes(
 def test_classes_that_a_configuration_names_need_its_path(project: Path, invoke: Invoke) -> None:
     document = written(project, invoke, HEAD + "cli = LightningCLI(run=False)\n")
 
+    values = document["workload"]["training"]["hyperparameters"]
     assert "training.hyperparameters.config" in document["todo"]
+    assert "trainer.max_epochs" not in values  # the file may say it
 
 
 def test_only_dataclasses_that_the_parser_is_given_are_arguments(

@@ -259,7 +259,7 @@ def _length(
     if script.kind in ("trainer", "lightning"):
         option = script.command_line.find(("max_epochs",))
         if script.kind == "lightning" and option is not None and _is_number(option.default):
-            text = "assumed; Lightning's default, and nothing else says how long a run is"
+            text = "assumed; Lightning's default, as nothing in the code says how long a run is"
             yield option.name, Value(option.default, text, ASSUMED)
         return
     if steps is not None and _is_number(steps.default):
