@@ -6,6 +6,9 @@ import math
 import os
 import shlex
 import signal
+import sys
+from inspect import signature
+from types import SimpleNamespace
 
 import pytest
 from compilegate_runtime.errors import HyperparameterError
@@ -133,6 +136,30 @@ def test_how_a_script_trains_is_read_off_its_imports(tmp_path, source, kind):
     path.write_text(source)
 
     assert kind == arguments.kind_of(path)
+
+
+@pytest.mark.parametrize(
+    ("packages", "listened"),
+    [
+        ({"pytorch_lightning", "torch"}, "pytorch_lightning"),
+        ({"lightning", "pytorch_lightning"}, "lightning.pytorch"),
+        ({"lightning"}, "lightning.pytorch"),
+        ((), "lightning.pytorch"),
+    ],
+)
+def test_of_two_lightnings_the_scripts_own_is_listened_to(monkeypatch, packages, listened):
+    made = {}
+    for name in ("lightning.pytorch", "pytorch_lightning"):
+        trainer = type("Trainer", (), {"__init__": lambda self, max_steps=-1: None})
+        made[name] = SimpleNamespace(Trainer=trainer, Callback=object)
+        monkeypatch.setitem(sys.modules, name, made[name])
+    before = {name: one.Trainer.__init__ for name, one in made.items()}
+
+    frameworks.listen_to_lightning({}, None, packages=packages)
+
+    changed = [name for name, one in made.items() if one.Trainer.__init__ != before[name]]
+    assert [listened] == changed
+    assert ["max_steps"] == list(signature(made[listened].Trainer).parameters)
 
 
 def test_the_last_match_of_a_printed_metric_counts_and_all_is_passed_on():

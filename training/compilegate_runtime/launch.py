@@ -117,7 +117,11 @@ class Launch:
                 self.metrics,
                 self._planned,
                 checkpoints,
-                lambda pl: [evaluations.lightning_callback(torch, pl)],
+                lambda pl: [
+                    evaluations.lightning_callback(torch, pl),
+                    *([self.shortened.lightning_callback(pl)] if self.shortened else []),
+                ],
+                arguments.imports(settings.script)[0],
             )
         watched.watch()
 

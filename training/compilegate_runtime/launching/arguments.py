@@ -136,6 +136,14 @@ def _script(name):
 
 def kind_of(path):
     """How a script trains, by what it imports."""
+    modules, names = imports(path)
+    if names & TRAINERS and modules & {"transformers", "trl"}:
+        return "trainer"
+    return next((kind for kind, roots in IMPORTS if roots & modules), "plain")
+
+
+def imports(path):
+    """The packages that a script imports, and the names that it imports from modules."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     modules, names = set(), set()
     for node in ast.walk(tree):
@@ -144,9 +152,7 @@ def kind_of(path):
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             modules.add(node.module.split(".")[0])
             names |= {alias.name for alias in node.names}
-    if names & TRAINERS and modules & {"transformers", "trl"}:
-        return "trainer"
-    return next((kind for kind, roots in IMPORTS if roots & modules), "plain")
+    return modules, names
 
 
 def script_words(settings, others):

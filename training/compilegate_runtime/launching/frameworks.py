@@ -2,6 +2,8 @@
 
 import collections
 import contextlib
+import functools
+import importlib
 import json
 import math
 import re
@@ -161,16 +163,25 @@ def listen_to_trainer(metrics, planned, checkpoints=None):
         checkpoints.install(trainer.Trainer)
 
 
-def listen_to_lightning(metrics, planned, checkpoints=None, more=lambda _: []):
+def _lightning(packages):
+    """The Lightning that a script imports; where both are installed, each has a Trainer."""
+    names = ["lightning.pytorch", "pytorch_lightning"]
+    if "pytorch_lightning" in packages and "lightning" not in packages:
+        names.reverse()
+    try:
+        return importlib.import_module(names[0])
+    except ImportError:
+        return importlib.import_module(names[1])
+
+
+def listen_to_lightning(metrics, planned, checkpoints=None, more=lambda _: [], packages=()):
     """Take the metrics of every Lightning Trainer made from now on, and how many steps it plans.
 
     ``checkpoints`` (LightningCheckpoints) saves and loads them, if the job has a place for them.
-    ``more`` makes other callbacks, of Lightning itself.
+    ``more`` makes other callbacks, of Lightning itself. ``packages`` are those that the script
+    imports.
     """
-    try:
-        import lightning.pytorch as pl  # noqa: PLC0415 — only scripts that have it
-    except ImportError:
-        import pytorch_lightning as pl  # noqa: PLC0415 — its older name
+    pl = _lightning(packages)
 
     class Metrics(pl.Callback):
         def on_train_start(self, trainer, _module):
@@ -197,6 +208,7 @@ def listen_to_lightning(metrics, planned, checkpoints=None, more=lambda _: []):
 
     original = pl.Trainer.__init__
 
+    @functools.wraps(original)  # Lightning's command line takes the Trainer's arguments from it
     def initialise(self, *args, **kwargs):
         original(self, *args, **kwargs)
         self.callbacks += [Metrics(), *([Checkpoints()] if checkpoints else []), *more(pl)]

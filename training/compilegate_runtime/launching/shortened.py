@@ -37,6 +37,18 @@ class Shortened:
             if self._empty > 1 and (self._reported() or self._empty > MOST_EPOCHS):
                 raise Enough
 
+    def lightning_callback(self, pl):
+        """Tells Lightning's Trainer the length: it validates once it has seen all of its batches."""
+        few = self._few
+
+        class Short(pl.Callback):
+            def setup(self, trainer, *_, **__):
+                trainer.limit_train_batches = few * trainer.accumulate_grad_batches
+                trainer.val_check_interval = 1.0  # of an epoch
+                trainer.check_val_every_n_epoch = 1
+
+        return Short()
+
     def stepped(self, steps):
         """A step is over."""
         enough = self._reported() or self._recorder.steps_done >= MOST_STEPS

@@ -1,4 +1,7 @@
-"""Module, data module, callback and a trainer of one epoch, with Lightning's order of hooks."""
+"""Module, data module, callback and a trainer of one epoch, with Lightning's order of hooks.
+
+As Lightning's, it validates once an epoch has had as many batches as its loader says it has.
+"""
 
 import torch
 from torch import nn
@@ -18,6 +21,9 @@ class LightningDataModule:
 class Callback:
     """Any hook that a subclass does not define does nothing."""
 
+    def setup(self, *_args, **_kwargs):
+        """Before anything of a fit."""
+
     def __getattr__(self, name):
         if name.startswith("on_"):
             return lambda *_args, **_kwargs: None
@@ -32,27 +38,32 @@ class Trainer:
         self.precision, self.callbacks = precision, list(callbacks or [])
         self.sanity_checking, self.global_step, self.callback_metrics = False, 0, {}
         self.estimated_stepping_batches = 0
+        self.limit_train_batches, self.accumulate_grad_batches = None, 1
 
     def fit(self, model, datamodule=None, ckpt_path=None):
+        self._call("setup", model, "fit")
         loader = datamodule.train_dataloader()
         planned = len(loader) * self.max_epochs
         self.estimated_stepping_batches = planned if self.max_steps < 0 else self.max_steps
         optimizer = model.configure_optimizers()
         self._call("on_train_start", model)
         for _ in range(self.max_epochs):
-            self._epoch(model, loader, optimizer)
-            self._validate(model, datamodule.val_dataloader())
+            if self._epoch(model, loader, optimizer) == (self.limit_train_batches or len(loader)):
+                self._validate(model, datamodule.val_dataloader())
 
     def _epoch(self, model, loader, optimizer):
         model.train()
+        seen = 0
         for index, batch in enumerate(loader):
             if 0 <= self.max_steps <= self.global_step:
-                return
+                break
+            seen += 1
             optimizer.zero_grad()
             model.training_step(batch, index).backward()
             optimizer.step()
             self.global_step += 1
             self._call("on_train_batch_end", model, None, batch, index)
+        return seen
 
     def _validate(self, model, loader):
         model.eval()

@@ -2,6 +2,7 @@
 
 import sys
 from ast import literal_eval
+from inspect import signature
 
 import torch
 
@@ -13,6 +14,7 @@ class LightningCLI:
 
     def __init__(self, model_class, datamodule_class):
         subcommand, *words = sys.argv[1:]
+        takes = signature(Trainer.__init__).parameters
         given = {"model": {}, "data": {}, "trainer": {}}
         for name, value in zip(words[::2], words[1::2], strict=True):
             part, dot, key = name.removeprefix("--").partition(".")
@@ -21,6 +23,8 @@ class LightningCLI:
                     raise SystemExit(f"unrecognized argument {name}")
                 torch.manual_seed(int(value))
                 continue
+            if part == "trainer" and key not in takes:
+                raise SystemExit(f"unrecognized argument {name}")
             given[part][key] = _read(value)
         model, data = model_class(**given["model"]), datamodule_class(**given["data"])
         getattr(Trainer(**given["trainer"]), subcommand)(model, datamodule=data)
