@@ -38,7 +38,7 @@ class Shortened:
                 raise Enough
 
     def lightning_callback(self, pl):
-        """Tells Lightning's Trainer the length: it validates once it has seen all of its batches."""
+        """Tell a Trainer of Lightning the length: it validates when all its batches are seen."""
         few = self._few
 
         class Short(pl.Callback):
