@@ -83,21 +83,18 @@ def close_after_run(
     later one sees both.
     """
     past = _history_after_run(workload, services.ledger)
-    effect, now = effect_of_run(run, past, job), services.clock.now()
+    effect = effect_of_run(run, past, job)
     if effect.too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
     for one, reason in effect.over:
-        recorded = _close(one, reason, workload, services.ledger, now=now)
-        _report(one, recorded, workload, services)
+        _end(one, reason, workload, services)
 
 
 def end_canary(workload: str, *, services: Services) -> None:
     """The workload was retired: let every trial that waits for its runs continue at once."""
-    ledger, now = services.ledger, services.clock.now()
-    for one in history(ledger.entries(workload, CANARY_ENTRIES)).rounds:
+    for one in history(services.ledger.entries(workload, CANARY_ENTRIES)).rounds:
         if not one.reported:
-            reason = _close(one, RETIRED, workload, ledger, now=now)
-            _report(one, reason, workload, services)
+            _end(one, RETIRED, workload, services)
 
 
 def close_canary(
@@ -180,13 +177,18 @@ def _close(canary: CanaryRound, reason: str, workload: str, ledger: Ledger, *, n
     return put_once(ledger, workload, closed).reason
 
 
-def _report(canary: CanaryRound, reason: str, workload: str, services: Services) -> None:
-    """Wake the trial by its newest token first; older tokens are of waits that were given up."""
-    if reason not in REPORTED_ENDS:
+def _end(canary: CanaryRound, reason: str, workload: str, services: Services) -> None:
+    """Close the round and wake the trial that waits for it.
+
+    By its newest token first; older tokens are of waits that were given up.
+    """
+    now = services.clock.now()
+    recorded = _close(canary, reason, workload, services.ledger, now=now)
+    if recorded not in REPORTED_ENDS:
         return
     for token in reversed(canary.tokens):
-        services.tokens.send_success(token, {"round": canary.round, "reason": reason})
-    _record_reported(canary, workload, services.ledger, now=services.clock.now())
+        services.tokens.send_success(token, {"round": canary.round, "reason": recorded})
+    _record_reported(canary, workload, services.ledger, now=now)
 
 
 def _record_reported(canary: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> None:

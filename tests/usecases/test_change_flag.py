@@ -217,6 +217,29 @@ def test_a_parameter_that_was_lost_or_written_by_hand_is_given_its_value_back(
     assert not repair_flag(WORKLOAD, services)
 
 
+def test_a_change_made_while_a_repair_reads_the_parameter_is_not_undone_for_a_moment(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(services, "enable")
+    read, write, written = services.flags.read, services.flags.write, []
+
+    def changed_meanwhile(name: str) -> str | None:
+        monkeypatch.setattr(services.flags, "read", read)
+        make(services, "revert")
+        return read(name)
+
+    def noted(name: str, value: str) -> None:
+        written.append(json.loads(value)["enabled"])
+        write(name, value)
+
+    monkeypatch.setattr(services.flags, "write", noted)
+    monkeypatch.setattr(services.flags, "read", changed_meanwhile)
+    repair_flag(WORKLOAD, services)
+
+    assert [False] == written
+    assert_sound(services)
+
+
 @pytest.mark.parametrize("raw", ["{", Flag(True, "permanent").to_json()])
 def test_a_parameter_that_nothing_proved_is_turned_off(raw: str, services: Any) -> None:
     services.flags.write(FLAG, raw)

@@ -8,7 +8,13 @@ import pytest
 
 from compilegate.domain.production import canary
 from compilegate.domain.production.attempts import longest_run_seconds
-from compilegate.domain.production.canary import open_slot, requested_round, result_ending
+from compilegate.domain.production.canary import (
+    RunEffect,
+    effect_of_run,
+    open_slot,
+    requested_round,
+    result_ending,
+)
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import (
@@ -174,3 +180,43 @@ def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged() -> None:
 
     assert digest == TrainedJob(same, "s.tgz").digest
     assert digest not in {TrainedJob(other, "s.tgz").digest, TrainedJob(SOUND, "t.tgz").digest}
+
+
+def effect_of(run: dict[str, Any], *entries: dict[str, Any], job: str | None = JOB) -> RunEffect:
+    return effect_of_run(
+        ProductionRun.from_entry(run), history([ROUND.to_entry(), run, *entries]), job
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "job", "reason"),
+    [
+        (ended("r1", 0, "compile"), JOB, None),
+        (ended("r1", 0, "compile", result={"finished": False}), JOB, "lost"),
+        (ended("r1", None, "baseline"), "another job", "changed"),
+        (ended("r1", None, "baseline"), None, None),
+        (ended("r1", None, "baseline", started_at=ROUND.at - 1.0), "another job", None),
+    ],
+    ids=["one of two", "crashed", "of another job", "of an unknown job", "begun before the round"],
+)
+def test_a_run_ends_the_round_that_it_decides(
+    run: dict[str, Any], job: str | None, reason: str | None
+) -> None:
+    effect = effect_of(run, job=job)
+
+    assert ([] if reason is None else [(3, reason)]) == [
+        (one.round, why) for one, why in effect.over
+    ]
+    assert not effect.too_late
+
+
+@pytest.mark.parametrize(
+    ("arm", "reason", "late"),
+    [("compile", "overdue", True), ("compile", "complete", False), ("baseline", "overdue", False)],
+)
+def test_a_closed_round_is_reported_and_its_late_model_is_not_released(
+    arm: str, reason: str, late: bool
+) -> None:
+    effect = effect_of(ended("r1", 0, arm), closed(reason))
+
+    assert (late, [reason]) == (effect.too_late, [why for _, why in effect.over])
