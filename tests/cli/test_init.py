@@ -160,6 +160,24 @@ def test_a_wrong_answer_is_asked_for_again(
     assert 8 == document["schedule"]["run_hours"]
 
 
+def test_every_wrong_answer_is_asked_for_again_at_once(
+    code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
+    answers = ("p4d", "ml.p4d.24xlarge", "-1", "2", "0", "often", "1e9", "4", "-5", "many", "1,000")
+
+    result = invoke("init", code / "loop.py", stdin="\n".join(answers) + "\n")
+
+    assert 0 == result.exit_code, result.output
+    document = load_yaml(Path("loop.yaml"))
+    assert {"runs_per_week": 4, "run_hours": 2} == document["schedule"]
+    assert 3 * 1000 == document["training"]["hyperparameters"]["full_run_samples"]
+    assert [2, 4, 3] == [
+        result.output.count(question)
+        for question in ("Hours of a whole run [", "Runs per week [", "Training samples (")
+    ]
+
+
 SET_UP_IN_CODE = """
 import argparse
 from transformers import Trainer, TrainingArguments

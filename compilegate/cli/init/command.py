@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -18,14 +17,8 @@ from compilegate.cli.common.own_compiling import place_of
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.init.data import data_of
 from compilegate.cli.init.price import with_cap
-from compilegate.cli.init.proposal import (
-    INSTANCE_TYPE,
-    RUN_HOURS,
-    RUNS_PER_WEEK,
-    Answers,
-    propose,
-    workload_name,
-)
+from compilegate.cli.init.proposal import Answers, propose, workload_name
+from compilegate.cli.init.questions import asked
 from compilegate.cli.init.render import Proposal, document_of, places, render
 from compilegate.cli.init.value import ASSUMED, OPEN
 from compilegate.doctor import Description, ScriptError, describe
@@ -35,7 +28,6 @@ from compilegate.domain.fields import LARGEST_WHOLE, Fields
 from compilegate.domain.formats import plural
 from compilegate.domain.workload.candidates import parse_name
 from compilegate.domain.workload.training import MOST_HOURS
-from compilegate.domain.workload.training import instance_type as parse_instance_type
 from compilegate.facts import load_facts
 from compilegate.place import INSTALLED, PROJECT
 
@@ -104,7 +96,7 @@ def init(
         data=data_of(found, script, folder),
     )
     if not yes and not as_json and is_interactive():
-        answers = _asked(answers, found)
+        answers = asked(answers, found)
     proposal = with_cap(propose(found, answers), project.settings())
     write_whole(file, render(proposal, _head(script, file)).encode())
     _show(file, found, proposal, lacking=_lacking(found, script), as_json=as_json)
@@ -193,43 +185,6 @@ def _framework(script: Description) -> dict[str, str]:
     newest = max(rows, key=lambda row: (parts(row.version), parts(row.transformers or "0")))
     transformers = {"transformers": newest.transformers} if newest.transformers else {}
     return {"name": kind, "version": newest.version, **transformers}
-
-
-def _asked(answers: Answers, script: Description) -> Answers:
-    """The answers with what a person says; an empty line takes the default."""
-    hours, runs, instance = answers.run_hours, answers.runs_per_week, answers.instance_type
-    if instance is None:
-        instance = typer.prompt(
-            "Instance type of production", default=INSTANCE_TYPE, value_proc=_instance
-        )
-    if hours is None:
-        hours = typer.prompt("Hours of a whole run", default=RUN_HOURS, value_proc=_hours)
-    if runs is None:
-        runs = typer.prompt("Runs per week", default=float(RUNS_PER_WEEK), type=float)
-    answers = replace(answers, instance_type=instance, run_hours=hours, runs_per_week=runs)
-    left = places(propose(script, answers), OPEN)
-    if "training.hyperparameters.full_run_samples" in left:
-        samples = typer.prompt("Training samples (0: I will write it later)", default=0, type=int)
-        answers = replace(answers, samples=samples or None)
-    return answers
-
-
-def _instance(text: str) -> str:
-    """An instance type by its form; a BadParameter is shown, and the question asked again."""
-    try:
-        return str(parse_instance_type(Fields({"instance_type": text})))
-    except InvalidInputError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
-def _hours(text: str) -> float:
-    try:
-        hours = float(text)
-    except ValueError:
-        hours = 0.0
-    if not 0 < hours <= MOST_HOURS:
-        raise typer.BadParameter(f"must be a number above 0, at most {MOST_HOURS:g}")
-    return hours
 
 
 def _head(script: Path, file: Path) -> list[str]:

@@ -1,0 +1,83 @@
+"""What ``init`` asks on a terminal; a wrong answer is asked for again at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import typer
+
+from compilegate.cli.init.proposal import (
+    INSTANCE_TYPE,
+    RUN_HOURS,
+    RUNS_PER_WEEK,
+    Answers,
+    propose,
+)
+from compilegate.cli.init.render import places
+from compilegate.cli.init.value import OPEN
+from compilegate.doctor import Description
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.fields import LARGEST_WHOLE, Fields
+from compilegate.domain.workload.file import MOST_RUNS_PER_WEEK
+from compilegate.domain.workload.training import MOST_HOURS
+from compilegate.domain.workload.training import instance_type as parse_instance_type
+
+
+def asked(answers: Answers, script: Description) -> Answers:
+    """The answers with what a person says; an empty line takes the default."""
+    hours, runs, instance = answers.run_hours, answers.runs_per_week, answers.instance_type
+    if instance is None:
+        instance = typer.prompt(
+            "Instance type of production", default=INSTANCE_TYPE, value_proc=_instance
+        )
+    if hours is None:
+        hours = typer.prompt(
+            "Hours of a whole run", default=RUN_HOURS, value_proc=_up_to(MOST_HOURS)
+        )
+    if runs is None:
+        runs = typer.prompt(
+            "Runs per week", default=float(RUNS_PER_WEEK), value_proc=_up_to(MOST_RUNS_PER_WEEK)
+        )
+    answers = replace(answers, instance_type=instance, run_hours=hours, runs_per_week=runs)
+    left = places(propose(script, answers), OPEN)
+    if "training.hyperparameters.full_run_samples" in left:
+        samples = typer.prompt(
+            "Training samples (0: I will write it later)", default=0, value_proc=_samples
+        )
+        answers = replace(answers, samples=samples or None)
+    return answers
+
+
+def _instance(text: str) -> str:
+    """An instance type by its form; a BadParameter is shown, and the question asked again."""
+    try:
+        return str(parse_instance_type(Fields({"instance_type": text})))
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _up_to(most: float) -> Callable[[str], float]:
+    """Reads a number above 0 and at most ``most``."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = 0.0
+        if not 0 < number <= most:
+            raise typer.BadParameter(f"must be a number above 0, at most {most:,.10g}")
+        return number
+
+    return read
+
+
+def _samples(text: str) -> int:
+    """A whole number; people write 50,000 and 50_000 too."""
+    try:
+        number = int(str(text).replace(",", ""))
+    except ValueError:
+        number = -1
+    if not 0 <= number <= LARGEST_WHOLE:
+        raise typer.BadParameter("must be a whole number, 0 if you will write it later")
+    return number
