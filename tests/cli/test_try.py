@@ -143,6 +143,23 @@ def test_the_screen_shows_each_arm_and_where_it_ended(
     assert "1 of 2 arms trained 2 steps and reported." in text
 
 
+def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(
+    project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    plan = {"code": 1, "failure": "ModuleNotFoundError: No module named 'timm'."}
+
+    result = invoke("try", project, "--python", python(tmp_path, baseline=plan, compile=plan))
+
+    text = result.stdout
+    assert (1, 2) == (
+        result.exit_code,
+        text.count("failed\n  ModuleNotFoundError: No module named"),
+    )
+    assert ("| a line of baseline" in text, "| a line of compile" in text) == (True, False)
+    assert "timm'..\n" not in text
+    assert "name a Python that has it with --python" in " ".join(text.split())
+
+
 def test_an_arm_that_hangs_is_ended(project: Path, tmp_path: Path, invoke: Invoke) -> None:
     stuck = python(tmp_path, baseline={"sleep": 60})
 

@@ -34,6 +34,8 @@ from compilegate.place import INSTALLED
 from compilegate.usecases.registered import facts_for_workload
 
 MINUTES = 10.0
+# Begins what the launcher says of an import that failed.
+MISSING = "ModuleNotFoundError:"
 Inputs = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="CHANNEL=PATH", help="Data on this machine for a channel."),
@@ -198,6 +200,7 @@ class _Tries:
         """Every arm's answer, as it comes."""
         workload = self._file.workload
         requests = full_runs(workload, arms, project.settings().region)
+        told: set[str] = set()
         for arm, request in zip(arms, requests, strict=True):
             ended = run(
                 request,
@@ -212,8 +215,10 @@ class _Tries:
             found = read_arm(arm.name, request, workload.quality.metric, ended)
             if not self._as_json:
                 _show(found, workload.quality.metric)
-                for line in last_lines(ended) if found.outcome != OK else ():
+                # Arms mostly fail for one reason, whose traceback is then of no more use.
+                for line in last_lines(ended) if {found.why} - told - {""} else ():
                     say(f"| {line}", indent=4)
+            told.add(found.why)
             yield found
 
 
@@ -235,7 +240,7 @@ def _show(found: Found, metric: str) -> None:
     good = found.outcome == OK
     say(f"{found.arm}: {'trains' if good else found.outcome.replace('_', ' ')}", "bold")
     if found.why:
-        say(f"{found.why}.", indent=2)
+        say(f"{found.why.removesuffix('.')}.", indent=2)
     value = "" if found.metric is None else f"{metric} = {found.metric:g}"
     outcomes = ", with outcomes per example" if found.outcomes else ""
     per_step = found.seconds_per_step
@@ -258,6 +263,11 @@ def _notes(file: WorkloadFile, found: Sequence[Found], *, left_out: bool) -> Ite
         yield (
             "The arms begin with different weights although they have one seed, so a trial would "
             "be invalid: the script draws them without the trial's seed."
+        )
+    if any(one.why.startswith(MISSING) for one in found):
+        yield (
+            "This Python lacks a package that the script imports. A job and try install what "
+            f"{file.source_dir / REQUIREMENTS} lists; or name a Python that has it with --python."
         )
     if left_out:
         place = file.source_dir / REQUIREMENTS
