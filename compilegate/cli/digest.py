@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from compilegate.cli.common.output import emit_json, say
+from compilegate.adapters.local_files import write_whole
+from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
 )
-from compilegate.usecases.operations.weekly_summary import digests
+from compilegate.report.fleet import render_fleet
+from compilegate.usecases.operations.weekly_summary import digests, fleet
 
 
 @on_cloud
@@ -21,14 +24,31 @@ def digest(
     owner: Annotated[
         str | None, typer.Option("--owner", help="Only this owner's workloads.")
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            "--html", metavar="FILE", help="Save all workloads as one page and print its path."
+        ),
+    ] = None,
 ) -> None:
     """Show every owner's weekly summary of the last 7 days.
 
     \b
     compilegate digest
     compilegate digest --owner ml-platform --json
+    compilegate digest --html fleet.html
+
+    With --html, saves a page instead: what was saved, how each workload stands, what to do. With
+    --json as well, prints the path as JSON.
     """
     cloud = invocation.open_cloud()
+    if html is not None:
+        write_whole(html, render_fleet(fleet(cloud.services, owner=owner)).encode())
+        if invocation.as_json:
+            emit_json({"html": str(html)})
+        else:
+            say_line(str(html))
+        return
     owner_digests = digests(cloud.services, owner=owner)
     if invocation.as_json:
         emit_json([one.notification.body() for one in owner_digests])

@@ -16,13 +16,13 @@ from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.ledger import LedgerRecordT, read_as
 from compilegate.domain.records.trials import RecordedDecision, read_decision
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Ledger, ObjectStore
 
 if TYPE_CHECKING:
+    from compilegate.domain.script_compiles import ScriptCompiles
     from compilegate.domain.trial.plan import RecordedPlan
 
 # Of plan, evidence, decision and flag record alike; a document without one is of this schema.
@@ -126,12 +126,13 @@ def spec_at(store: ObjectStore, key: str, *, of: str | None = None) -> Spec:
         )  # fmt: skip
     document = json.loads(store.get(key))
     workload = read_document(document["workload"])
-    return Spec(
-        workload,
-        document["source_key"],
-        document.get("code_digest"),
-        ScriptCompiles.from_dict(document.get("script_compiles")),
-    )
+    spec = Spec(workload, document["source_key"], document.get("code_digest"))
+    if "script_compiles" not in document:
+        return spec
+    from compilegate.domain.script_compiles import ScriptCompiles  # noqa: PLC0415 - few scripts do
+
+    compiles = ScriptCompiles.from_dict(document["script_compiles"])
+    return replace(spec, script_compiles=compiles)
 
 
 def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:

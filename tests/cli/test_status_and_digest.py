@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -137,6 +138,17 @@ def test_one_owner_as_json_is_the_body_of_the_message(invoke: Invoke, week: Clou
     assert ("digest", "ml", {"baseline": 1}) == (
         document["kind"], document["owner"], document["figures"]["runs"],
     )  # fmt: skip
+
+
+def test_all_workloads_as_one_page(invoke: Invoke, week: Cloud, tmp_path: Path) -> None:
+    page = tmp_path / "pages" / "fleet.html"
+
+    assert f"{page}\n" == invoke("digest", "--html", page).stdout
+    assert all(f">{name}</th>" in page.read_text() for name in ("ads", "bert", "idle"))
+    assert {"html": str(page)} == json.loads(
+        invoke("digest", "--owner", "ml", "--html", page, "--json").stdout
+    )
+    assert ">ads</th>" not in page.read_text()
 
 
 def test_where_nothing_is_registered_it_says_how_to_begin(

@@ -81,6 +81,17 @@ class WeeklySummary:
         return bool(self.trial or self.approval or self.state in ("probation", "stale"))
 
 
+@dataclass(frozen=True)
+class Fleet:
+    """The workloads that production trains; ``unread`` are those whose records cannot be read."""
+
+    stage: str
+    window: TimeWindow
+    summaries: Sequence[WeeklySummary]
+    unread: Sequence[str] = ()
+    simulated: str | None = None
+
+
 def promoting_trials(history: WorkloadHistory) -> list[str]:
     """The trials whose candidates were turned on, which say what to expect; oldest first."""
     return list(dict.fromkeys(str(version.trial) for version in promotions(history.flags)))

@@ -14,12 +14,12 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records import known_fields
 from compilegate.domain.records.runs import TRAIN
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.workload.model import BASELINE, Training
 from compilegate.domain.workload.starts import not_in_turns
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
     from compilegate.domain.planning.plan import Plan
+    from compilegate.domain.script_compiles import ScriptCompiles
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,16 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
         quality_mode=(
             EXTRA_RUNS if mode is None else QualityMode(**known_fields(QualityMode, mode))
         ),
-        script_compiles=ScriptCompiles.from_dict(document.get("script_compiles")),
+        script_compiles=_script_compiles(document.get("script_compiles")),
     )
+
+
+def _script_compiles(document: Mapping[str, Any] | None) -> ScriptCompiles | None:
+    if document is None:
+        return None
+    from compilegate.domain.script_compiles import ScriptCompiles  # noqa: PLC0415 - few scripts do
+
+    return ScriptCompiles.from_dict(document)
 
 
 def most_seconds(mode: QualityMode) -> int:

@@ -13,6 +13,7 @@ from compilegate.domain.notification import Notification
 from compilegate.domain.production.history import history
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
+    Fleet,
     TimeWindow,
     WeeklySummary,
     promoting_trials,
@@ -65,6 +66,20 @@ def digests(
         )
         for name, owned in sorted(chosen.items(), key=lambda item: item[0] or "")
     ]
+
+
+def fleet(services: Services, *, owner: str | None = None) -> Fleet:
+    """Every workload that production trains, or one owner's, with its last seven days."""
+    end = services.clock.now()
+    window = TimeWindow(end - WEEK_SECONDS, end)
+    owned = [each for name, each in _read_all(services, window).items() if owner in (None, name)]
+    return Fleet(
+        stage=services.settings.stage,
+        window=window,
+        summaries=[one for each in owned for one in each.summaries],
+        unread=[name for each in owned for name in each.unread],
+        simulated=services.settings.simulated,
+    )
 
 
 def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict[str, Any]:
