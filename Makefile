@@ -110,7 +110,7 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 	$(BIN)/python -m benchmarks.decision --quick
 
 clean: ## remove environments and everything built
-	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-checkov .venv-recipes .venv-exports .venv-airflow node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
+	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-sdk3 .venv-checkov .venv-recipes .venv-exports .venv-airflow node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
 
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
@@ -152,8 +152,8 @@ build/.lambdas: build/.tool requirements/lambdas.lock
 	  --only-binary :all: --require-hashes -r requirements/lambdas.lock
 	@touch $@
 
-# An environment for each of these locks; those of exports and airflow are made by the slow tests that use them.
-SYNCED := localcloud sdk recipes checkov exports airflow
+# An environment for each of these locks; those of sdk, sdk3, exports and airflow are made by slow tests.
+SYNCED := localcloud sdk sdk3 recipes checkov exports airflow
 $(SYNCED:%=build/.%): build/.%: build/.tool requirements/%.lock
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv --without-pip .venv-$*
 	$(UV) pip sync --quiet --python .venv-$*/bin/python --require-hashes requirements/$*.lock
@@ -184,6 +184,7 @@ lock: build/.tool ## resolve the locks again
 	done
 	$(LOCK) requirements/lambdas.in -o requirements/lambdas.lock
 	$(LOCK) requirements/sdk.in -o requirements/sdk.lock
+	$(LOCK) requirements/sdk3.in -o requirements/sdk3.lock
 	$(LOCK) requirements/checkov.in -o requirements/checkov.lock
 	$(LOCK) requirements/recipes.in -o requirements/recipes.lock
 	$(LOCK) requirements/exports.in -o requirements/exports.lock

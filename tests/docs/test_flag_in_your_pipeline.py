@@ -37,7 +37,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
     modules = {
         "sagemaker.huggingface": {"HuggingFace": Recording},
         "sagemaker.train": {"ModelTrainer": Recording},
-        "sagemaker.train.configs": {"Compute": Recording, "SourceCode": Recording},
+        "sagemaker.train.configs": dict.fromkeys(
+            ("Compute", "OutputDataConfig", "SourceCode", "StoppingCondition"), Recording
+        ),
         "boto3": {"client": lambda service: SimpleNamespace(create_training_job=_create)},
     }
     for name, members in modules.items():

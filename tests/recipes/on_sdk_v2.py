@@ -1,8 +1,7 @@
 """Runs the page's blocks for the SageMaker Python SDK v2 with the SDK itself.
 
 Runs in the SDK's own environment: ``.venv-sdk/bin/python -m tests.recipes.on_sdk_v2 FILE`` writes,
-for every flag, the requests that would leave this machine. Nothing leaves it: a hook of botocore's
-answers each call, after botocore has checked its arguments against the service's own description.
+for every flag, the requests that would leave this machine.
 """
 
 from __future__ import annotations
@@ -15,49 +14,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import botocore.handlers
 from sagemaker.local import pipeline as local
 from sagemaker.local.entities import _LocalPipelineExecution, _LocalPipelineExecutionStep
 from sagemaker.workflow.steps import StepTypeEnum
 
-from compilegate.flags import reading
 from tests.conformance.capture import offline
 from tests.recipes import page
-from tests.recipes.flags import FLAGS, NAME
+from tests.recipes.account import Account, answers, opened
 
-ACCOUNT = "123456789012"
 NO_TELEMETRY = {
     "SchemaVersion": "1.0", "SageMaker": {"PythonSDK": {"Modules": {"TelemetryOptOut": True}}},
 }  # fmt: skip
-
-
-class Account:
-    """Answers what the recipes ask of AWS, and keeps what they send."""
-
-    flag: str
-    sent: dict[str, Any]
-
-    def __call__(self, model: Any, params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
-        """A handler of ``before-call``: the answer takes the place of the request."""
-        return SimpleNamespace(status_code=200), getattr(self, model.name)(params["body"])
-
-    def GetParameter(self, body: bytes) -> dict[str, Any]:  # noqa: N802 - as AWS names it
-        assert json.loads(body)["Name"] == NAME
-        return {"Parameter": {"Value": self.flag}}
-
-    def CreateTrainingJob(self, body: bytes) -> dict[str, Any]:  # noqa: N802
-        self.sent["job"] = json.loads(body)
-        return {"TrainingJobArn": "arn:aws:sagemaker:us-east-1:123456789012:training-job/a"}
-
-    def CreatePipeline(self, body: bytes) -> dict[str, Any]:  # noqa: N802
-        self.sent["definition"] = json.loads(json.loads(body)["PipelineDefinition"])
-        return {"PipelineArn": "arn:aws:sagemaker:us-east-1:123456789012:pipeline/a"}
-
-    def GetCallerIdentity(self, _: object) -> dict[str, Any]:  # noqa: N802
-        return {"Account": ACCOUNT, "Arn": f"arn:aws:iam::{ACCOUNT}:role/pipeline"}
-
-    def HeadBucket(self, _: object) -> dict[str, Any]:  # noqa: N802
-        return {}
 
 
 class Execution(_LocalPipelineExecution):  # type: ignore[misc]
@@ -100,14 +67,13 @@ class Steps(local._StepExecutorFactory):  # type: ignore[misc]
         return {"TrainingJobName": "pipelines-a-Train-b"}
 
 
-def estimator(account: Account) -> dict[str, Any]:
-    """What the estimator of the page sends."""
+def estimator(_: Account) -> None:
+    """The estimator of the page starts its job."""
     page.run(*page.ESTIMATOR)
-    return account.sent
 
 
-def pipeline(account: Account) -> dict[str, Any]:
-    """The definition of the page's pipeline, and the job that an execution of it sends."""
+def pipeline(account: Account) -> None:
+    """The pipeline of the page is defined, and then executed."""
     handle = page.run(*page.PIPELINE_STEP)["handle"]
     defined = page.run(*page.PIPELINE)["pipeline"]
     assert "job" not in account.sent
@@ -117,28 +83,18 @@ def pipeline(account: Account) -> dict[str, Any]:
     executor._step_executor_factory = Steps(executor, handle, account.sent["definition"])
     executor.execute()
     assert "Succeeded" == execution.status, execution.failure_reason
-    return account.sent
 
 
 def main(path: Path) -> None:
     """Write the requests by recipe and flag."""
     quiet = path.with_suffix(".yaml")
     quiet.write_text(json.dumps(NO_TELEMETRY))
-    os.environ |= {
-        "AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none",
-        "AWS_DEFAULT_REGION": "us-east-1", "SAGEMAKER_USER_CONFIG_OVERRIDE": str(quiet),
-    }  # fmt: skip
-    offline()
-    answers: dict[str, dict[str, Any]] = {}
-    account = Account()
-    botocore.handlers.BUILTIN_HANDLERS.append(("before-call", account))
-    for recipe in (estimator, pipeline):
-        for name, flag in FLAGS.items():
-            reading.forget()
-            account.flag, account.sent = flag, {}
-            with contextlib.redirect_stdout(sys.stderr):
-                answers.setdefault(recipe.__name__, {})[name] = recipe(account)
-    path.write_text(json.dumps(answers))
+    os.environ["SAGEMAKER_USER_CONFIG_OVERRIDE"] = str(quiet)
+    account = opened()
+    offline()  # which also lets the SDK read its own files once
+    with contextlib.redirect_stdout(sys.stderr):
+        sent = {recipe.__name__: answers(recipe, account) for recipe in (estimator, pipeline)}
+    path.write_text(json.dumps(sent))
 
 
 if __name__ == "__main__":

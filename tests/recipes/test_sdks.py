@@ -1,14 +1,15 @@
-"""The estimator and the pipeline of the page by the SDK v2: built and, if that can be, executed."""
+"""The page's jobs and its pipeline by the SDKs themselves: built and, if that can be, executed."""
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conformance.test_capture_again import UNREACHABLE, run
+from tests.conformance.test_capture_again import ROOT, UNREACHABLE, run
 from tests.recipes.flags import FLAGS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # it may install the SDK
@@ -16,17 +17,30 @@ TODAY = {"compiler": '"none"', "batch_size": "32", "learning_rate": "5e-05"}
 PROMOTED = {"compiler": '"torch_compile"', "batch_size": "48", "learning_rate": "7.5e-05"}
 
 
-@pytest.fixture(scope="module")
-def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    built = run("make", "-s", "build/.sdk", f"PYTHON={sys.executable}")
+def sent_by(environment: str, module: str, folder: Path) -> dict[str, Any]:
+    """What a module of this folder writes in the environment of an SDK."""
+    built = run("make", "-s", f"build/.{environment}", f"PYTHON={sys.executable}")
     if built.returncode and any(words in built.stderr.lower() for words in UNREACHABLE):
         pytest.skip("the package registry cannot be reached, so the SDK cannot be installed")
     assert 0 == built.returncode, built.stderr
-    path = tmp_path_factory.mktemp("sdk") / "sent.json"
-    asked = run(".venv-sdk/bin/python", "-m", "tests.recipes.on_sdk_v2", str(path))
+    # The module may begin its work in another folder.
+    asked = run(
+        "env", f"PYTHONPATH={ROOT}", f".venv-{environment}/bin/python", "-m",
+        f"tests.recipes.{module}", str(folder / "sent.json"),
+    )  # fmt: skip
     assert 0 == asked.returncode, asked.stderr[-2000:]
-    document: dict[str, Any] = json.loads(path.read_text())
+    document: dict[str, Any] = json.loads((folder / "sent.json").read_text())
     return document
+
+
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return sent_by("sdk", "on_sdk_v2", tmp_path_factory.mktemp("sdk"))
+
+
+@pytest.fixture(scope="module")
+def sent_by_v3(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return sent_by("sdk3", "on_sdk_v3", tmp_path_factory.mktemp("sdk3"))
 
 
 def tags(job: dict[str, Any]) -> dict[str, str]:
@@ -40,6 +54,23 @@ def test_the_estimator_s_job_is_what_the_flag_says(flag: str, sent: Any) -> None
     expected = PROMOTED if on else {"batch_size": "32", "learning_rate": "5e-05"}
     assert expected.items() <= job["HyperParameters"].items()
     assert on == ("compiler" in job["HyperParameters"])
+    assert ("compile" if on else "baseline") == tags(job)["arm"]
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_the_model_trainer_s_job_is_what_the_flag_says(flag: str, sent_by_v3: Any) -> None:
+    job, on = sent_by_v3[flag]["job"], flag == "on"
+
+    # It writes texts as they are, not as JSON; the container's toolkit reads both.
+    expected = {"script": "run_glue.py", "batch_size": "32", "learning_rate": "5e-05"}
+    if on:
+        expected |= {
+            "compiler": "torch_compile", "batch_size": "48", "learning_rate": "7.5e-05",
+            "arm": "compile",
+        }  # fmt: skip
+    assert expected == job["HyperParameters"]
+    assert "s3://my-bucket/models/" == job["OutputDataConfig"]["S3OutputPath"]
+    assert {"MaxRuntimeInSeconds": 6 * 3600} == job["StoppingCondition"]
     assert ("compile" if on else "baseline") == tags(job)["arm"]
 
 
