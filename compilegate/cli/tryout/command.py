@@ -200,7 +200,7 @@ class _Tries:
         """Every arm's answer, as it comes."""
         workload = self._file.workload
         requests = full_runs(workload, arms, project.settings().region)
-        told: set[str] = set()
+        seen: set[str] = set()
         for arm, request in zip(arms, requests, strict=True):
             ended = run(
                 request,
@@ -216,9 +216,9 @@ class _Tries:
             if not self._as_json:
                 _show(found, workload.quality.metric)
                 # Arms mostly fail for one reason, whose traceback is then of no more use.
-                for line in last_lines(ended) if {found.why} - told - {""} else ():
+                for line in last_lines(ended) if {found.why} - seen - {""} else ():
                     say(f"| {line}", indent=4)
-            told.add(found.why)
+            seen.add(found.why)
             yield found
 
 
