@@ -91,6 +91,24 @@ def test_encoded_hyperparameters_reach_the_script_as_they_were(value):
     assert {"prompt": value, "v": "9"} == others
 
 
+@pytest.mark.parametrize(
+    ("inputs", "folder"),
+    [
+        ("/opt/ml/input", "/opt/ml/input/data/train"),
+        ("/jobs/7/ml/input", "/jobs/7/ml/input/data/train"),
+        (None, "/opt/ml/input/data/train"),
+    ],
+)
+def test_a_path_of_a_job_is_what_it_is_called_here(inputs, folder, monkeypatch):
+    monkeypatch.delenv("SM_INPUT_DIR", raising=False)
+    if inputs:
+        monkeypatch.setenv("SM_INPUT_DIR", inputs)
+
+    found = words("--data-dir /opt/ml/input/data/train --other /opt/mlx", kind="plain")
+
+    assert ["--data-dir", folder, "--other", "/opt/mlx"] == found[-4:]
+
+
 def test_the_launchers_own_settings_are_read_encoded_and_plain():
     patterns = '{"loss": "val loss ([0-9.]+)"}'
     script = ["--script", str(SCRIPTS / "plain.py")]

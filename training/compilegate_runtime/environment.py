@@ -8,6 +8,7 @@ from pathlib import Path
 
 from compilegate_runtime.errors import DataError
 
+ROOT = "/opt/ml"  # of a job's folders, in a container
 NO_CHECKPOINTS = ("none", "")  # values of COMPILEGATE_CHECKPOINT_DIR
 
 
@@ -77,6 +78,15 @@ def checkpoint_folder():
     if place in NO_CHECKPOINTS or not Path(place).is_dir():
         return None
     return Path(place).resolve()
+
+
+def own_path(value):
+    """A path of a job as it is called here, where it is not ``/opt/ml``; other values unchanged."""
+    place = os.environ.get("SM_INPUT_DIR")
+    text = str(value)
+    if not place or not (text == ROOT or text.startswith(ROOT + "/")):
+        return text
+    return str(Path(place).parent) + text[len(ROOT) :]
 
 
 def try_steps():

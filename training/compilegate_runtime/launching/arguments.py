@@ -163,17 +163,18 @@ def script_words(settings, others):
         if settings.max_steps:  # a segment must neither find nor leave another one's checkpoints
             values["output_dir"] = tempfile.mkdtemp(prefix="compilegate-segment-")
     flags = {name for name in settings.flags.split(",") if name}
-    words = shlex.split(settings.positional)
-    for name, value in values.items():
+    words = [environment.own_path(word) for word in shlex.split(settings.positional)]
+    for name, any_value in values.items():
+        value = environment.own_path(any_value)
         option = ("--" if len(name) > 1 else "-") + name
         if name in flags:
-            words += [option] * (str(value).lower() in ("true", "1"))
+            words += [option] * (value.lower() in ("true", "1"))
         elif settings.argument_style == "equals":
             words.append(f"--{name}={value}")
         elif settings.argument_style == "hydra":
             words.append(f"{name}={value}")
         else:
-            words += [option, str(value)]
+            words += [option, value]
     return words
 
 
