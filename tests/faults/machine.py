@@ -54,7 +54,8 @@ class Execution:
     """One execution. ``hook`` sees every state as it is entered and every call of a service.
 
     ``refuse`` maps an API of AWS (``s3.get_object``) to what it answers the machine, None where it
-    answers as usual. ``waiting`` is what happens while a state waits for a token.
+    answers as usual. ``waiting`` is what happens while a state waits for a token. ``kept``: each
+    state and each function that is called is kept, with a copy of the world as it then was.
     """
 
     machine: str
@@ -64,6 +65,7 @@ class Execution:
     hook: Hook | None = None
     refuse: Callable[[str, Document], Exception | None] | None = None
     waiting: Callable[[Execution, str], None] | None = None
+    kept: bool = False
     entries: list[Entry] = field(default_factory=list)
     state: str = ""
     invocation: Invocation | None = None
@@ -127,7 +129,7 @@ class Execution:
 
     def entered(self, state: str, env: Any) -> None:
         self.state = state
-        if not env.is_frame():
+        if self.kept and not env.is_frame():
             variables = dict(env.variable_store._inner_scope)
             entry = Entry(state, self.world.copy(), env.states.get_input(), _copied(variables))
             self.entries.append(entry)
@@ -142,7 +144,7 @@ class Execution:
 
     def _lambda_invoke(self, request: Document) -> Document:
         step, payload = request["FunctionName"].rpartition(":")[2], json.loads(request["Payload"])
-        self.invocation = Invocation(step, payload, self.world.copy()) if self.hook else None
+        self.invocation = Invocation(step, payload, self.world.copy()) if self.kept else None
         if "token" in payload:
             self.world.services.tokens.waiting.add(payload["token"])
         calls = Calls(lambda name, number, when: self._meets(f"{step} {number} {name}", when))

@@ -53,7 +53,7 @@ def refused(of: Undisturbed) -> Iterator[Row]:
 def _calls(of: Undisturbed) -> list[tuple[Entry, str, int]]:
     """State, API and the call's number in the state."""
     made: list[tuple[Entry, str, int]] = []
-    execution = _again(of, of.execution.entries[0])
+    execution = _again(of, of.execution.entries[0], kept=True)
 
     def count(api: str, _request: Document) -> None:
         if api in APIS:

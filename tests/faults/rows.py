@@ -90,7 +90,7 @@ def undisturbed(name: str, execution: Execution) -> Undisturbed:
         counted[1] += 1
         kept.points.append(point)
 
-    execution.hook = hook
+    execution.hook, execution.kept = hook, True
     execution.run()
     return kept
 

@@ -101,9 +101,9 @@ class World:
         """A function's answer; raises what it raises."""
         services, topic = watched(self, calls or Calls())
         with (
-            patch.object(wiring, "services", return_value=services),
-            patch.object(wiring, "topic", return_value=topic),
-            patch.object(wiring, "training_logs", return_value=NoLogs()),
+            patch.object(wiring, "services", lambda *_: services),
+            patch.object(wiring, "topic", lambda *_: topic),
+            patch.object(wiring, "training_logs", lambda *_: NoLogs()),
         ):
             answer = getattr(handlers, name)(json.loads(json.dumps(event, default=str)), None)
         made: Document = json.loads(json.dumps(answer))
