@@ -38,7 +38,7 @@ botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 
 TESTS = Path(__file__).parent
 # Folders whose tests read the synthesised template or what makes it: the CDK starts once for all.
-OF_THE_TEMPLATE = ("asl", "faults", "stacks", "verify")
+OF_THE_TEMPLATE = ("asl", "stacks", "verify")
 # Clouds with the deployed app that the files of tests/e2e share, by turns: each takes half a minute
 # of processor time until it and its functions have started, and is not to be the last one at work.
 APPS = 2
@@ -79,9 +79,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest groups first: begun last, they would run on while other processes wait.
 
     Whole training jobs need the processor, what runs in an embedded cloud mostly waits: by turns.
+    A test with a time limit of its own needs it.
     """
     place: dict[str, float] = {}
-    for marker in ("e2e", "training"):
+    for marker in ("e2e", "training", "timeout"):
         groups = {_group(item): None for item in items if item.get_closest_marker(marker)}
         place = {group: n / len(groups) for n, group in enumerate(groups)} | place
     items.sort(key=lambda item: place.get(_group(item), 1.0))
