@@ -15,6 +15,7 @@ from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
 from compilegate.domain.console import s3_object
 from compilegate.domain.expected import REQUIRED, Expected
 from compilegate.domain.fields import LARGEST
+from compilegate.domain.formats import duration
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind
 from compilegate.domain.reasons.production import PRODUCTION
@@ -233,6 +234,20 @@ def flag_reads(page: str) -> str:
     return _between(page, "bursts", table(head, bursts, "---:"))
 
 
+def measurements(page: str) -> str:
+    """Reads of flags, and from a script to its verdict, by ``first_verdict.json``."""
+    stored = json.loads((ROOT / "benchmarks" / "first_verdict.json").read_text())
+    head = ("kind", "script", "`init`", "edits", "`run --local` to the verdict", "load", "verdict",
+            "failed trials", "before")  # fmt: skip
+    rows = [
+        (row["kind"], f"{row['repository']} `{row['file']}`", f"{row['init_seconds']} s",
+         row["edits"] or "—", duration(row["verdict_seconds"]), f"{row['load']}",
+         row["verdict"] or "—", f"{row['failed_trials']}", row["before"])
+        for row in stored["rows"]
+    ]  # fmt: skip
+    return flag_reads(_between(page, "first verdicts", table(head, rows)))
+
+
 def decision_message() -> Notification:
     """The message about a trial that promotes."""
     stage, workload, trial = "prod", "bert-docs", "0mabc123"
@@ -283,7 +298,7 @@ SCHEMA = DOCS / "workload.schema.json"
 PAGES: Mapping[Path, Callable[[str], str]] = {
     REASONS: reasons,
     ASSUMPTIONS: assumptions,
-    MEASUREMENTS: flag_reads,
+    MEASUREMENTS: measurements,
     NOTIFICATIONS: notifications,
     DOCS / "architecture.md": with_imports,
     DOCS / "how-it-decides.md": how_it_decides,
