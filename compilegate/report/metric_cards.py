@@ -177,8 +177,8 @@ def _payback(trial: TrialReport) -> MetricCard:
 
 def _trial_cost(trial: TrialReport) -> MetricCard:
     name, usd = "Cost of this trial", trial.trial_usd
-    estimate = (trial.source["plan"] or {}).get("estimate") or {}
-    expected, cap = number(estimate.get("usd")), trial.plan.max_trial_usd if trial.plan else None
+    expected = number(trial.plan.expected_usd) if trial.plan else None
+    cap = trial.plan.max_trial_usd if trial.plan else None
     parts = [] if expected is None else [f"expected about {money(expected)}"]
     parts += [] if cap is None else [f"cap {money(cap)}"]
     if usd is None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.script_compiles import ScriptCompiles
-from compilegate.domain.trial.plan import RecordedPlan, read_plan
+from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.report.alarm_check import ConfirmedFall, confirmed_fall
 from compilegate.report.figures import (
     DecisionFigures,
@@ -44,13 +44,16 @@ EarlierTrial = tuple[str, RecordedDecision | None]
 
 
 class ReportInput(TypedDict):
-    """The trial's records as they are stored; a record that was never written is None."""
+    """The trial's records; a record that was never written is None.
+
+    Decision and evidence are as they are stored: the page offers them for download.
+    """
 
     decision: Document | None
     evidence: Document | None
     eligibility: Document | None
-    plan: Document | None
-    flag: NotRequired[Document | None]  # the outcome for the flag, once it is decided
+    plan: RecordedPlan | None
+    flag: NotRequired[FlagOutcome | None]  # the outcome for the flag, once it is decided
     earlier: NotRequired[Sequence[EarlierTrial]]  # of the same workload, newest first
     context: Context
 
@@ -61,14 +64,14 @@ class TrialReport:
 
     ``reasons`` are as people read them (reasons.py).
     ``measured`` is a sentence where nothing was measured or the evidence cannot be read.
-    ``decision`` is None for a failed trial too; ``eligibility`` and ``flag`` are empty where there
-    is none.
+    ``decision`` is None for a failed trial too; ``eligibility`` is empty where there is none, and
+    ``flag``, the outcome for it, None.
     """
 
     source: ReportInput
     decision: RecordedDecision | None
     eligibility: Document
-    flag: Document
+    flag: FlagOutcome | None
     plan: RecordedPlan | None
     verdict: Verdict | None
     candidate: str | None
@@ -94,10 +97,13 @@ class TrialReport:
     @property
     def workload(self) -> str:
         """The workload's name, from whichever record has it."""
-        context: Mapping[str, Any] = self.source["context"]
-        records = (self.source["decision"], context, self.source["plan"], self.eligibility,
-                   self.source["evidence"])  # fmt: skip
-        return next((str(r["workload"]) for r in records if r and r.get("workload")), "workload")
+        names = (
+            self.decision and self.decision.workload,
+            self.source["context"].get("workload"),
+            self.eligibility.get("workload"),
+            self.evidence and self.evidence.workload,
+        )
+        return next((str(name) for name in names if name), "workload")
 
     @property
     def evidence(self) -> Evidence | None:
@@ -212,7 +218,7 @@ class TrialReport:
     @property
     def flag_was_held(self) -> bool:
         """Whether a person kept the flag from changing as the decision says."""
-        return self.flag.get("approved") is False or bool(self.flag.get("held_by"))
+        return self.flag is not None and self.flag.was_held
 
     @property
     def trial_usd(self) -> float | None:
@@ -238,8 +244,8 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         source=source,
         decision=decision,
         eligibility=source["eligibility"] or {},
-        flag=source.get("flag") or {},
-        plan=read_plan(source["plan"]) if source["plan"] else None,
+        flag=source.get("flag"),
+        plan=source["plan"],
         verdict=Verdict(decision.verdict) if decision else None,
         candidate=candidate,
         reasons=shown_reasons(decision, evidence) if decision else (),

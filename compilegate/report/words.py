@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
@@ -12,7 +12,8 @@ from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import money, number, percent, plural, shown, significant
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.reasons.registry import headline as reason_headline
-from compilegate.domain.records.flags import HUMAN
+from compilegate.domain.records.flags import HUMAN, Author
+from compilegate.domain.records.trials import FlagOutcome, GivenAnswer
 from compilegate.domain.words import ALARM, FLAG_STATES, VERDICTS, Label
 from compilegate.report import statements
 from compilegate.report.figures import Document
@@ -234,33 +235,34 @@ def flag_sentence(trial: TrialReport) -> str:
     action = FlagAction.KEEP if trial.flag_was_held else trial.decision.flag_action
     name = trial.decision.flag_name
     sentences = [f"{FLAG_WORDS[action]} ({name})." if name else f"{FLAG_WORDS[action]}."]
-    answer, held_by, replaced = map(trial.flag.get, ("approval", "held_by", "overrode"))
-    if answer and answer["approved"]:
-        sentences.append(f"{_author(answer)} approved it: {_quoted(answer)}")
-    elif trial.flag.get("approved") is False:
-        by = f" by {_author(answer)}" if answer and str(answer["by"]).startswith(HUMAN) else ""
-        sentences.append(
-            f"The promotion was not approved{by}{f': {_quoted(answer)}' if answer else '.'}"
+    return " ".join([*sentences, *_parts_of_people(trial.flag)] if trial.flag else sentences)
+
+
+def _parts_of_people(flag: FlagOutcome) -> Iterator[str]:
+    answer = flag.approval
+    if answer and answer.approved:
+        yield f"{_author(answer)} approved it: {_quoted(answer)}"
+    elif not flag.approved:
+        by = f" by {_author(answer)}" if answer and answer.by.startswith(HUMAN) else ""
+        yield f"The promotion was not approved{by}{f': {_quoted(answer)}' if answer else '.'}"
+    if flag.held_by:
+        yield (
+            f"The change by {_author(flag.held_by)} outranks it, because it is newer than the "
+            f"evidence: {_quoted(flag.held_by)}"
         )
-    if held_by:
-        sentences.append(
-            f"The change by {_author(held_by)} outranks it, because it is newer than the "
-            f"evidence: {_quoted(held_by)}"
+    if flag.overrode:
+        yield (
+            f"Newer evidence replaced the change by {_author(flag.overrode)}: "
+            f"{_quoted(flag.overrode)}"
         )
-    if replaced:
-        sentences.append(
-            f"Newer evidence replaced the change by {_author(replaced)}: {_quoted(replaced)}"
-        )
-    return " ".join(sentences)
 
 
-def _author(change: Document) -> str:
-    by = str(change["by"])
-    return "the production watch" if by == TRAIN else by.removeprefix(HUMAN)
+def _author(change: Author | GivenAnswer) -> str:
+    return "the production watch" if change.by == TRAIN else change.by.removeprefix(HUMAN)
 
 
-def _quoted(change: Document) -> str:
-    return f"“{str(change['reason']).rstrip('.')}”."
+def _quoted(change: Author | GivenAnswer) -> str:
+    return f"“{change.reason.rstrip('.')}”."
 
 
 def control_sentences(controls: Sequence[Document]) -> list[str]:

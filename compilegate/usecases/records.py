@@ -15,7 +15,7 @@ from compilegate.domain.errors import InvalidInputError, NotFoundError, Unreadab
 from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.ledger import LedgerRecordT, read_as
-from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
@@ -151,13 +151,17 @@ def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
         return None
 
 
-def of_plan(trial: Trial, plan: Mapping[str, Any] | None) -> Trial:
-    """The trial with the spec that its plan document names; what is shown later knows no other."""
+def of_plan(trial: Trial, plan: RecordedPlan | None) -> Trial:
+    """The trial with the spec that its plan names; what is shown later knows no other."""
     if trial.spec_key or plan is None:
         return trial
-    from compilegate.domain.trial.plan import read_plan  # noqa: PLC0415 - as above
+    return replace(trial, spec_key=plan.spec_key)
 
-    return replace(trial, spec_key=read_plan(plan).spec_key)
+
+def find_flag_outcome(store: ObjectStore, trial: Trial) -> FlagOutcome | None:
+    """The outcome for the flag, None where the trial has not come so far."""
+    document = find_record(store, trial, "flag")
+    return None if document is None else FlagOutcome.from_dict(document)
 
 
 def load_decision(store: ObjectStore, key: str) -> RecordedDecision:

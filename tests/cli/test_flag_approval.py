@@ -14,7 +14,7 @@ from compilegate.cli.common.figures import flag_words
 from compilegate.cli.trials.view import TrialWatcher
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.records.trials import WAIT_SECONDS, read_decision
+from compilegate.domain.records.trials import WAIT_SECONDS, FlagOutcome, read_decision
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
 from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
@@ -138,16 +138,19 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
     [
         (None, "on"),
         ({"approved": True}, "on"),
-        ({"approved": False, "approval": {"by": "human:ana", "reason": "no"}},
+        ({"approved": False,
+          "approval": {"approved": False, "by": "human:ana", "at": 1, "reason": "no"}},
          "unchanged: not approved (ana: no)"),
         ({"approved": False, "approval": None}, "unchanged: not approved (no approval requested)"),
-        ({"approved": True, "held_by": {"by": "human:ana", "reason": "freeze"}},
+        ({"approved": True, "held_by": {"by": "human:ana", "at": 1, "reason": "freeze"}},
          "unchanged: a manual override stands (ana: freeze)"),
-        ({"approved": True, "held_by": {"by": "train", "reason": "worse"}},
+        ({"approved": True, "held_by": {"by": "train", "at": 1, "reason": "worse"}},
          "unchanged: a proven regression stands (production monitoring: worse)"),
     ],
 )  # fmt: skip
 def test_the_end_of_a_trial_says_what_became_of_the_flag(
     applied: dict[str, Any] | None, message: str
 ) -> None:
-    assert message == flag_words(read_decision(decision_document()), applied)
+    outcome = FlagOutcome.from_dict(applied) if applied else None
+
+    assert message == flag_words(read_decision(decision_document()), outcome)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from compilegate.domain.trial.plan import read_plan
 from compilegate.report.trial_report import ReportInput
 from tests.domain.evidence_builder import judge
 from tests.domain.outcome_builder import scored
@@ -101,6 +103,16 @@ def with_decision(source: ReportInput, **changes: Any) -> ReportInput:
     return {**source, "decision": {**source["decision"], **changes}}
 
 
+def rename_candidate(source: ReportInput, name: str) -> None:
+    """Give the first candidate another name, in every record."""
+    for record in (source["evidence"], source["decision"]):
+        record["arms"][1]["name"] = name
+    source["decision"]["candidate"] = name
+    baseline, candidate, *others = source["plan"].arms
+    arms = (baseline, replace(candidate, name=name), *others)
+    source["plan"] = replace(source["plan"], arms=arms)
+
+
 def passed_probation() -> ReportInput:
     """Production runs hold what the trial proved."""
     return _probation(with_history(), lost=0.0)
@@ -179,7 +191,7 @@ def _as_input(document: dict[str, Any]) -> ReportInput:
         "decision": decision,
         "evidence": document,
         "eligibility": _eligibility(workload, "benchmark", [], compile_reasons=notes),
-        "plan": _plan(document),
+        "plan": read_plan(_plan(document)),
         "context": {"stage": "local", "trial": "m2k4t7xz", "simulated": SIMULATED},
     }
 

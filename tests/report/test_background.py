@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -24,10 +25,10 @@ def on_aws():
     source["context"] |= {
         "stage": "prod", "owner": "ml-platform", "region": "eu-west-1", "bucket": "data",
     }  # fmt: skip
-    source["plan"] |= {
-        "started_at": 1_793_500_000, "spec_key": "workloads/albert-docs/specs/a.json",
-        "execution": EXECUTION,
-    }  # fmt: skip
+    source["plan"] = replace(
+        source["plan"], started_at=1_793_500_000, spec_key="workloads/albert-docs/specs/a.json",
+        execution=EXECUTION,
+    )  # fmt: skip
     for arm in source["evidence"]["arms"]:
         for run in arm["runs"]:
             run["job"] = f"cg-albert-docs-{run['stage']}"
@@ -86,7 +87,8 @@ def test_on_this_machine_logs_are_a_command_and_nothing_links_to_a_console():
 def test_hostile_names_do_not_leave_their_link():
     source = on_aws()
     hostile = '"><script>alert(1)</script>'
-    source["plan"]["spec_key"] = source["context"]["bucket"] = hostile
+    source["plan"] = replace(source["plan"], spec_key=hostile)
+    source["context"]["bucket"] = hostile
     source["evidence"]["arms"][0]["runs"][0]["job"] = hostile
 
     assert "<script" not in render(source).html

@@ -79,10 +79,8 @@ def test_the_keyboard_reaches_the_verdict_first_and_then_everything_in_reading_o
 
 def test_hostile_words_do_nothing_in_a_browser(chromium, tmp_path):
     source = samples.promote()
-    source["decision"]["candidate"] = HOSTILE
     source["decision"]["reasons"][0]["message"] = HOSTILE
-    for record in ("evidence", "decision", "plan"):
-        source[record]["arms"][1]["name"] = HOSTILE
+    samples.rename_candidate(source, HOSTILE)
     chromium.open(saved(render(source), tmp_path), width=420)
 
     assert [] == chromium.complaints

@@ -10,6 +10,7 @@ from compilegate.domain.formats import UNKNOWN
 from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.noninferiority import compare
+from compilegate.domain.records.trials import FlagOutcome
 from compilegate.report.measured import reference_of
 from compilegate.report.metric_cards import metric_cards
 from compilegate.report.protocol import protocol
@@ -112,7 +113,7 @@ def test_a_row_says_what_was_measured_and_is_left_out_where_nothing_was(source, 
     ],
 )
 def test_it_says_what_production_was_exposed_to(changes, flag, words):
-    exposed = rows(hybrid(**changes) | {"flag": flag})["Exposed"]
+    exposed = rows(hybrid(**changes) | {"flag": FlagOutcome.from_dict(flag)})["Exposed"]
 
     assert exposed.startswith("2 candidate models made in production")
     assert exposed.endswith(words)

@@ -110,9 +110,7 @@ def test_hostile_words_are_shown_and_never_run():
     source["decision"]["reasons"][0] = {"code": HOSTILE, "message": HOSTILE}
     source["context"] = {"stage": HOSTILE, "trial": HOSTILE, "simulated": HOSTILE}
     source["evidence"]["quality"]["metric"] = HOSTILE
-    for record in ("evidence", "decision", "plan"):
-        source[record]["arms"][1]["name"] = HOSTILE
-    source["decision"]["candidate"] = HOSTILE
+    samples.rename_candidate(source, HOSTILE)
     source["eligibility"]["candidates"][0]["reasons"][0]["fix"] = HOSTILE
     report = render(source)
 

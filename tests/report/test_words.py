@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compilegate.domain.formats import MINUS
 from compilegate.domain.reasons.registry import headline as template
+from compilegate.domain.records.trials import FlagOutcome
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.words import ALARM, FLAG_STATES
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
@@ -190,8 +194,8 @@ def test_the_message_has_verdict_reasons_figures_flag_and_how_to_see_the_report(
 
 def test_of_a_script_that_compiles_the_message_says_what_the_figures_are_against():
     source = samples.promote()
-    place = {"script": "train.py", "line": 3, "source": "model = torch.compile(model)"}
-    compiling = {**source, "plan": {**source["plan"], "script_compiles": place}}
+    place = ScriptCompiles(script="train.py", line=3, source="model = torch.compile(model)")
+    compiling = {**source, "plan": replace(source["plan"], script_compiles=place)}
 
     assert "not against the job as it runs today" in render(compiling).message
     assert "already compiles" not in render(source).message
@@ -233,9 +237,10 @@ CHANGE = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
 )  # fmt: skip
 def test_answers_and_manual_changes_stand_wherever_the_verdict_does(flag, words):
     source = with_decision(samples.promote(), flag={"name": "F", "action": "enable"})
-    report = render({**source, "flag": flag})
+    source["flag"] = FlagOutcome.from_dict(flag)
+    report = render(source)
 
-    assert lede(read_trial_report({**source, "flag": flag}))[-1].endswith(words)
+    assert lede(read_trial_report(source))[-1].endswith(words)
     assert words in report.message
     assert words.split("“")[-1] in report.html
 

@@ -8,8 +8,8 @@ from typing import Any
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import money, shown, significant
-from compilegate.domain.records.flags import HUMAN
-from compilegate.domain.records.trials import RecordedDecision
+from compilegate.domain.records.flags import HUMAN, Author
+from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, RecordedDecision
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
 
@@ -19,7 +19,7 @@ FLAG_WORDS = {
 
 
 def decision_rows(
-    decision: RecordedDecision, applied: Mapping[str, Any] | None = None
+    decision: RecordedDecision, applied: FlagOutcome | None = None
 ) -> list[tuple[str, str]]:
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
     figures = DecisionFigures.read(decision)
@@ -31,14 +31,13 @@ def decision_rows(
     ]
 
 
-def flag_words(decision: RecordedDecision, applied: Mapping[str, Any] | None = None) -> str:
+def flag_words(decision: RecordedDecision, applied: FlagOutcome | None = None) -> str:
     """What the decision does to the flag, or what an override has ``applied`` instead."""
-    applied = applied or {}
-    if applied.get("approved") is False:
-        return f"unchanged: not approved ({_author(applied.get('approval'))})"
-    if held := applied.get("held_by"):
-        whose = "proven regression" if held["by"] == TRAIN else "manual override"
-        return f"unchanged: a {whose} stands ({_author(held)})"
+    if applied is not None and not applied.approved:
+        return f"unchanged: not approved ({_author(applied.approval)})"
+    if applied is not None and applied.held_by is not None:
+        whose = "proven regression" if applied.held_by.by == TRAIN else "manual override"
+        return f"unchanged: a {whose} stands ({_author(applied.held_by)})"
     return FLAG_WORDS[decision.flag_action]
 
 
@@ -52,8 +51,8 @@ def full_run_words(full_runs: Mapping[str, Any] | None) -> str:
     return f"{extra}; {full_runs['exposed']}" if full_runs["carried"]["runs"] else extra
 
 
-def _author(override: Mapping[str, Any] | None) -> str:
-    if override is None:
+def _author(change: Author | GivenAnswer | None) -> str:
+    if change is None:
         return "no approval requested"
-    by = "production monitoring" if override["by"] == TRAIN else str(override["by"])
-    return f"{by.removeprefix(HUMAN)}: {override['reason']}"
+    by = "production monitoring" if change.by == TRAIN else change.by
+    return f"{by.removeprefix(HUMAN)}: {change.reason}"

@@ -18,11 +18,11 @@ from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
-from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.ports import Services
 from compilegate.report.figures import DecisionFigures
-from compilegate.usecases.records import Trial, find_record
+from compilegate.usecases.records import Trial, find_flag_outcome, find_record
 from compilegate.usecases.trial.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")
@@ -54,7 +54,7 @@ class Outcome:
     failure: str | None
     report: Path | None
     missing: tuple[Missing, ...] = ()
-    applied: Mapping[str, Any] | None = None
+    applied: FlagOutcome | None = None
     full_runs: Mapping[str, Any] | None = None
     reasons: tuple[Mapping[str, Any], ...] = ()
     script_compiles: ScriptCompiles | None = None
@@ -85,7 +85,7 @@ class Outcome:
             "report": None if self.report is None else str(self.report),
             "missing": [asdict(item) for item in self.missing],
             "decision": self.recorded,
-            "flag": self.applied,
+            "flag": self.applied.to_dict() if self.applied else None,
             "full_runs": self.full_runs,
             "reasons": list(self.reasons),
             "claims": DecisionFigures.read(self.decision).claims if self.decision else None,
@@ -122,7 +122,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         None,
         report,
         missing,
-        applied=find_record(services.store, trial, "flag"),
+        applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
         reasons=tuple(document.get("reasons") or [one.to_dict() for one in decision.reasons]),
         script_compiles=ScriptCompiles.from_dict(document.get("script_compiles")),

@@ -10,7 +10,7 @@ from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.naming import ROUND_DIGITS
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records import LedgerRecord, known_fields
 from compilegate.domain.records.flags import Author
 from compilegate.domain.workload.model import BASELINE
 
@@ -145,6 +145,11 @@ class ApprovalAnswer(LedgerRecord):
         """Sort key of the entry."""
         return ledger_keys.approval_answer_entry(self.trial)
 
+    @property
+    def given(self) -> GivenAnswer:
+        """As it is kept beside the decision."""
+        return GivenAnswer(self.approved, self.by, self.at, self.reason)
+
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry; nothing but ``true`` approves."""
@@ -242,6 +247,16 @@ def read_reasons(
 
 
 @dataclass(frozen=True)
+class GivenAnswer:
+    """What a question for approval was answered, by whom, when (epoch seconds) and why."""
+
+    approved: bool
+    by: str
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class FlagOutcome:
     """The outcome for the flag after a decision, kept beside it.
 
@@ -255,12 +270,27 @@ class FlagOutcome:
     approved: bool
     overrode: Author | None = None
     held_by: Author | None = None
-    approval: ApprovalAnswer | None = None
+    approval: GivenAnswer | None = None
+
+    @property
+    def was_held(self) -> bool:
+        """Whether a person kept the flag from changing as the decision says."""
+        return not self.approved or self.held_by is not None
 
     def to_dict(self) -> dict[str, Any]:
         """The document."""
-        answer = self.approval
-        shown = answer and {
-            "approved": answer.approved, "by": answer.by, "at": answer.at, "reason": answer.reason,
-        }  # fmt: skip
-        return {**asdict(self), "approval": shown}
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Read the document of any release."""
+        overrode, held_by, answer = map(document.get, ("overrode", "held_by", "approval"))
+        return cls(
+            changed=bool(document.get("changed")),
+            enabled=bool(document.get("enabled")),
+            state=str(document.get("state") or ""),
+            approved=document.get("approved") is not False,
+            overrode=Author(**known_fields(Author, overrode)) if overrode else None,
+            held_by=Author(**known_fields(Author, held_by)) if held_by else None,
+            approval=GivenAnswer(**known_fields(GivenAnswer, answer)) if answer else None,
+        )

@@ -59,6 +59,7 @@ class RecordedPlan:
     ``spec_key`` says where the workload lies as it was when the trial started. ``quotas`` are the
     instances of each type that the account allows at one time, None unknown. ``script_compiles``
     is where the job's own script compiles, which the baseline leaves out; None in older plans.
+    ``expected_usd`` is the estimate of the whole trial's cost, None unknown.
     """
 
     arms: tuple[ArmPlan, ...]
@@ -75,6 +76,7 @@ class RecordedPlan:
     quotas: Mapping[str, int | None] = field(default_factory=dict)
     quality_mode: QualityMode = EXTRA_RUNS
     script_compiles: ScriptCompiles | None = None
+    expected_usd: float | None = None
 
     @property
     def baseline(self) -> ArmPlan:
@@ -138,6 +140,7 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
             EXTRA_RUNS if mode is None else QualityMode(**known_fields(QualityMode, mode))
         ),
         script_compiles=_script_compiles(document.get("script_compiles")),
+        expected_usd=(document.get("estimate") or {}).get("usd"),
     )
 
 

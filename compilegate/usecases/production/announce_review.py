@@ -21,6 +21,7 @@ from compilegate.domain.production.flag_transition import STALE
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
+from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
@@ -30,7 +31,7 @@ from compilegate.usecases.flag.change_flag import Changed, latest_flag
 from compilegate.usecases.links import console_region, link_to
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.production.history_page import write_history
-from compilegate.usecases.records import Trial, find_record, of_plan
+from compilegate.usecases.records import Trial, find_plan, of_plan
 from compilegate.usecases.registered import load_registered, load_registration, owner_of
 
 logger = logging.getLogger("compilegate")
@@ -60,7 +61,7 @@ def announce_review(
     # Staleness has its own text; the judge's report explains every other review.
     judged = review.decision_key is not None and review.message_kind != STALE
     of_trial = Trial(workload, review.trial, "")
-    plan = find_record(services.store, of_trial, "plan")
+    plan = find_plan(services.store, of_trial)
     page = _report(workload, review, plan, services) if judged else None
     trial = _new_trial(workload, services) if review.action == STALE else None
     news = _news(workload, review, change, services)
@@ -100,9 +101,7 @@ def _news(workload: str, review: Review, change: Changed | None, services: Servi
     )
 
 
-def _report(
-    workload: str, review: Review, plan: dict[str, Any] | None, services: Services
-) -> _Page:
+def _report(workload: str, review: Review, plan: RecordedPlan | None, services: Services) -> _Page:
     """Renders the report with its charts, and leaves it beside the trial's own."""
     store, name = services.store, str(review.decision_id)
     key = naming.probation_report_key(workload, review.trial, name, "html")

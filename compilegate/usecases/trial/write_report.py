@@ -12,7 +12,14 @@ from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import EarlierTrial, ReportInput
 from compilegate.usecases.links import console_region, link_to
-from compilegate.usecases.records import Trial, find_decision, find_record, of_plan
+from compilegate.usecases.records import (
+    Trial,
+    find_decision,
+    find_flag_outcome,
+    find_plan,
+    find_record,
+    of_plan,
+)
 from compilegate.usecases.registered import owner_of
 
 MOST_EARLIER = 8
@@ -54,13 +61,13 @@ def render_trial(trial: Trial, services: Services) -> Report:
 
 def trial_records(trial: Trial, services: Services) -> ReportInput:
     """The kept documents of a trial."""
-    plan = find_record(services.store, trial, "plan")
+    plan = find_plan(services.store, trial)
     return {
         "decision": find_record(services.store, trial, "decision"),
         "evidence": find_record(services.store, trial, "evidence"),
         "eligibility": find_record(services.store, trial, "eligibility"),
         "plan": plan,
-        "flag": find_record(services.store, trial, "flag"),
+        "flag": find_flag_outcome(services.store, trial),
         "earlier": _earlier(trial, services),
         "context": {
             "stage": services.settings.stage,
