@@ -19,12 +19,14 @@ from compilegate.usecases.flag.approval import answer_once, ask_approval, await_
 from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
 from tests.decision_builder import decision_document
+from tests.domain.workload_builder import SOUND
 from tests.fakes import FakeProviders, cloud
 from tests.plan_builder import plan_record
+from tests.usecases.trial_builder import SPEC, put_spec
 
 TRIAL = "0abc1234"
 ARM = ArmPlan("baseline", "none", "i", "ml.g5.xlarge", 1, 1, 1.0, "fp32", 32, 1e-3, "none", {})
-EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": "", "execution": "arn:x"}
+EVENT = {"workload": "bert-docs", "trial": TRIAL, "spec_key": SPEC, "execution": "arn:x"}
 
 
 @pytest.fixture
@@ -34,6 +36,7 @@ def pending(providers: FakeProviders) -> Cloud:
     services: Any = providers.aws_cloud.services
     key = naming.record_key("bert-docs", TRIAL, "decision")
     services.store.put(key, to_json(decision_document()))
+    put_spec(services, SOUND)
     services.locks.acquire("bert-docs", EVENT["execution"], now=0, expires_at=1)
     ask_approval({**EVENT, "decision_key": key}, services=services)
     services.tokens.waiting.add("token")
