@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,19 +28,16 @@ class DynamoDbLedger:
         """Write the entry, or return the one that is already there."""
         key = {"pk": {"S": f"workload#{workload}"}, "sk": {"S": sort_key}}
         body = {"entry": {"S": json.dumps(entry, sort_keys=True)}, "kind": {"S": entry["kind"]}}
-        try:
-            self._dynamodb.put_item(
-                TableName=self._table,
-                Item={**key, **body},
-                ConditionExpression="attribute_not_exists(pk)",
-            )
-        except ClientError as error:
-            if error_code(error) != CONDITION_FAILED:
-                raise
-            response = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-            existing: Mapping[str, Any] = json.loads(response["Item"]["entry"]["S"])
-            return existing
-        return entry
+        if _condition_held(
+            self._dynamodb.put_item,
+            TableName=self._table,
+            Item={**key, **body},
+            ConditionExpression="attribute_not_exists(pk)",
+        ):
+            return entry
+        response = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+        existing: Mapping[str, Any] = json.loads(response["Item"]["entry"]["S"])
+        return existing
 
     def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
         """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
@@ -71,59 +68,38 @@ class DynamoDbLocks:
 
     def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
         """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
-        try:
-            self._dynamodb.put_item(
-                TableName=self._table,
-                Item={
-                    **_lock_key(workload),
-                    "owner": {"S": owner},
-                    "expires_at": {"N": str(expires_at)},
-                },
-                ConditionExpression="attribute_not_exists(pk) OR expires_at < :now OR #o = :owner",
-                ExpressionAttributeNames={"#o": "owner"},
-                ExpressionAttributeValues={":now": {"N": str(now)}, ":owner": {"S": owner}},
-            )
-        except ClientError as error:
-            if error_code(error) != CONDITION_FAILED:
-                raise
+        if not _condition_held(
+            self._dynamodb.put_item,
+            TableName=self._table,
+            Item=_lease(workload, owner, expires_at),
+            ConditionExpression="attribute_not_exists(pk) OR expires_at < :now OR #o = :owner",
+            ExpressionAttributeNames={"#o": "owner"},
+            ExpressionAttributeValues={":now": {"N": str(now)}, ":owner": {"S": owner}},
+        ):
             raise WorkloadLockedError(
                 f"{workload} is already being evaluated by "
                 f"{self.holder(workload) or 'an execution that just ended'}; "
                 f"wait for it to end, or stop it: compilegate unlock {workload} --force"
-            ) from error
+            )
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
         """Let the lease last longer; raises WorkloadLockedError where ``owner`` has lost it."""
-        try:
-            self._dynamodb.put_item(
-                TableName=self._table,
-                Item={
-                    **_lock_key(workload),
-                    "owner": {"S": owner},
-                    "expires_at": {"N": str(expires_at)},
-                },
-                ConditionExpression="#o = :owner",
-                ExpressionAttributeNames={"#o": "owner"},
-                ExpressionAttributeValues={":owner": {"S": owner}},
-            )
-        except ClientError as error:
-            if error_code(error) != CONDITION_FAILED:
-                raise
-            raise lease_lost(workload, owner) from error
+        if not _condition_held(
+            self._dynamodb.put_item,
+            TableName=self._table,
+            Item=_lease(workload, owner, expires_at),
+            **_held_by(owner),
+        ):
+            raise lease_lost(workload, owner)
 
     def release(self, workload: str, owner: str) -> None:
         """Give the lease back if ``owner`` still holds it."""
-        try:
-            self._dynamodb.delete_item(
-                TableName=self._table,
-                Key=_lock_key(workload),
-                ConditionExpression="#o = :owner",
-                ExpressionAttributeNames={"#o": "owner"},
-                ExpressionAttributeValues={":owner": {"S": owner}},
-            )
-        except ClientError as error:
-            if error_code(error) != CONDITION_FAILED:
-                raise
+        _condition_held(
+            self._dynamodb.delete_item,
+            TableName=self._table,
+            Key=_lock_key(workload),
+            **_held_by(owner),
+        )
 
     def holder(self, workload: str) -> str | None:
         """The holder of the lease, expired or not; None where there is no lease."""
@@ -132,6 +108,30 @@ class DynamoDbLocks:
         )
         owner: str | None = response.get("Item", {}).get("owner", {}).get("S")
         return owner
+
+
+def _condition_held(call: Callable[..., Any], **request: Any) -> bool:
+    """Whether the table took a conditional write."""
+    try:
+        call(**request)
+    except ClientError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise
+        return False
+    return True
+
+
+def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
+    own = {"owner": {"S": owner}, "expires_at": {"N": str(expires_at)}}
+    return {**_lock_key(workload), **own}
+
+
+def _held_by(owner: str) -> dict[str, Any]:
+    return {
+        "ConditionExpression": "#o = :owner",
+        "ExpressionAttributeNames": {"#o": "owner"},
+        "ExpressionAttributeValues": {":owner": {"S": owner}},
+    }
 
 
 def _lock_key(workload: str) -> dict[str, Any]:
