@@ -146,6 +146,9 @@ def _printed(source: Source, *, anywhere: bool) -> Iterator[Metric]:
 
 # A value that is put in; one that is a mean; one that is passed over for the mean behind it.
 _HOLE, _MEAN, _PASSED = "\0", "\1", "\2"
+# Around the measure that a value's own name says, before its mark: "Val: {val_acc}".
+_NAME = "\3"
+_NAMED = re.compile(f"{_NAME}(.*?){_NAME}")
 _MEAN_BEHIND = re.compile(rf"{_HOLE}( *\( *){_MEAN}")
 # What follows the number of held-out examples: "on the 10000 test images: 63 %".
 _COUNTED = re.compile(r"\s+(?:\w+\s+){0,2}(?:images|samples|examples|sentences|batches|items)\b")
@@ -186,8 +189,15 @@ def _filled(node: ast.expr) -> str:
     template = constant(filled)
     if isinstance(template, str):
         return _emptied(template, values)
-    value = node.value if isinstance(node, ast.FormattedValue) else node
-    return _MEAN if last_name(value) in _AVERAGES else _HOLE
+    return _mark(node.value if isinstance(node, ast.FormattedValue) else node)
+
+
+def _mark(value: ast.expr) -> str:
+    """The mark of a value, after the measure that its name says."""
+    name = last_name(value)
+    measure = _measure(name.lower().split("_"))
+    said = f"{_NAME}{measure}{_NAME}" if measure else ""
+    return _MEAN if name in _AVERAGES else said + _HOLE
 
 
 def _emptied(text: str, values: Sequence[ast.expr]) -> str:
@@ -196,8 +206,9 @@ def _emptied(text: str, values: Sequence[ast.expr]) -> str:
 
     def mark(place: re.Match[str]) -> str:
         value = next(in_order, None)
-        averaged = value is not None and last_name(value) in _AVERAGES
-        return _MEAN if averaged or _AVERAGED.search(place.group()) else _HOLE
+        if _AVERAGED.search(place.group()):
+            return _MEAN
+        return _HOLE if value is None else _mark(value)
 
     return _PLACE.sub(mark, text).replace("%%", "%")
 
@@ -207,7 +218,8 @@ def _in_template(template: str, *, held_out: bool) -> Iterator[Metric]:
     template = _MEAN_BEHIND.sub(rf"{_PASSED}\g<1>{_HOLE}", template).replace(_MEAN, _HOLE)
     parts = template.split(_HOLE)
     said, counted, begun = held_out, "", ""
-    for before, after in itertools.pairwise(parts):
+    for named, behind in itertools.pairwise(parts):
+        before, after = _NAMED.sub("", named), _NAMED.sub("", behind)
         label = (begun + before).rpartition("\n")[2][-MOST_LABEL:]
         other = _COUNTED.match(after) or _WHEN.search(label)
         begun = label + _HOLE if other and _measure(_words_of(label)) else ""
@@ -218,7 +230,7 @@ def _in_template(template: str, *, held_out: bool) -> Iterator[Metric]:
             words, place = _words_of(counted), f"{_place(counted)} *{_OTHER} *{_place(label)}"
         else:
             words, place, counted = _words_of(label), _place(label), ""
-        name = _measure(words)
+        name = _measure(words) or (_NAMED.findall(named) or [None])[-1]
         if name is None or not said or _TRAINING.search(label.rpartition(",")[2]):
             continue
         if after.startswith("/"):

@@ -42,6 +42,9 @@ PRINTED = [
      "Test accuracy at epoch 3 of 90: 63.5%", "eval_accuracy", "63.5"),
     ("def test():\n    progress_bar(i, n, 'Loss: %.3f | Acc: %.3f%% (%d/%d)' % (l, a, c, t))",
      "Loss: 0.100 | Acc: 98.000% (98/100)", "eval_accuracy", "98.000"),
+    ('print(f"Epoch: {e:03d}, Loss: {loss:.4f}, Train: {train_acc:.4f}, Test: {test_acc:.4f}")',
+     "Epoch: 003, Loss: 0.1000, Train: 0.9900, Test: 0.8100", "eval_accuracy", "0.8100"),
+    ('print("val: %.4f" % val_loss)', "val: 0.1000", "eval_loss", "0.1000"),
     # pytorch/examples' imagenet: what its meters sum up after an evaluation.
     ("def display_summary(): ...\nm = AverageMeter('Acc@1', ':6.2f', Summary.AVERAGE)",
      " *   Acc@1 71.500 Acc@5 90.000", "eval_accuracy", "71.500"),
