@@ -143,7 +143,7 @@ def eligibility_table(trial: TrialReport) -> Table | None:
     if not about:
         return None
     return Table(
-        "eligibility", "Eligibility", ("About", "Weight", "Code", "Reason", "What helps"),
+        "eligibility", "Eligibility", ("About", "Severity", "Code", "Reason", "What helps"),
         [(", ".join(names), *reason) for reason, names in about.items()],
         marked=frozenset(i for i, reason in enumerate(about) if reason[0] == "block"), stacked=True,
     )  # fmt: skip

@@ -12,9 +12,10 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from compilegate.cli.common.figures import saving_between
 from compilegate.cli.common.output import TONE_STYLES, console, say, say_line, say_rows
 from compilegate.domain.errors import InvalidInputError, printable, shortened
-from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, plural
+from compilegate.domain.formats import money, number, pair, plural
 from compilegate.domain.script_compiles import AGAINST
 from compilegate.domain.words import VERDICTS, verdict_label
 
@@ -107,9 +108,8 @@ def line(document: Mapping[str, Any], out: Console) -> str:
     if verdict == INELIGIBLE:
         note = str(first_stop(document)["message"])
     else:
-        saving = (document.get("economics") or {}).get("plausible_annual_saving_usd")
-        shown = interval(saving, money)
-        note = "" if shown == UNKNOWN else f"{shown} a year{_against(document)}"
+        saving = pair((document.get("economics") or {}).get("plausible_annual_saving_usd"))
+        note = f"{saving_between(*saving)} a year{_against(document)}" if saving else ""
     text = _fitted(f"{word:<{_VERDICT}}  {name:<{_NAME}}  ", note, out.width)
     if out.is_terminal and not out.no_color:
         return typer.style(word, fg=TONE_STYLES[label.tone]) + text.removeprefix(word)
@@ -138,7 +138,7 @@ def show_totals(totals: Totals) -> None:
             ("training costs per year", f"{money(totals.training_usd)}{unpriced}"),
             (
                 "plausible saving per year",
-                f"{money(totals.saving_low)} to {money(totals.saving_high)}{compiling}",
+                f"{saving_between(totals.saving_low, totals.saving_high)}{compiling}",
             ),
             ("first blocked by", ", ".join(codes)),
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compilegate.cli.common.figures import saving_between
 from compilegate.cli.common.output import reason_lines, say, say_rows, say_verdict
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import UNKNOWN, duration, money, number, pair, plural, shown
@@ -110,8 +111,7 @@ def _saving(figures: Document) -> str:
     bounds = pair(figures.get("plausible_annual_saving_usd"))
     if bounds is None:
         return UNKNOWN
-    least = f"{money(bounds[0])} to" if bounds[0] else "up to"
-    return f"{least} {money(bounds[1])} per year"
+    return f"{saving_between(*bounds)} per year"
 
 
 def _trial(figures: Document) -> str:

@@ -31,6 +31,11 @@ def decision_rows(
     ]
 
 
+def saving_between(low: float, high: float) -> str:
+    """``up to $50,797``; of a saving that is never 0 both ends."""
+    return f"{f'{money(low)} to' if low else 'up to'} {money(high)}"
+
+
 def flag_words(decision: RecordedDecision, applied: FlagOutcome | None = None) -> str:
     """What the decision does to the flag, or what an override has ``applied`` instead."""
     if applied is not None and not applied.approved:
