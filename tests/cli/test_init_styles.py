@@ -229,7 +229,7 @@ def test_arguments_whose_names_are_not_read_are_left_open(
 
 
 PICTURES = """
-import argparse, numpy, timm
+import argparse, numpy, timm, PIL
 parser = argparse.ArgumentParser()
 parser.add_argument("--data-dir")
 args = parser.parse_args()
@@ -244,7 +244,7 @@ def test_top_1_accuracy_is_a_percentage_and_what_a_job_lacks_is_named(
     written = invoke("init", "train.py", "-y", "--training-samples", 10, "-o", "train.yaml")
 
     text = (tmp_path / "train.yaml").read_text()
-    assert "It imports timm: list in a requirements.txt" in " ".join(written.stdout.split())
+    assert "It imports pillow, timm: list in a requirements.txt" in " ".join(written.stdout.split())
     assert "margin: 0.5 " in text
     assert "and above data-dir: /opt/ml/input/data/train" in text
     (tmp_path / "requirements.txt").write_text("timm\n")

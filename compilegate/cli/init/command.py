@@ -15,6 +15,7 @@ from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
 from compilegate.cli.common.own_compiling import place_of
 from compilegate.cli.common.session import JsonOption
+from compilegate.cli.init import names
 from compilegate.cli.init.data import data_of
 from compilegate.cli.init.price import with_cap
 from compilegate.cli.init.proposal import Answers, propose, workload_name
@@ -207,7 +208,8 @@ def _lacking(script: Description, path: Path) -> list[str]:
     if (path.parent / "requirements.txt").is_file():
         return []
     own = {item.stem for item in path.parent.iterdir()}
-    return sorted(script.packages - sys.stdlib_module_names - IN_IMAGES - own)
+    imported = script.packages - sys.stdlib_module_names - IN_IMAGES - own
+    return sorted(names.INSTALLED_AS.get(name, name) for name in imported)
 
 
 def _show(

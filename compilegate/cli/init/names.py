@@ -40,3 +40,8 @@ FAMILIES = (
     ("diffusers", "diffusion"), ("timm", "vision"), ("torchvision", "vision"),
     ("transformers", "transformer"), ("trl", "transformer"), ("torchrec", "recsys"),
 )  # fmt: skip
+# Packages whose name in a requirements.txt is not the one that a script imports.
+INSTALLED_AS = {
+    "PIL": "pillow", "cv2": "opencv-python", "skimage": "scikit-image", "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}  # fmt: skip
