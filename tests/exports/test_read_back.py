@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
 
 from compilegate.report.exports.arm_runs import ArmRun, arm_runs
-from tests.conformance.test_capture_again import UNREACHABLE, run
+from tests.environments import asked
 from tests.exports.example import AT, TRIAL, report
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # it installs the packages
@@ -17,13 +16,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # it installs the pac
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    built = run("make", "-s", "build/.exports", f"PYTHON={sys.executable}")
-    if built.returncode and any(words in built.stderr.lower() for words in UNREACHABLE):
-        pytest.skip("the package registry cannot be reached, so the packages cannot be installed")
-    assert 0 == built.returncode, built.stderr
     folder = tmp_path_factory.mktemp("exports")
-    asked = run(".venv-exports/bin/python", "-m", "tests.exports.read_back", str(folder))
-    assert 0 == asked.returncode, asked.stderr[-2000:]
+    asked("exports", "-m", "tests.exports.read_back", folder)
     document: dict[str, Any] = json.loads((folder / "answers.json").read_text())
     return document
 

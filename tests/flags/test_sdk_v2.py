@@ -6,7 +6,6 @@ Asked of the real SageMaker Python SDK v2 in an environment of its own.
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 from tests.conformance import ours
 from tests.conformance.compare import differences
 from tests.conformance.stored import flat
-from tests.conformance.test_capture_again import UNREACHABLE, run
+from tests.environments import asked
 from tests.flags.team_cases import CASES, GENERIC, OVERRIDES
 
 # What tells a team's job from ours; nothing that its training could notice.
@@ -39,13 +38,8 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def sent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    built = run("make", "-s", "build/.sdk", f"PYTHON={sys.executable}")
-    if built.returncode and any(words in built.stderr.lower() for words in UNREACHABLE):
-        pytest.skip("the package registry cannot be reached, so the SDK cannot be installed")
-    assert 0 == built.returncode, built.stderr
     path = tmp_path_factory.mktemp("sdk") / "sent.json"
-    asked = run(".venv-sdk/bin/python", "-m", "tests.flags.sdk_v2", str(path))
-    assert 0 == asked.returncode, asked.stderr[-2000:]
+    asked("sdk", "-m", "tests.flags.sdk_v2", path)
     document: dict[str, Any] = json.loads(path.read_text())
     return document
 

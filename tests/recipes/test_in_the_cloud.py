@@ -5,12 +5,8 @@ from __future__ import annotations
 import ast
 import io
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,14 +14,13 @@ import pytest
 from compilegate.localcloud.connection import RunState
 from compilegate.localcloud.lifecycle import LocalCloud
 from tests.archives import tarball
-from tests.conformance.test_capture_again import UNREACHABLE, run
+from tests.environments import ROOT, asked
 from tests.localcloud.conftest import FAST, make_places
 from tests.localcloud.helpers import ROLE, Machines
 from tests.packages.conftest import built
 from tests.recipes import page
 from tests.recipes.flags import FLAGS, NAME
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]  # it installs Airflow
 
 
@@ -44,17 +39,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunState]:
 
 @pytest.fixture(scope="module")
 def jobs(cloud: RunState, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    made = run("make", "-s", "build/.airflow", f"PYTHON={sys.executable}")
-    if made.returncode and any(words in made.stderr.lower() for words in UNREACHABLE):
-        pytest.skip("the package registry cannot be reached, so Airflow cannot be installed")
-    assert 0 == made.returncode, made.stderr
     home = tmp_path_factory.mktemp("airflow")
-    ran = subprocess.run(
-        [".venv-airflow/bin/python", "-m", "tests.recipes.on_airflow", home],
-        cwd=ROOT, env={**os.environ, **cloud.environment()}, capture_output=True, text=True,
-        timeout=300, check=False,
-    )  # fmt: skip
-    assert 0 == ran.returncode, ran.stdout[-3000:] + ran.stderr[-3000:]
+    asked("airflow", "-m", "tests.recipes.on_airflow", home, **cloud.environment())
     answers: dict[str, dict[str, Any]] = json.loads((home / "answers.json").read_text())
     return answers
 

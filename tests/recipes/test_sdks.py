@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conformance.test_capture_again import ROOT, UNREACHABLE, run
+from tests.environments import ROOT, asked
 from tests.recipes.flags import FLAGS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # it may install the SDK
@@ -19,16 +18,8 @@ PROMOTED = {"compiler": '"torch_compile"', "batch_size": "48", "learning_rate": 
 
 def sent_by(environment: str, module: str, folder: Path) -> dict[str, Any]:
     """What a module of this folder writes in the environment of an SDK."""
-    built = run("make", "-s", f"build/.{environment}", f"PYTHON={sys.executable}")
-    if built.returncode and any(words in built.stderr.lower() for words in UNREACHABLE):
-        pytest.skip("the package registry cannot be reached, so the SDK cannot be installed")
-    assert 0 == built.returncode, built.stderr
     # The module may begin its work in another folder.
-    asked = run(
-        "env", f"PYTHONPATH={ROOT}", f".venv-{environment}/bin/python", "-m",
-        f"tests.recipes.{module}", str(folder / "sent.json"),
-    )  # fmt: skip
-    assert 0 == asked.returncode, asked.stderr[-2000:]
+    asked(environment, "-m", f"tests.recipes.{module}", folder / "sent.json", PYTHONPATH=str(ROOT))
     document: dict[str, Any] = json.loads((folder / "sent.json").read_text())
     return document
 
