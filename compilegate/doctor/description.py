@@ -36,7 +36,7 @@ from compilegate.doctor.reported import (
 )
 from compilegate.doctor.script import Script, ScriptError, parse
 from compilegate.doctor.syntax import called, constant, keyword, last_name
-from compilegate.doctor.words import HELD_OUT, OPTIMIZER
+from compilegate.doctor.words import HELD_OUT, OPTIMIZER, Imports
 
 # As the launcher names them (training/compilegate_runtime/launching/arguments.py).
 TRAINER, ACCELERATE, LIGHTNING, PLAIN = "trainer", "accelerate", "lightning", "plain"
@@ -61,7 +61,7 @@ class Description:
     ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
     that it looks at. ``compiles`` is where it compiles its model itself. ``channels`` are the
     input channels whose variables it reads. ``data`` is the public data set that it trains on, with
-    how many samples that has.
+    how many samples that has. ``optional`` are packages that it can do without.
     """
 
     kind: str
@@ -78,6 +78,7 @@ class Description:
     compiles: OwnCompiling | None = None
     channels: tuple[str, ...] = ()
     data: tuple[str, int] | None = None
+    optional: frozenset[str] = frozenset()
 
 
 def describe(content: bytes, file: str, module: Reader = no_module) -> Description:
@@ -119,7 +120,19 @@ def describe(content: bytes, file: str, module: Reader = no_module) -> Descripti
         compiles=compiling_of(script),
         channels=tuple(_channels(script)),
         data=public_data(script),
+        optional=frozenset(_optional(script)),
     )  # fmt: skip
+
+
+def _optional(script: Script) -> set[str]:
+    """The packages that are imported only where an error of it is handled."""
+    needed, tried = set[str](), set[str]()
+    for node in script.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            around = (one for one in script.parents_of(node) if isinstance(one, ast.Try))
+            handled = any(one.handlers for one in around)
+            (tried if handled else needed).update(Imports([node]).packages)
+    return tried - needed
 
 
 def _channels(script: Script) -> Iterator[str]:

@@ -230,6 +230,10 @@ def test_arguments_whose_names_are_not_read_are_left_open(
 
 PICTURES = """
 import argparse, numpy, timm, PIL
+try:
+    import wandb
+except ImportError:
+    wandb = None
 parser = argparse.ArgumentParser()
 parser.add_argument("--data-dir")
 args = parser.parse_args()

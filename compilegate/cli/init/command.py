@@ -208,8 +208,9 @@ def _lacking(script: Description, path: Path) -> list[str]:
     if (path.parent / "requirements.txt").is_file():
         return []
     own = {item.stem for item in path.parent.iterdir()}
-    imported = script.packages - sys.stdlib_module_names - IN_IMAGES - own
-    return sorted(names.INSTALLED_AS.get(name, name) for name in imported)
+    needed = script.packages - script.optional
+    lacking = needed - sys.stdlib_module_names - IN_IMAGES - own
+    return sorted(names.INSTALLED_AS.get(name, name) for name in lacking)
 
 
 def _show(
