@@ -133,23 +133,11 @@ class Fields:
         if value is default:
             return value
         if isinstance(value, bool) or not isinstance(value, int):
-            example = f"for example {key}: {low}"
+            example = f"for example {key}: {max(low, 1)}"
             return self.refuse(key, f"must be a whole number ({unit})", example)
         if not low <= value <= high:
             return self.refuse(key, f"is out of range for {unit}", f"use {low} to {high}")
         return value
-
-    def version(self, key: str, only: int, *, about: str = "") -> Any:
-        """The version of the document's format: the one that this release reads."""
-        self._expects(key, "version", REQUIRED, about, low=only, high=only)
-        value = self._get(key, REQUIRED)
-        if value is REQUIRED:
-            return value
-        if isinstance(value, bool) or not isinstance(value, int):
-            return self.refuse(key, "must be a whole number", f"write {key}: {only}")
-        if value == only:
-            return value
-        return self.refuse(key, "is a version this release cannot read", f"use {only}")
 
     def flag(self, key: str, default: Any = REQUIRED, *, about: str = "") -> Any:
         """True or false."""

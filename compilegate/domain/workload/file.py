@@ -68,7 +68,9 @@ def parse_workload(document: object, reading: Reading | None = None) -> Workload
     """
     reading = reading or Reading()
     fields = Fields(document, reading=reading)
-    fields.version("schema", SCHEMA, about="version of this format")
+    version = fields.integer("schema", "schema version", about="version of this format")
+    if isinstance(version, int) and version != SCHEMA:
+        fields.refuse("schema", "is a version this release cannot read", f"use {SCHEMA}")
     framework = parse_framework(fields.section("framework", about="image of the job"))
     training = parse_training(fields.section("training", about="the job as it runs today"))
     workload = Workload(

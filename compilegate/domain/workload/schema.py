@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain.expected import REQUIRED, Expected, Reading
 from compilegate.domain.fields import LONGEST_TEXT
 from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import SCHEMA
 
 # What follows is plain enough for every version since 2019; editors know this one.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -55,7 +57,12 @@ def every_key() -> list[Expected]:
     """Every key of a workload file, in the order in which it is read."""
     reading = Reading(expected=[])
     parse_workload(_EVERY_SECTION, reading)
-    return reading.expected or []
+    return [_only_version(key) if key.path == "schema" else key for key in reading.expected or ()]
+
+
+def _only_version(key: Expected) -> Expected:
+    """The reader asks for a whole number and takes one alone."""
+    return replace(key, kind="version", unit="", low=SCHEMA, high=SCHEMA)
 
 
 def workload_schema() -> dict[str, Any]:
