@@ -14,6 +14,10 @@ LEFT_OUT = (
     "The baseline runs without that, so speed-up and saving are against an uncompiled run, not "
     "against the job as it runs today."
 )
+OFF_UNTIL_PROMOTED = (
+    "Production's runs do so only while the flag is on, so until a candidate is promoted they may "
+    "take longer than today."
+)
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,15 @@ class ScriptCompiles:
     @property
     def text(self) -> str:
         """Where the script compiles, and what that means for a saving."""
+        return f"{self._where} {LEFT_OUT}"
+
+    @property
+    def in_production(self) -> str:
+        """Where the script compiles, and what that means for production's runs."""
+        return f"{self._where} {OFF_UNTIL_PROMOTED}"
+
+    @property
+    def _where(self) -> str:
         # Nothing of a script but its text reaches a terminal.
         where = f"line {self.line}: {shortened(self.source)}"
-        return f"{shortened(self.script)} already compiles ({where}). {LEFT_OUT}"
+        return f"{shortened(self.script)} already compiles ({where})."

@@ -85,6 +85,19 @@ def test_what_changed_is_reported(invoke: Invoke, aws: Cloud, file: Path) -> Non
     assert "source '" in shown
 
 
+def test_a_script_that_compiles_itself_trains_uncompiled_until_a_promotion(
+    invoke: Invoke, aws: Cloud, tmp_path: Path
+) -> None:
+    launched = "entry_point: launch.py\n  hyperparameters: {script: train.py}"
+    project = write_project(tmp_path / "own", NIGHTLY, OWNED, ("entry_point: train.py", launched))
+    (tmp_path / "own" / "training" / "train.py").write_text("import torch\nm = torch.compile(m)\n")
+
+    said, again = (" ".join(invoke("register", project).stdout.split()) for _ in range(2))
+
+    assert "train.py already compiles (line 2: m = torch.compile(m))." in said
+    assert "already compiles" not in again  # unchanged
+
+
 def test_a_folder_goes_on_past_a_wrong_file_and_says_so(
     invoke: Invoke, aws: Cloud, file: Path
 ) -> None:

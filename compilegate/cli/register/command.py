@@ -17,6 +17,7 @@ from compilegate.cli.check.files import find_files, read_files
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import explain, worst_exit_code
 from compilegate.cli.common.output import emit_json, error_text, progress, say, say_line
+from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
@@ -108,10 +109,12 @@ def register(
     count = len(files) + len(names)
     acted = progress(_act(files, names, cloud, options), count, "Registering", above=MOST_LINES)
     results: list[Result] = []
+    by_path = {str(file.path): file for file in files}
     for result in chain(wrong, acted):
         results.append(result)
         if not invocation.as_json:
             show(result, also_unchanged=len(wrong) + count <= MOST_LINES, local=invocation.local)
+            _say_own_compiling(result, by_path.get(result.subject))
     counts = Counter(result.what for result in results)
     if invocation.as_json:
         emit_json({"workloads": [result.to_dict() for result in results], "counts": dict(counts)})
@@ -162,6 +165,15 @@ def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
             off = f'compilegate flag revert {name} --reason "retired"{" --local" if local else ""}'
             say_line(f"    To turn it off: {off}")
     sys.stdout.flush()
+
+
+def _say_own_compiling(result: Result, file: WorkloadFile | None) -> None:
+    """What a compiling script means for the runs to come, where they change."""
+    if file is None or result.registered is None or result.what == UNCHANGED:
+        return
+    compiles = compiling_today(file)
+    if compiles is not None:
+        say(compiles.in_production, indent=4)
 
 
 def line(registered: RegistrationOutcome) -> str:
