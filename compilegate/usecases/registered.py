@@ -90,10 +90,16 @@ def owner_of(trial: Trial, store: ObjectStore) -> str | None:
 
     A message without an owner still reaches every subscriber without a filter.
     """
+    spec = readable_spec(trial, store)
+    return spec.workload.owner if spec else None
+
+
+def readable_spec(trial: Trial, store: ObjectStore) -> Spec | None:
+    """The trial's spec for what a message tells; None where it has none or it cannot be read."""
     if not trial.spec_key:
         return None
     try:
-        return load_spec(store, trial).workload.owner
+        return load_spec(store, trial)
     except (CompilegateError, KeyError, ValueError):
         return None
 

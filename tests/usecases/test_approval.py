@@ -85,6 +85,17 @@ def test_only_a_promotion_of_a_workload_that_says_so_needs_approval(
     assert needed is answer["approval_needed"]
 
 
+def test_a_question_is_put_though_the_spec_cannot_be_read_any_more(services: Any) -> None:
+    put_spec(services, change(SOUND, policy__approval="required"))
+    acquire_lock(EVENT, services=services)
+    key = decided(services, "promote", "enable")
+    services.store.put(SPEC, b"broken")
+
+    message = ask_approval(key, services=services)
+
+    assert "approve" in message["message"]
+
+
 def test_who_approves_reads_what_a_compiling_scripts_saving_is_against(services: Any) -> None:
     put_spec(services, change(SOUND, policy__approval="required"))
     spec = json.loads(services.store.get(SPEC))

@@ -31,7 +31,7 @@ from compilegate.ports import Ledger, ObjectStore, Services, Tokens
 from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
 from compilegate.usecases.records import Trial, load_decision, load_spec, put_once
-from compilegate.usecases.registered import owner_of
+from compilegate.usecases.registered import readable_spec
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
 
@@ -64,14 +64,15 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     if services.locks.holder(trial.workload) != execution:
         abandon_approval(trial, services=services)
         raise lease_lost(trial.workload, execution)
+    spec = readable_spec(trial, services.store)
     return approval_needed(
         decision,
         recorded,
         workload=trial.workload,
         trial=trial.trial,
-        owner=owner_of(trial, services.store),
+        owner=spec.workload.owner if spec else None,
         stage=services.settings.stage,
-        script_compiles=load_spec(services.store, trial).script_compiles,
+        script_compiles=spec.script_compiles if spec else None,
     ).to_answer()
 
 
