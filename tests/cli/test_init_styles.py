@@ -236,6 +236,7 @@ except ImportError:
     wandb = None
 parser = argparse.ArgumentParser()
 parser.add_argument("--data-dir")
+parser.add_argument("--lr", default=None)
 args = parser.parse_args()
 """ + LOOP.replace("val loss {loss}", "Test: Acc@1: {top1:.3f}")
 
@@ -250,6 +251,7 @@ def test_top_1_accuracy_is_a_percentage_and_what_a_job_lacks_is_named(
     text = (tmp_path / "train.yaml").read_text()
     assert "It imports pillow, timm: list in a requirements.txt" in " ".join(written.stdout.split())
     assert "margin: 0.5 " in text
+    assert "learning_rate: TODO  # --lr, which has no default: the optimizer's first" in text
     assert "and above data-dir: /opt/ml/input/data/train" in text
     (tmp_path / "requirements.txt").write_text("timm\n")
     assert "It imports" not in invoke("init", "train.py", "-y", "--force").stdout

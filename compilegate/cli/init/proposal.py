@@ -133,7 +133,8 @@ def _setting(
     if option is None and key in script.constants:
         text = "in the code, which no candidate can change"
         return Value(script.constants[key], text)
-    return Value(TO_DO, note, OPEN)
+    given = "" if option is None else f"--{option.name}, which has no default: "
+    return Value(TO_DO, given + note, OPEN)
 
 
 def _is_number(value: Any) -> bool:
