@@ -238,7 +238,9 @@ class Recorder:
             raise DivergedError("the loss was nan or infinite at the end")
         if self.steps_done < (self.steps_planned or 1):
             raise TrainingError(
-                f"the data ended after {self.steps_done} of {self.steps_planned or 'any'} steps"
+                f"the data ended after {self.steps_done} of {self.steps_planned or 'any'} steps; "
+                "where a whole run has fewer steps than a short block, full_run_samples (or "
+                "full_run_steps) of the workload's hyperparameters says its length"
             )
         self._compiler.verify()
         self._finished = True
