@@ -33,13 +33,15 @@ evidence.mkdir()
 step = {{"step": 2, "seconds": 0.5, "samples": 32}}
 (evidence / "steps.jsonl").write_text((json.dumps(step) + "\\n") * plan.get("steps", 2))
 compiler = values["compiler"]
-summary = {{"finished": not plan.get("code"), "steps": plan.get("steps", 2),
+summary = {{"finished": not plan.get("code"), "error": plan.get("error"),
+           "steps": plan.get("steps", 2),
            "metrics": plan.get("metrics", {{"eval_accuracy": 0.75}}),
            "outcomes": {{"eval_accuracy": {{}}}},
            "initial_weights_sha256": plan.get("weights", "a"),
            "compiler": {{"requested": compiler, "compile_seconds": 9.0 if compiler != "none" else 0,
                         "applied": plan.get("applied", True) if compiler != "none" else None}}}}
-(evidence / "summary.json").write_text(json.dumps(summary))
+if not plan.get("bare"):
+    (evidence / "summary.json").write_text(json.dumps(summary))
 sys.exit(plan.get("code", 0))
 """
 LAUNCHED = (
@@ -146,7 +148,8 @@ def test_the_screen_shows_each_arm_and_where_it_ended(
 def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(
     project: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
-    plan = {"code": 1, "failure": "ModuleNotFoundError: No module named 'timm'."}
+    missing = "ModuleNotFoundError"
+    plan = {"code": 1, "failure": f"{missing}: No module named 'timm'.", "error": missing}
 
     result = invoke("try", project, "--python", python(tmp_path, baseline=plan, compile=plan))
 
@@ -158,6 +161,29 @@ def test_one_reason_of_several_arms_is_shown_once_and_says_what_to_do(
     assert ("| a line of baseline" in text, "| a line of compile" in text) == (True, False)
     assert "timm'..\n" not in text
     assert "name a Python that has it with --python" in " ".join(text.split())
+
+
+LACKS = "name a Python that has it with --python"
+
+
+@pytest.mark.parametrize(
+    ("plan", "noted"),
+    [
+        ({"failure": "timm is not there", "error": "ModuleNotFoundError"}, True),
+        ({"failure": "ModuleNotFoundError: as the script words it", "error": "ValueError"}, False),
+        ({"prints": "ModuleNotFoundError: No module named 'timm'", "bare": True}, True),
+        ({"prints": "ModuleNotFoundError: of a warning\nand on", "bare": True}, False),
+    ],
+    ids=["recorded", "another's text", "a traceback", "text before the end"],
+)
+def test_a_missing_package_is_known_by_the_class_of_the_error(
+    plan: dict[str, Any], noted: bool, project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    interpreter = python(tmp_path, baseline={"code": 1, **plan})
+
+    result = invoke("try", project, "--python", interpreter, "--arm", "baseline", "--json")
+
+    assert noted == any(LACKS in note for note in json.loads(result.stdout)["notes"])
 
 
 def test_an_arm_that_hangs_is_ended(project: Path, tmp_path: Path, invoke: Invoke) -> None:

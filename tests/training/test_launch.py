@@ -346,5 +346,7 @@ def test_a_script_that_changes_its_folder_and_is_interrupted_says_so_where_it_be
     summary = place.summary()
 
     assert done.status
-    assert (False, "KeyboardInterrupt") == (summary["finished"], summary["reason"])
+    assert (False, *2 * ("KeyboardInterrupt",)) == tuple(
+        summary[key] for key in ("finished", "reason", "error")
+    )
     assert summary["steps"] == len(place.steps())

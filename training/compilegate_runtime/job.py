@@ -99,7 +99,7 @@ def recorded(settings, full_run_steps, steps):
     try:
         yield recorder
     except (Exception, KeyboardInterrupt) as error:
-        recorder.fail(str(error) or type(error).__name__)
+        recorder.fail(str(error) or type(error).__name__, error=type(error).__name__)
         raise
     finally:
         outcomes.closed()

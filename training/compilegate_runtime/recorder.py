@@ -48,7 +48,7 @@ class Recorder:
         self._curve, self._ranks = LossCurve(steps), Ranks()
         self._progress = Progress(clock, silent=self._ranks.rank > 0)
         self._pending = collections.deque()  # steps that the device has not passed yet
-        self._finished, self._reason = False, None
+        self._finished, self._reason, self._error = False, None, None
         self._first, self._earlier_seconds = 1, 0.0
         self.resumed = []  # steps at which an earlier process's evidence ended
         self._compilations, self._compiled, self._bad_losses = 0, 0.0, 0
@@ -262,9 +262,12 @@ class Recorder:
         self.identify(numerics=self.examination())
         self.write_summary()
 
-    def fail(self, reason):
-        """Record why the run ended early; what was measured until then stays."""
-        self._finished, self._reason = False, reason
+    def fail(self, reason, error=None):
+        """Record why the run ended early, and the class of the exception if one ended it.
+
+        What was measured until then stays.
+        """
+        self._finished, self._reason, self._error = False, reason, error
         # A device that failed can neither be waited for nor read; a bad loss is known already.
         with contextlib.suppress(RuntimeError, DivergedError):
             self._write_all()
@@ -293,6 +296,7 @@ class Recorder:
                 **self._final_weights,
                 "finished": self._finished,
                 "reason": self._reason,
+                "error": self._error,
                 "steps": self.steps_done,
                 "seconds": round(self._totals["seconds"], 4),
                 "data_wait_seconds": round(self._totals["data_wait_seconds"], 4),

@@ -19,7 +19,15 @@ from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_rows
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
-from compilegate.cli.tryout.found import NOT_APPLIED, NOT_TRIED, OK, Found, last_lines, read_arm
+from compilegate.cli.tryout.found import (
+    MISSING_PACKAGE,
+    NOT_APPLIED,
+    NOT_TRIED,
+    OK,
+    Found,
+    last_lines,
+    read_arm,
+)
 from compilegate.cli.tryout.process import STEPS, default_python, lacks, run
 from compilegate.cli.tryout.requirements import REQUIREMENTS, installed
 from compilegate.domain.compilers import compiler_named
@@ -34,8 +42,6 @@ from compilegate.place import INSTALLED
 from compilegate.usecases.registered import facts_for_workload
 
 MINUTES = 10.0
-# Begins what the launcher says of an import that failed.
-MISSING = "ModuleNotFoundError:"
 Inputs = Annotated[
     list[str] | None,
     typer.Option("--input", metavar="CHANNEL=PATH", help="Data on this machine for a channel."),
@@ -264,7 +270,7 @@ def _notes(file: WorkloadFile, found: Sequence[Found], *, left_out: bool) -> Ite
             "The arms begin with different weights although they have one seed, so a trial would "
             "be invalid: the script draws them without the trial's seed."
         )
-    if any(one.why.startswith(MISSING) for one in found):
+    if any(one.error == MISSING_PACKAGE for one in found):
         yield (
             "This Python lacks a package that the script imports. A job and try install what "
             f"{file.source_dir / REQUIREMENTS} lists; or name a Python that has it with --python."

@@ -11,6 +11,8 @@ from compilegate.cli.tryout.process import Ended
 from compilegate.domain.naming import LAUNCHER
 
 MOST_LINES = 12
+# The class of an import's error.
+MISSING_PACKAGE = ModuleNotFoundError.__name__
 # What the launcher prints where it leaves out a compilation of the script's own.
 LEFT_OUT = "compilegate script_compiles=left_out"
 OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED = (
@@ -22,6 +24,7 @@ OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED = (
 class Found:
     """One arm; ``seconds_per_step`` is of its last step, ``seconds`` of the whole process.
 
+    ``error`` is the class of the exception that ended it, where one is recorded.
     ``compiling_left_out``: the script compiles its model itself, and this arm trained without.
     """
 
@@ -39,6 +42,7 @@ class Found:
     seconds: float = 0.0
     log: str = ""
     compiling_left_out: bool = False
+    error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -64,6 +68,7 @@ def read_arm(arm: str, request: Mapping[str, Any], metric: str, ended: Ended) ->
         "seconds": ended.seconds,
         "log": str(ended.log),
         "compiling_left_out": LEFT_OUT in _printed(ended),
+        "error": _error(ended, summary),
     }
     launched = json.loads(values["sagemaker_program"]) == LAUNCHER
     outcome, why = _outcome(ended, summary, metric, whole=launched or "steps" in values)
@@ -96,6 +101,14 @@ def _reason(ended: Ended, summary: Mapping[str, Any]) -> str:
         return failure.read_text(encoding="utf-8", errors="replace").strip()
     lines = last_lines(ended)
     return str(summary.get("reason") or (lines[-1] if lines else f"exit code {ended.code}"))
+
+
+def _error(ended: Ended, summary: Mapping[str, Any]) -> str | None:
+    """As the recorder caught it; without a recorder, as Python's traceback ends."""
+    if summary.get("error"):
+        return str(summary["error"])
+    lines = last_lines(ended)
+    return MISSING_PACKAGE if lines and lines[-1].startswith(f"{MISSING_PACKAGE}:") else None
 
 
 def last_lines(ended: Ended) -> list[str]:
