@@ -19,12 +19,12 @@ from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
 from compilegate.cli.common.output import emit_json, say, say_rows
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
-from compilegate.cli.tryout.found import (
+from compilegate.cli.tryout.arm_result import (
     MISSING_PACKAGE,
     NOT_APPLIED,
     NOT_TRIED,
     OK,
-    Found,
+    ArmResult,
     last_lines,
     read_arm,
 )
@@ -100,13 +100,13 @@ def try_(
         tried = _Tries(workload_file, inputs, interpreter, place, minutes, as_json=as_json)
         if listed and python is None:
             tried.install()
-        found = [*tried.run(arms), *others]
+        results = [*tried.run(arms), *others]
     finally:
         if keep is None:
             shutil.rmtree(place, ignore_errors=True)
     if keep is None:
-        found = [replace(one, log="") for one in found]
-    notes = list(_notes(workload_file, found, left_out=listed and python is not None))
+        results = [replace(one, log="") for one in results]
+    notes = list(_notes(workload_file, results, left_out=listed and python is not None))
     if as_json:
         emit_json({"workload": workload.name, "arms": [one.to_dict() for one in found],
                    "notes": notes})  # fmt: skip
@@ -151,7 +151,7 @@ def _inputs(file: WorkloadFile, named: Mapping[str, Path]) -> Mapping[str, Path]
     return {**file.local_inputs, **named}
 
 
-def _arms(workload: Workload) -> tuple[list[ArmPlan], list[Found]]:
+def _arms(workload: Workload) -> tuple[list[ArmPlan], list[ArmResult]]:
     """The arms that can run here, and the others with why not."""
     settings = project.settings()
     facts = facts_for_workload(workload, settings)
@@ -161,13 +161,13 @@ def _arms(workload: Workload) -> tuple[list[ArmPlan], list[Found]]:
         raise InvalidInputError(
             f"cannot be planned: {planned.reason.message}", fix="run compilegate check FILE first"
         )
-    here, others = [], [Found(name, NOT_TRIED, why) for name, why in choice.left_out]
+    here, others = [], [ArmResult(name, NOT_TRIED, why) for name, why in choice.left_out]
     for arm in planned:
         compiler = compiler_named(arm.compiler)
         if arm.role == CONTROL:
             continue
         if arm.framework or (compiler is not None and compiler.launching is not None):
-            others.append(Found(arm.name, NOT_TRIED, "its image exists on AWS only"))
+            others.append(ArmResult(arm.name, NOT_TRIED, "its image exists on AWS only"))
         else:
             here.append(arm)
     return here, others
@@ -202,7 +202,7 @@ class _Tries:
         self._python = installed(self._bundle.body, self._python, folder, self._limit)
         _progress("", None)
 
-    def run(self, arms: Sequence[ArmPlan]) -> Iterator[Found]:
+    def run(self, arms: Sequence[ArmPlan]) -> Iterator[ArmResult]:
         """Every arm's answer, as it comes."""
         workload = self._file.workload
         requests = full_runs(workload, arms, project.settings().region)
@@ -218,14 +218,14 @@ class _Tries:
                 on_wait=lambda log, name=arm.name: _progress(name, log),  # type: ignore[misc]
             )
             _progress("", None)
-            found = read_arm(arm.name, request, workload.quality.metric, ended)
+            result = read_arm(arm.name, request, workload.quality.metric, ended)
             if not self._as_json:
-                _show(found, workload.quality.metric)
+                _show(result, workload.quality.metric)
                 # Arms mostly fail for one reason, whose traceback is then of no more use.
-                for line in last_lines(ended) if {found.why} - seen - {""} else ():
+                for line in last_lines(ended) if {result.why} - seen - {""} else ():
                     say(f"| {line}", indent=4)
-            seen.add(found.why)
-            yield found
+            seen.add(result.why)
+            yield result
 
 
 def _progress(name: str, log: Path | None) -> None:
@@ -242,35 +242,35 @@ def _progress(name: str, log: Path | None) -> None:
     sys.stderr.flush()
 
 
-def _show(found: Found, metric: str) -> None:
-    good = found.outcome == OK
-    say(f"{found.arm}: {'trains' if good else found.outcome.replace('_', ' ')}", "bold")
-    if found.why:
-        say(f"{found.why.removesuffix('.')}.", indent=2)
-    value = "" if found.metric is None else f"{metric} = {found.metric:g}"
-    outcomes = ", with outcomes per example" if found.outcomes else ""
-    per_step = found.seconds_per_step
+def _show(result: ArmResult, metric: str) -> None:
+    good = result.outcome == OK
+    say(f"{result.arm}: {'trains' if good else result.outcome.replace('_', ' ')}", "bold")
+    if result.why:
+        say(f"{result.why.removesuffix('.')}.", indent=2)
+    value = "" if result.metric is None else f"{metric} = {result.metric:g}"
+    outcomes = ", with outcomes per example" if result.outcomes else ""
+    per_step = result.seconds_per_step
     say_rows(
         [
-            ("steps", f"{found.steps}, of {found.samples_per_step} samples" if found.steps else ""),
+            ("steps", f"{result.steps}, of {result.samples_per_step} samples" if result.steps else ""),
             ("last step", "" if per_step is None else f"{per_step:.3g} s"),
-            ("compiling", f"{found.compile_seconds:.0f} s" if found.compile_seconds else ""),
+            ("compiling", f"{result.compile_seconds:.0f} s" if result.compile_seconds else ""),
             ("metric", value + outcomes if value else ""),
-            ("took", duration(found.seconds)),
+            ("took", duration(result.seconds)),
         ]
     )
 
 
-def _notes(file: WorkloadFile, found: Sequence[Found], *, left_out: bool) -> Iterator[str]:
-    if any(one.arm == BASELINE and one.compiling_left_out for one in found):
+def _notes(file: WorkloadFile, results: Sequence[ArmResult], *, left_out: bool) -> Iterator[str]:
+    if any(one.arm == BASELINE and one.compiling_left_out for one in results):
         yield f"The script already compiles. {LEFT_OUT}"
-    starts = {one.initial_weights for one in found if one.initial_weights is not None}
+    starts = {one.initial_weights for one in results if one.initial_weights is not None}
     if len(starts) > 1:
         yield (
             "The arms begin with different weights although they have one seed, so a trial would "
             "be invalid: the script draws them without the trial's seed."
         )
-    if any(one.error == MISSING_PACKAGE for one in found):
+    if any(one.error == MISSING_PACKAGE for one in results):
         yield (
             "This Python lacks a package that the script imports. A job and try install what "
             f"{file.source_dir / REQUIREMENTS} lists; or name a Python that has it with --python."
@@ -278,19 +278,19 @@ def _notes(file: WorkloadFile, found: Sequence[Found], *, left_out: bool) -> Ite
     if left_out:
         place = file.source_dir / REQUIREMENTS
         yield f"{place} was not installed over --python; a job installs it."
-    for one in found:
+    for one in results:
         if one.outcome == NOT_TRIED:
             yield f"{one.arm}: not tried, {one.why}."
 
 
-def _summary(found: Sequence[Found]) -> str:
-    tried = [one for one in found if one.outcome != NOT_TRIED]
+def _summary(results: Sequence[ArmResult]) -> str:
+    tried = [one for one in results if one.outcome != NOT_TRIED]
     good = sum(one.outcome == OK for one in tried)
     return f"{good} of {plural(len(tried), 'arm')} trained {STEPS} steps and reported."
 
 
-def _exit_code(found: Sequence[Found]) -> int:
-    outcomes = {one.outcome for one in found} - {OK, NOT_TRIED}
+def _exit_code(results: Sequence[ArmResult]) -> int:
+    outcomes = {one.outcome for one in results} - {OK, NOT_TRIED}
     if not outcomes:
         return 0
     return INVALID_EVIDENCE if outcomes == {NOT_APPLIED} else FAILURE

@@ -21,7 +21,7 @@ OK, FAILED, NOT_APPLIED, NO_METRIC, NOT_TRIED = (
 
 
 @dataclass(frozen=True)
-class Found:
+class ArmResult:
     """One arm; ``seconds_per_step`` is of its last step, ``seconds`` of the whole process.
 
     ``error`` is the class of the exception that ended it, where one is recorded.
@@ -49,14 +49,14 @@ class Found:
         return {**asdict(self), "reported": list(self.reported)}
 
 
-def read_arm(arm: str, request: Mapping[str, Any], metric: str, ended: Ended) -> Found:
+def read_arm(arm: str, request: Mapping[str, Any], metric: str, ended: Ended) -> ArmResult:
     """What the arm's process left in its folder."""
     summary = _json(ended, "summary.json")
     steps = _steps(ended)
     compiler = summary.get("compiler") or {}
     metrics, values = summary.get("metrics") or {}, request["HyperParameters"]
     last = steps[-1] if steps else {}
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "steps": len(steps),
         "seconds_per_step": last.get("seconds"),
         "samples_per_step": last.get("samples"),
@@ -72,7 +72,7 @@ def read_arm(arm: str, request: Mapping[str, Any], metric: str, ended: Ended) ->
     }
     launched = json.loads(values["sagemaker_program"]) == LAUNCHER
     outcome, why = _outcome(ended, summary, metric, whole=launched or "steps" in values)
-    return Found(arm, outcome, why, **found)
+    return ArmResult(arm, outcome, why, **fields)
 
 
 def _outcome(
