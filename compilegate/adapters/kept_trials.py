@@ -141,15 +141,15 @@ class KeptTrials(NothingRuns):
 
     def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
         """The workload's entries in the order of their sort keys."""
-        found: dict[str, Mapping[str, Any]] = {}
+        entries: dict[str, Mapping[str, Any]] = {}
         kept = self._of(workload)
         for one in kept:
-            found |= {
+            entries |= {
                 key: entry
                 for key, entry in one.entries.items()
                 if one is kept[-1] or key.startswith(ledger_keys.TRIAL_ENTRIES)
             }
-        return [found[key] for key in sorted(found) if key.startswith(prefix)]
+        return [entries[key] for key in sorted(entries) if key.startswith(prefix)]
 
     # Flags, by the parameter's name.
 

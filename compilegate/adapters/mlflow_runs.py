@@ -54,8 +54,8 @@ def write_runs(runs: Sequence[ArmRun], folder: Path | None) -> str:
 
 def _experiment(client: Any, workload: str) -> str:
     name = EXPERIMENT.format(workload=workload)
-    found = client.get_experiment_by_name(name)
-    return str(found.experiment_id if found else client.create_experiment(name))
+    experiment = client.get_experiment_by_name(name)
+    return str(experiment.experiment_id if experiment else client.create_experiment(name))
 
 
 def _same(run: ArmRun) -> str:

@@ -57,8 +57,8 @@ class S3Store:
             "output_etag": response.get("ETag"),
             "output_version": response.get("VersionId"),
         }
-        known = {name: value for name, value in identity.items() if value}
-        return Fetched(int(response["ContentLength"]), response["Body"], known)
+        recorded = {name: value for name, value in identity.items() if value}
+        return Fetched(int(response["ContentLength"]), response["Body"], recorded)
 
     def _only_version(self, key: str) -> str:
         """The version of an object that was written once.

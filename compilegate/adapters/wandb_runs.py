@@ -57,8 +57,8 @@ def _by_prefix(
     series: Mapping[str, Sequence[Point]],
 ) -> Mapping[str, Mapping[int, Mapping[str, float]]]:
     """Values by the first part of their names and by step: blocks, runs and losses count apart."""
-    found: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    by_prefix: dict[str, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     for name, points in series.items():
         for step, value in points:
-            found[name.partition("/")[0]][step][name] = value
-    return found
+            by_prefix[name.partition("/")[0]][step][name] = value
+    return by_prefix

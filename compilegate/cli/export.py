@@ -144,16 +144,16 @@ def _decision(name: str | None, cloud: Cloud) -> tuple[str, TrialDecided]:
     workload, trial = name, None
     if name is not None and name not in workloads:
         workload, _, trial = name.rpartition("-")
-    found = [
+    decisions = [
         (one, decision)
         for one in workloads
         if workload in (None, one)
         for decision in history(cloud.services.ledger.entries(one)).decided
         if trial in (None, decision.trial)
     ]
-    if not found:
+    if not decisions:
         raise InvalidInputError(
             "is no trial with a decision" if name else "there is no decision yet", field="TRIAL",
             value=name, fix=f"`{cloud.command('status')}` lists the trials",
         )  # fmt: skip
-    return max(found, key=lambda pair: pair[1].at)
+    return max(decisions, key=lambda pair: pair[1].at)

@@ -236,8 +236,8 @@ def _ignored_jobs(pasts: Pasts) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name, past in pasts.items():
         since = past.registrations[-1].at if past.registrations else 0
-        found = [one for one in past.records if isinstance(one, IgnoredJob) and one.at >= since]
-        last = sorted(found, key=lambda one: one.at)[-LAST:]
+        ignored = [one for one in past.records if isinstance(one, IgnoredJob) and one.at >= since]
+        last = sorted(ignored, key=lambda one: one.at)[-LAST:]
         rows += [{"workload": name, **one.to_entry(), "fix": advice(one.code)} for one in last]
     return sorted(rows, key=lambda one: int(one["at"]), reverse=True)
 

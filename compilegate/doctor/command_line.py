@@ -95,10 +95,10 @@ class CommandLine:
 
 def command_line(project: Project) -> CommandLine:
     """What the script reads its arguments with, and which it takes."""
-    found = _by_classes(project)
+    arguments = _by_classes(project)
     for reader in _READERS:
-        found = reader(project.script) if found is None else found
-    return found or CommandLine(_other_reader(project.script))
+        arguments = reader(project.script) if arguments is None else arguments
+    return arguments or CommandLine(_other_reader(project.script))
 
 
 def _by_classes(project: Project) -> CommandLine | None:
@@ -145,23 +145,23 @@ def _one_of(taken: Sequence[Taken], reader: str) -> CommandLine:
     if not taken:
         return CommandLine(reader, lost=True)
     alone = len(taken) == 1
-    found = taken[0] if alone else next((one for one in taken if TRAINS.match(one.command)), None)
-    if found is None:
+    chosen = taken[0] if alone else next((one for one in taken if TRAINS.match(one.command)), None)
+    if chosen is None:
         choice = "|".join(one.command for one in taken)
         return CommandLine(taken[0].reader, positional=(choice,), lost=True)
     # Typer runs an only command without its name.
-    command = "" if alone and found.reader == TYPER else found.command
-    return CommandLine(found.reader, found.options, found.positional, subcommand=command)
+    command = "" if alone and chosen.reader == TYPER else chosen.command
+    return CommandLine(chosen.reader, chosen.options, chosen.positional, subcommand=command)
 
 
 def _other_reader(source: Source) -> str:
     """What reads arguments that are not read here, if anything does."""
     if module_of_arguments(source) is not None:
         return ELSEWHERE
-    found = next((name for name in OTHER_READERS if source.uses(name)), NONE)
+    reader = next((name for name in OTHER_READERS if source.uses(name)), NONE)
     looks = any(source.meaning(node) == "sys.argv" for node in source.nodes
                 if isinstance(node, ast.Attribute | ast.Name))  # fmt: skip
-    return ARGV if found == NONE and looks else found
+    return ARGV if reader == NONE and looks else reader
 
 
 def module_of_arguments(source: Source) -> str | None:
@@ -189,9 +189,9 @@ def read_together(modules: Sequence[Source]) -> CommandLine | None:
         return None
     added = [call for one, call in calls
              if called(call) == "add_argument" and not _if_started(one, call)]  # fmt: skip
-    found = _arguments(added)
-    options = {option.name: option for option in reversed(found.options)}
-    return replace(found, options=tuple(reversed(options.values())))
+    arguments = _arguments(added)
+    options = {option.name: option for option in reversed(arguments.options)}
+    return replace(arguments, options=tuple(reversed(options.values())))
 
 
 def _if_started(source: Source, node: ast.AST) -> bool:
@@ -214,9 +214,9 @@ def _argparse(source: Source, added: Sequence[ast.Call]) -> CommandLine:
             mine = [call for call, of in zip(added, own, strict=True)
                     if groups.get(of, of) == name]  # fmt: skip
             return replace(_arguments(mine), subcommand=word)
-    found = _arguments([call for call in added if dotted(receiver(call)) not in commands])
+    arguments = _arguments([call for call in added if dotted(receiver(call)) not in commands])
     choice = "|".join(map(str, commands.values()))
-    return replace(found, positional=(choice, *found.positional))
+    return replace(arguments, positional=(choice, *arguments.positional))
 
 
 def _made(source: Source, method: str) -> Iterator[tuple[str, ast.Call]]:

@@ -20,10 +20,10 @@ def of_dataclasses(project: Project) -> Iterator[Option]:
 
     Where it is not seen which those are, of all in the file. A Trainer's own fields are its own.
     """
-    given = list(_parsed_classes(project.script))
-    made = [item for node in given for item in _with_bases(project, node)]
+    parsed = list(_parsed_classes(project.script))
+    made = [item for node in parsed for item in _with_bases(project, node)]
     every = [node for node in project.script.nodes if isinstance(node, ast.ClassDef)]
-    for node in dict.fromkeys(made if given else every):
+    for node in dict.fromkeys(made if parsed else every):
         if "dataclass" not in [last_name(getattr(one, "func", one)) for one in node.decorator_list]:
             continue
         for item in node.body:
@@ -38,9 +38,9 @@ def of_dataclasses(project: Project) -> Iterator[Option]:
 
 
 def _with_bases(project: Project, node: ast.expr) -> Iterator[ast.ClassDef]:
-    found = project.class_named(node)
-    if found is not None:
-        source, made = found
+    definition = project.class_named(node)
+    if definition is not None:
+        source, made = definition
         for base in made.bases:
             yield from _with_bases(Project(source, project.read), base)
         yield made
@@ -72,8 +72,8 @@ def sets_up_trainer(source: Source) -> bool:
 def _parsed_classes(source: Source) -> Iterator[ast.expr]:
     """The classes that a parser of dataclasses is given."""
     for call in source.calls:
-        given = [*call.args, *(item.value for item in call.keywords)]
-        for item in given if called(call) in PARSERS else ():
+        arguments = [*call.args, *(item.value for item in call.keywords)]
+        for item in arguments if called(call) in PARSERS else ():
             named = source.options.assigned(item.id) if isinstance(item, ast.Name) else None
             parts = named if isinstance(named, ast.Tuple | ast.List) else item
             yield from parts.elts if isinstance(parts, ast.Tuple | ast.List) else [parts]

@@ -17,9 +17,9 @@ SPLITS = ("random_split", "Subset", "SubsetRandomSampler", "train_test_split")
 def public_data(source: Source) -> tuple[str, int] | None:
     """The one data set of torchvision that a file trains on as a whole, and its samples."""
     called = {source.called(call) for call in source.calls}
-    found = {name.rpartition(".")[2] for name in called
+    data_sets = {name.rpartition(".")[2] for name in called
              if name.startswith("torchvision.datasets.")} & set(TRAINING_SAMPLES)  # fmt: skip
-    if len(found) != 1 or any(name.rpartition(".")[2] in SPLITS for name in called):
+    if len(data_sets) != 1 or any(name.rpartition(".")[2] in SPLITS for name in called):
         return None
-    name = found.pop()
+    name = data_sets.pop()
     return name, TRAINING_SAMPLES[name]

@@ -108,7 +108,7 @@ def describe(content: bytes, file: str, module: Reader = no_module) -> Descripti
         steps=any(map(_steps, files)) if kind == guessed else True,
         command_line=_command_line(project, takes),
         metrics=tuple(metrics or _metrics_of(others, kind, guessed)),
-        precision=next((found for one in files if (found := precision_of(one))), None),
+        precision=next((precision for one in files if (precision := precision_of(one))), None),
         constants={name: value for one in reversed(files)
                    for name, value in _constants(one).items() if value is not None},
         packages=frozenset(script.imports.packages),
@@ -164,9 +164,9 @@ def _command_line(project: Project, takes: CommandLine) -> CommandLine:
     if takes.reader not in (ELSEWHERE, NONE):
         return takes
     source = project.module(module_of_arguments(project.script) or "")
-    found = takes if source is None else command_line(Project(source, project.read))
-    if found.options or not takes_of_others(project.script):
-        return found
+    arguments = takes if source is None else command_line(Project(source, project.read))
+    if arguments.options or not takes_of_others(project.script):
+        return arguments
     return read_together(project.imported) or takes
 
 
@@ -216,8 +216,8 @@ def _metrics(script: Script, kind: str, guessed: str) -> list[Metric]:
 
 def _metrics_of(others: Sequence[Script], kind: str, guessed: str) -> list[Metric]:
     """Those of the nearest module that reports any."""
-    found = (_metrics(one, kind, guessed) for one in others)
-    return next((metrics for metrics in found if metrics), [])
+    reported = (_metrics(one, kind, guessed) for one in others)
+    return next((metrics for metrics in reported if metrics), [])
 
 
 def _constants(script: Script) -> dict[str, Any]:
@@ -225,20 +225,20 @@ def _constants(script: Script) -> dict[str, Any]:
 
     Of several loaders the first that is not held-out data's; where its size is not known, none.
     """
-    found: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     for call in script.calls:
         if called(call) in LOADERS and not _held_out(script, call):
-            found.setdefault("batch_size", script.options.value(keyword(call, "batch_size")))
+            constants.setdefault("batch_size", script.options.value(keyword(call, "batch_size")))
         elif OPTIMIZER.search(script.called(call)) and keyword(call, "lr") is not None:
-            found.setdefault("learning_rate", script.options.value(keyword(call, "lr")))
+            constants.setdefault("learning_rate", script.options.value(keyword(call, "lr")))
         elif called(call).endswith("TrainingArguments"):
             for name, word in (("batch_size", "per_device_train_batch_size"),
                                ("learning_rate", "learning_rate")):  # fmt: skip
                 if keyword(call, word) is not None:
-                    found.setdefault(name, script.options.value(keyword(call, word)))
-    found["epochs"] = next(_epochs(script), None)
-    known = {name: value for name, value in found.items() if _is_number(value)}
-    return {**_in_a_dictionary(script), **known}
+                    constants.setdefault(name, script.options.value(keyword(call, word)))
+    constants["epochs"] = next(_epochs(script), None)
+    numbers = {name: value for name, value in constants.items() if _is_number(value)}
+    return {**_in_a_dictionary(script), **numbers}
 
 
 def _epochs(script: Script) -> Iterator[Any]:
@@ -270,11 +270,11 @@ def _in_a_dictionary(script: Script) -> dict[str, Any]:
             values = {constant(key): constant(value)
                       for key, value in zip(node.keys, node.values, strict=True)}  # fmt: skip
             rate = values.get("lr", values.get("learning_rate"))
-            found = {"batch_size": values.get("batch_size"), "learning_rate": rate}
-            if all(map(_is_number, found.values())):
+            settings = {"batch_size": values.get("batch_size"), "learning_rate": rate}
+            if all(map(_is_number, settings.values())):
                 epochs = (value for key, value in values.items()
                           if EPOCHS.fullmatch(str(key)) and _is_number(value))  # fmt: skip
-                return {**found, "epochs": next(epochs, None)}
+                return {**settings, "epochs": next(epochs, None)}
     return {}
 
 

@@ -36,9 +36,9 @@ class Taken:
 
 def of_functions(source: Source) -> tuple[Taken, ...] | None:
     """What each command takes; empty where its function is not in the file, None without any."""
-    found = [*_of_decorators(source), *_of_calls(source)]
-    if found:
-        return tuple(found)
+    commands = [*_of_decorators(source), *_of_calls(source)]
+    if commands:
+        return tuple(commands)
     return () if reader_of(source) else None
 
 
@@ -66,8 +66,8 @@ def _of_decorators(source: Source) -> Iterator[Taken]:
 
 
 def _command_name(decorator: ast.expr, function: Function) -> str:
-    given = decorator.args[0] if isinstance(decorator, ast.Call) and decorator.args else None
-    word = constant(given)
+    first = decorator.args[0] if isinstance(decorator, ast.Call) and decorator.args else None
+    word = constant(first)
     return word if isinstance(word, str) else function.name.replace("_", "-")
 
 

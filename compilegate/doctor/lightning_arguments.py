@@ -36,11 +36,12 @@ def subcommand(call: ast.Call) -> str:
 
 def of_lightning(project: Project, call: ast.Call) -> Iterator[Option]:
     """Parameters of the model and of the data module, and what every Trainer takes."""
-    given = [argument(call, index, word) for index, (_, word) in enumerate(_CLASSES)]
-    for (prefix, _), node in zip(_CLASSES, given, strict=True):
+    classes = [argument(call, index, word) for index, (_, word) in enumerate(_CLASSES)]
+    for (prefix, _), node in zip(_CLASSES, classes, strict=True):
         made = project.class_named(node)
         yield from _parameters(prefix, made[1]) if made else ()
-    configured = constant(given[0]) is None and not isinstance(given[0], ast.Name | ast.Attribute)
+    model = classes[0]
+    configured = constant(model) is None and not isinstance(model, ast.Name | ast.Attribute)
     if configured:  # a file names the classes, and may say everything else
         yield Option("config", required=True)
     yield Option("seed_everything")

@@ -47,12 +47,12 @@ class Options:
     ) -> None:
         self._defaults: dict[str, Any] = {}
         self._assigned: dict[str, list[ast.expr | None]] = {}
-        self._given: dict[str, Any] = {}
+        self._replaced: dict[str, Any] = {}
         self.names: set[str] = set()  # settings that can come from outside
         for node in nodes:
             self._read(node)
         for name, value in (hyperparameters or {}).items():
-            self._defaults[_plain(name)] = self._given[_plain(name)] = value
+            self._defaults[_plain(name)] = self._replaced[_plain(name)] = value
             self.names.add(_plain(name))
 
     def _read(self, node: ast.AST) -> None:
@@ -139,8 +139,8 @@ class Options:
             return node.value
         if isinstance(node, ast.Name):
             only = self.assigned(node.id)
-            if isinstance(only, ast.Constant) and node.id in self._given:
-                return self._given[node.id]  # a constant at the top that arguments replace
+            if isinstance(only, ast.Constant) and node.id in self._replaced:
+                return self._replaced[node.id]  # a constant at the top that arguments replace
             return UNKNOWN if only is None else self.value(only, depth + 1)
         if isinstance(node, ast.Attribute):
             holds = _holds(node.value)

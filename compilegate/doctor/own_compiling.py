@@ -63,10 +63,10 @@ def where_it_compiles(
 
 def compiling_of(script: Script) -> OwnCompiling | None:
     """As ``where_it_compiles``, of a script that is parsed already."""
-    found = [node for node in _places(script) if not script.unreached(node)]
-    if not found:
+    places = [node for node in _places(script) if not script.unreached(node)]
+    if not places:
         return None
-    line = min(getattr(node, "lineno", 1) for node in found)
+    line = min(getattr(node, "lineno", 1) for node in places)
     return OwnCompiling(line, script.lines[line - 1].strip())
 
 

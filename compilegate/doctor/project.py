@@ -53,13 +53,13 @@ class Project:
     @cached_property
     def imported(self) -> tuple[Script, ...]:
         """The project's modules that the script imports, and that those do, nearest first."""
-        todo, found = deque(_imported(self.script, "")), dict[str, Script | None]()
-        while todo and sum(map(bool, found.values())) < MOST_FILES:
+        todo, modules = deque(_imported(self.script, "")), dict[str, Script | None]()
+        while todo and sum(map(bool, modules.values())) < MOST_FILES:
             name = todo.popleft()
-            if name not in found:
-                found[name] = module = self.module(name)
+            if name not in modules:
+                modules[name] = module = self.module(name)
                 todo.extend(_imported(module, name) if module else ())
-        return tuple(filter(None, found.values()))
+        return tuple(filter(None, modules.values()))
 
 
 def _imported(source: Source, importer: str) -> Iterator[str]:

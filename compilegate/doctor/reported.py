@@ -80,10 +80,10 @@ def _texts(source: Source, node: ast.expr) -> Iterator[str]:
     for call in source.calls if all(parts) else ():
         if called(call) == function.name:
             bound = names[1:] if names[:1] == ["self"] and receiver(call) is not None else names
-            given = {**dict(zip(bound, call.args, strict=False)),
+            arguments = {**dict(zip(bound, call.args, strict=False)),
                      **{item.arg: item.value for item in call.keywords if item.arg}}  # fmt: skip
             filled = [
-                constant(part) or constant(given.get(str(name)))
+                constant(part) or constant(arguments.get(str(name)))
                 for part, name in zip(node.values, parts, strict=True)
             ]
             if all(isinstance(part, str) for part in filled):

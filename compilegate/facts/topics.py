@@ -67,8 +67,8 @@ def overview(name: str, rows: Sequence[Mapping[str, Any]], today: date) -> Row:
 
 def _kinds(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
     read_here = any(row.get("confidence") == "list" for row in rows)
-    given = any(row.get("given") for row in rows)
-    return TOPICS[name].source_kind + ", your account" * read_here + ", cdk.json" * given
+    from_cdk = any(row.get("given") for row in rows)
+    return TOPICS[name].source_kind + ", your account" * read_here + ", cdk.json" * from_cdk
 
 
 def _images(facts: Facts, region: str) -> list[Row]:

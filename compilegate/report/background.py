@@ -151,15 +151,15 @@ def _trial_row(name: str, decision: RecordedDecision | None) -> tuple[str, ...]:
     if decision is None:
         words = "it ended without a decision, or that cannot be read"
         return (name, when, VERDICTS["failed"].text, *(UNKNOWN,) * 4, words)
-    found = DecisionFigures.read(decision)
+    figures = DecisionFigures.read(decision)
     return (
         name,
         when,
         verdict_label(decision.verdict).text,
         decision.candidate or UNKNOWN,
-        statements.speedup(found.speed),
-        statements.quality(found),
-        statements.saving(found),
+        statements.speedup(figures.speed),
+        statements.quality(figures),
+        statements.saving(figures),
         next(iter(decision.messages), UNKNOWN),
     )
 

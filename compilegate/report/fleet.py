@@ -72,15 +72,15 @@ def _lede(fleet: Fleet) -> list[str]:
 
 
 def _cards(fleet: Fleet, due: int) -> list[MetricCard]:
-    known = [one.savings for one in fleet.summaries if one.savings]
-    saved = [one.saved_usd for one in known if one.saved_usd is not None]
-    expected = [one.expected_usd for one in known if one.expected_usd is not None]
-    priced = sum(one.priced_runs for one in known)
+    savings = [one.savings for one in fleet.summaries if one.savings]
+    saved = [one.saved_usd for one in savings if one.saved_usd is not None]
+    expected = [one.expected_usd for one in savings if one.expected_usd is not None]
+    priced = sum(one.priced_runs for one in savings)
     note = "No run of a promoted candidate has a price and a baseline to compare with."
     if saved:
         note = f"over {plural(priced, 'run')} of promoted candidates"
         # A sum that leaves some out would be compared with all of the other.
-        if len(expected) == len(known) == len(saved):
+        if len(expected) == len(savings) == len(saved):
             note += f"; the trials had expected {money(sum(expected))}"
     runs = sum(sum(one.runs.values()) for one in fleet.summaries)
     failed, waited = (

@@ -58,12 +58,12 @@ def faster_or_slower(speed: SpeedFigures) -> str:
 
 def quality(figures: DecisionFigures) -> str:
     """``no regression (Δ +0.002, interval -0.01 to +0.02, margin 0.05)``."""
-    found = figures.quality
-    if found.estimate is None:
+    difference = figures.quality
+    if difference.estimate is None:
         return UNKNOWN
-    ends = delta_interval(found.delta_interval)
+    ends = delta_interval(difference.delta_interval)
     between = f", interval {ends}" if ends else ""
-    size = f"{delta_of_runs(figures)}{between}, margin {shown(found.margin, _rounded)}"
+    size = f"{delta_of_runs(figures)}{between}, margin {shown(difference.margin, _rounded)}"
     return f"{quality_words(figures)} ({size})"
 
 
@@ -111,9 +111,9 @@ def saving_interval(figures: DecisionFigures) -> str:
     return "" if ends is None else interval(ends, money)
 
 
-def goal(found: QualityFigures) -> str:
+def goal(figures: QualityFigures) -> str:
     """``lower is better``; empty where it is not recorded."""
-    return BETTER.get(found.goal or "", "")
+    return BETTER.get(figures.goal or "", "")
 
 
 def _rounded(value: float) -> str:

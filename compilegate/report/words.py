@@ -205,8 +205,8 @@ def _quality_sentence(trial: TrialReport) -> str:
     if trial.fall is not None and trial.fall.delta is not None:
         claim = statements.QUALITY_WORDS[trial.figures.quality_claim]
         words = f"{claim}, {trial.fall.words}"
-    found = "; ".join(filter(None, (size, statements.goal(quality))))
-    text, margin = f"{trial.metric}: {words} ({found})", significant(quality.margin)
+    details = "; ".join(filter(None, (size, statements.goal(quality))))
+    text, margin = f"{trial.metric}: {words} ({details})", significant(quality.margin)
     if "quality_held" in trial.own_codes:
         return f"{text}; a loss of {margin} or more is ruled out."
     return f"{text}; the margin allowed is {margin}."

@@ -128,15 +128,15 @@ def _completed(member: tarfile.TarInfo, own: dict[str, str]) -> tarfile.TarInfo:
 
 def _attributes(text: bytes) -> dict[str, str]:
     """The records of a header of attributes, ``length key=value`` and a line break (POSIX pax)."""
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     while text.strip(b"\0"):
         length = int(text.partition(b" ")[0])
         key, equals, value = text[:length].partition(b" ")[2].partition(b"=")
         if not (equals and value.endswith(b"\n") and 0 < length <= len(text)):
             raise tarfile.ReadError("a header has a record that is none")
-        found[key.decode(errors="replace")] = value[:-1].decode(errors="surrogateescape")
+        attributes[key.decode(errors="replace")] = value[:-1].decode(errors="surrogateescape")
         text = text[length:]
-    return found
+    return attributes
 
 
 def _exactly(stream: BufferedIOBase, size: int) -> bytes:

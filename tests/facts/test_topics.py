@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts.images import GIVEN
+from compilegate.domain.facts.images import CONFIGURED
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.request.launcher import launch
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
@@ -119,7 +119,7 @@ def test_what_cdk_json_gives_is_shown_first_and_as_given() -> None:
     prices = {row["instance_type"]: row for row in TOPICS["prices"].rows(facts, REGION)}
 
     assert (True, uri) == (image["given"], image["uri"])
-    assert (1.0, "given", GIVEN) == tuple(
+    assert (1.0, "given", CONFIGURED) == tuple(
         prices["ml.g5.xlarge"][key] for key in ("usd_per_hour", "confidence", "source")
     )
     assert overview("prices", list(prices.values()), TODAY)["source_kind"].endswith(", cdk.json")

@@ -50,8 +50,8 @@ class Launch:
         self.few, self.shortened = environment.try_steps(), None
         # A segment would fail for it, which a try does not run.
         counted = settings.script_kind in ("trainer", "lightning")
-        known = counted or settings.full_run_steps or settings.full_run_samples
-        self.length_unknown = bool(self.few and not known)
+        length = counted or settings.full_run_steps or settings.full_run_samples
+        self.length_unknown = bool(self.few and not length)
         if self.few:
             recorder.steps_planned = self.few
         recorder.bad_losses_allowed = BAD_LOSSES_ALLOWED

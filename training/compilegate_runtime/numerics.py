@@ -27,7 +27,7 @@ LARGEST = 5 * 10**8  # weights; the reference takes 16 bytes for each
 FP16_SCALE = 2.0**12
 
 
-def wanted():
+def requested():
     """Whether this process is a segment that fills the cache, of an arm that compiles."""
     return os.environ.get(VARIABLE) == "1"
 

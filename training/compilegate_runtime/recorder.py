@@ -256,7 +256,7 @@ class Recorder:
 
     def examine(self):
         """Add what the examination finds; what it compiles is no part of the run."""
-        if self.examination is None or not numerics.wanted():
+        if self.examination is None or not numerics.requested():
             return
         self._compiled_before = self._compiler.evidence()
         self.identify(numerics=self.examination())

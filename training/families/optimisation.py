@@ -53,7 +53,7 @@ class Training:
         self._schedule = torch.optim.lr_scheduler.LambdaLR(self._optimizer, self._share_of_peak)
         self._scaler = self._gradient_scaler()
         # For the numerical check.
-        self._first_batches, self._keeps = [], numerics.STEPS if numerics.wanted() else 0
+        self._first_batches, self._keeps = [], numerics.STEPS if numerics.requested() else 0
         self._checkpoints = None
         if this.evaluates and not this.compiler.on_xla:  # whose tensors are not torch's
             minutes = self._knobs.checkpoint_minutes

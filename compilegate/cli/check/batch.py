@@ -62,8 +62,8 @@ class Totals:
         """Count one eligibility document; None is a file that ``error`` kept from being checked."""
         if document is None:
             self.errors += 1
-            found = () if error is None else error.each
-            self.wrong.update({f"{printable(one.field)} {one.problem}" for one in found})
+            errors = () if error is None else error.each
+            self.wrong.update({f"{printable(one.field)} {one.problem}" for one in errors})
             return
         verdict, name = str(document["verdict"]), str(document["workload"])
         economics = document.get("economics") or {}

@@ -24,8 +24,8 @@ def _of_files() -> Iterator[str]:
     files = (path for folder in FOLDERS for path in folder.glob("*.y*ml"))
     for path in islice(files, MOST_FILES):
         with suppress(OSError), path.open("rb") as file:
-            if found := _NAME.search(file.read(HEAD_BYTES)):
-                yield found[1].decode()
+            if name := _NAME.search(file.read(HEAD_BYTES)):
+                yield name[1].decode()
 
 
 def _of_trials() -> Iterator[str]:

@@ -45,16 +45,17 @@ class _Formatter(typer.Context.formatter_class):  # type: ignore[misc,valid-type
 def _kind_in_words(name: str) -> str:
     """``--run-hours NUMBER`` for typer's ``--run-hours <float range>``, ``FILE`` alone."""
     is_option = name.startswith("-")
-    words = TYPE.sub(lambda found: TYPES.get(found[1], found[0]) if is_option else "", name)
+    words = TYPE.sub(lambda kind: TYPES.get(kind[1], kind[0]) if is_option else "", name)
     return words.rstrip()
 
 
 def _range_in_words(meaning: str) -> str:
     """``[at least 1]`` for typer's ``[x>=1]``; a bound too long to be read is left out."""
 
-    def words(found: re.Match[str]) -> str:
+    def words(bounds: re.Match[str]) -> str:
         low, high = (
-            end and end.removesuffix(".0") for end in (found["low"] or found["from"], found["high"])
+            end and end.removesuffix(".0")
+            for end in (bounds["low"] or bounds["from"], bounds["high"])
         )
         if high and len(high) > LONGEST_BOUND:
             high = None

@@ -22,10 +22,10 @@ def compiling_today(file: WorkloadFile) -> ScriptCompiles | None:
         content = (file.source_dir / script).read_bytes()
     except OSError:
         return None
-    found = where_it_compiles(content, training.hyperparameters)
-    return None if found is None else place_of(script, found)
+    compiling = where_it_compiles(content, training.hyperparameters)
+    return None if compiling is None else place_of(script, compiling)
 
 
-def place_of(script: str, found: OwnCompiling) -> ScriptCompiles:
+def place_of(script: str, compiling: OwnCompiling) -> ScriptCompiles:
     """The place in a script of this name."""
-    return ScriptCompiles(script, found.line, found.source)
+    return ScriptCompiles(script, compiling.line, compiling.source)

@@ -80,7 +80,7 @@ def init(
     Then: compilegate check NAME.yaml lists what is left to write, and compilegate try NAME.yaml
     runs two steps of every arm on this machine.
     """
-    found = _described(script)
+    description = _described(script)
     called = _name_after(script) if name is None else parse_name(Fields({"name": name}))
     file = output or Path(f"{called}.yaml")
     _check_output(file, force=force)
@@ -89,18 +89,18 @@ def init(
         name=called,
         source_dir=source_dir,
         script=script.name,
-        framework=_framework(found),
+        framework=_framework(description),
         instance_type=instance_type,
         run_hours=run_hours,
         runs_per_week=runs_per_week,
         samples=samples,
-        data=data_of(found, script, folder),
+        data=data_of(description, script, folder),
     )
     if not yes and not as_json and is_interactive():
-        answers = asked(answers, found)
-    proposal = with_cap(propose(found, answers), project.settings())
+        answers = asked(answers, description)
+    proposal = with_cap(propose(description, answers), project.settings())
     write_whole(file, render(proposal, _head(script, file)).encode())
-    _show(file, found, proposal, lacking=_lacking(found, script), as_json=as_json)
+    _show(file, description, proposal, lacking=_lacking(description, script), as_json=as_json)
 
 
 def _name_after(script: Path) -> str:

@@ -86,8 +86,8 @@ def _assumed(answer: Any, default: Any, note: str) -> Value:
 
 
 def _family(script: Description) -> str:
-    found = (family for package, family in names.FAMILIES if package in script.packages)
-    return next(found, "custom")
+    families = (family for package, family in names.FAMILIES if package in script.packages)
+    return next(families, "custom")
 
 
 def _model(script: Description, answers: Answers) -> str:
@@ -133,8 +133,8 @@ def _setting(
     if option is None and key in script.constants:
         text = "in the code, which no candidate can change"
         return Value(script.constants[key], text)
-    given = "" if option is None else f"--{option.name}, which has no default: "
-    return Value(TO_DO, given + note, OPEN)
+    prefix = "" if option is None else f"--{option.name}, which has no default: "
+    return Value(TO_DO, prefix + note, OPEN)
 
 
 def _is_number(value: Any) -> bool:
@@ -149,9 +149,9 @@ def _precision(script: Description) -> Value:
             if default in spelled:
                 return Value(precision, f"--{option.name}")
     for switch in ("bf16", "fp16"):
-        found = script.command_line.find((switch,))
-        if found is not None and found.default is True:
-            return Value(switch, f"--{found.name}")
+        option = script.command_line.find((switch,))
+        if option is not None and option.default is True:
+            return Value(switch, f"--{option.name}")
     if script.precision is not None:
         return Value(script.precision, "in the code")
     if script.kind == "trainer":
@@ -168,8 +168,8 @@ def _precision_option(script: Description) -> Option | None:
     if switch is not None and switch.switch and switch.default is not True:
         return None  # it says in which precision, once the switch is on
     every = {word for words in SPELLED.values() for word in words}
-    known = {str(word).lower() for word in (option.default, *option.choices)} & every
-    return option if known else None
+    spellings = {str(word).lower() for word in (option.default, *option.choices)} & every
+    return option if spellings else None
 
 
 def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[str, Value]]:
@@ -242,15 +242,15 @@ def _precision_names(script: Description) -> dict[str, str]:
     if option is None:
         return {}
     words = [str(word) for word in option.choices] or [str(option.default)]
-    found = {
+    spelled_as = {
         precision: word
         for precision, spelled in SPELLED.items()
         for word in words
         if word.lower() in spelled
     }
     if not option.choices and any("float" in word for word in words):
-        found = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-    return {precision: word for precision, word in found.items() if word != precision}
+        spelled_as = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+    return {precision: word for precision, word in spelled_as.items() if word != precision}
 
 
 def _length(

@@ -55,7 +55,7 @@ def try_(
         Path | None,
         typer.Option("--python", help="Default: what `make setup` made, else this one."),
     ] = None,
-    given: Inputs = None,
+    input_paths: Inputs = None,
     only: Annotated[
         list[str] | None, typer.Option("--arm", metavar="NAME", help="Only this arm; repeatable.")
     ] = None,
@@ -82,7 +82,7 @@ def try_(
     Exit code 0 all arms trained and reported, 13 a change was not applied, 1 an arm failed or did
     not report quality.metric, 2 bad input.
     """
-    named = dict(map(_named, given or ()))
+    named = dict(map(_named, input_paths or ()))
     workload_file = read_workload(file, elsewhere=named)
     inputs = _inputs(workload_file, named)
     workload = workload_file.workload
@@ -108,13 +108,13 @@ def try_(
         results = [replace(one, log="") for one in results]
     notes = list(_notes(workload_file, results, left_out=listed and python is not None))
     if as_json:
-        emit_json({"workload": workload.name, "arms": [one.to_dict() for one in found],
+        emit_json({"workload": workload.name, "arms": [one.to_dict() for one in results],
                    "notes": notes})  # fmt: skip
     else:
         for note in notes:
             say(note)
-        say(_summary(found))
-    raise typer.Exit(_exit_code(found))
+        say(_summary(results))
+    raise typer.Exit(_exit_code(results))
 
 
 def _interpreter(python: Path, workload: Workload) -> Path:
@@ -249,10 +249,10 @@ def _show(result: ArmResult, metric: str) -> None:
         say(f"{result.why.removesuffix('.')}.", indent=2)
     value = "" if result.metric is None else f"{metric} = {result.metric:g}"
     outcomes = ", with outcomes per example" if result.outcomes else ""
-    per_step = result.seconds_per_step
+    per_step, samples = result.seconds_per_step, result.samples_per_step
     say_rows(
         [
-            ("steps", f"{result.steps}, of {result.samples_per_step} samples" if result.steps else ""),
+            ("steps", f"{result.steps}, of {samples} samples" if result.steps else ""),
             ("last step", "" if per_step is None else f"{per_step:.3g} s"),
             ("compiling", f"{result.compile_seconds:.0f} s" if result.compile_seconds else ""),
             ("metric", value + outcomes if value else ""),

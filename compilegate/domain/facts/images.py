@@ -9,7 +9,7 @@ from compilegate.domain.compilers import has_own_image
 from compilegate.domain.facts.versions import age, label, matches, parts
 from compilegate.domain.workload.model import Framework, OwnImage
 
-GIVEN = "given in the workload file or cdk.json"
+CONFIGURED = "given in the workload file or cdk.json"
 CROSS_REGION = (
     "CreateTrainingJob's answer to an image of another region, "
     "github.com/aws-samples/mlops-amazon-sagemaker/issues/9"
@@ -118,7 +118,7 @@ def own_image(
         return None
     here = [uri for uri in uris if f".dkr.ecr.{region}." in uri]
     if here:
-        return Image(here[0], source=GIVEN)
+        return Image(here[0], source=CONFIGURED)
     text = f"your image {uris[0]} is not in {region}, and SageMaker pulls from there only"
     return Image(None, "region_unsupported", text, source=CROSS_REGION)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from compilegate.domain.compilers import has_own_image
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.facts.images import (
-    GIVEN,
+    CONFIGURED,
     CompilerImage,
     FrameworkImage,
     Image,
@@ -177,7 +177,7 @@ class Facts:
         if not better.prices and not better.images:
             return self
         own = {
-            kind: Price(kind, usd, "given", None, None, GIVEN)
+            kind: Price(kind, usd, "given", None, None, CONFIGURED)
             for kind, usd in better.prices.items()
         }
         return replace(

@@ -203,10 +203,10 @@ def plan_trial(
 def _speed_steps(workload: Workload, arms: Sequence[ArmPlan]) -> int:
     """Steps of a segment, which no arm's data ends before, as far as the file tells."""
     short = workload.schedule.run_hours < SHORT_RUN_HOURS
-    wanted = SHORT_SPEED_STEPS if short else SPEED_STEPS
+    usual = SHORT_SPEED_STEPS if short else SPEED_STEPS
     lengths = (_whole_run(workload, arm) for arm in arms)
     ends = (int(SHARE_OF_A_RUN * length) for length in lengths if length is not None)
-    return max(1, min([wanted, *ends]))
+    return max(1, min([usual, *ends]))
 
 
 def _whole_run(workload: Workload, arm: ArmPlan) -> float | None:

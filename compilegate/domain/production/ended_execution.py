@@ -48,10 +48,10 @@ class EndedExecution:
 def _workload_of(detail: Mapping[str, Any]) -> str | None:
     """The workload that an execution's input names; whoever starts one by hand may write any."""
     try:
-        given = json.loads(detail.get("input") or "{}")
+        document = json.loads(detail.get("input") or "{}")
     except BROKEN:
         return None
-    workload = given.get("workload") if isinstance(given, Mapping) else None
+    workload = document.get("workload") if isinstance(document, Mapping) else None
     return workload if isinstance(workload, str) else None
 
 

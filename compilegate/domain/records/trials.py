@@ -146,7 +146,7 @@ class ApprovalAnswer(LedgerRecord):
         return ledger_keys.approval_answer_entry(self.trial)
 
     @property
-    def given(self) -> GivenAnswer:
+    def as_approval(self) -> GivenAnswer:
         """As it is kept beside the decision."""
         return GivenAnswer(self.approved, self.by, self.at, self.reason)
 

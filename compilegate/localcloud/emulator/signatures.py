@@ -220,10 +220,10 @@ def _secret(claim: _Claim) -> str:
             "InvalidClientTokenId", "The security token included in the request is invalid."
         ) from None
     account = owner or (claim.key if re.fullmatch(r"[0-9]{12}", claim.key) else ACCOUNT)
-    found = iam_evaluator.resolve_credential(claim.key, account, claim.token)
-    if isinstance(found, iam_evaluator.CredentialResolutionError):
-        raise RefusedError(found.code, found.message)
-    return str(found.secret_access_key)
+    credential = iam_evaluator.resolve_credential(claim.key, account, claim.token)
+    if isinstance(credential, iam_evaluator.CredentialResolutionError):
+        raise RefusedError(credential.code, credential.message)
+    return str(credential.secret_access_key)
 
 
 def _declared_hash(claim: _Claim, request: Incoming) -> str | None:

@@ -63,8 +63,8 @@ def arm_runs(report: TrialReport, *, trial: str, at: int) -> list[ArmRun]:
 
 def _params(report: TrialReport, arm: MeasuredArm) -> dict[str, str]:
     planned = next((one for one in report.planned_arms if one.name == arm.name), None)
-    known = {} if planned is None else {name: getattr(planned, name) for name in PLANNED}
-    changed = {**known, **arm.arm.overrides}
+    planned_values = {} if planned is None else {name: getattr(planned, name) for name in PLANNED}
+    changed = {**planned_values, **arm.arm.overrides}
     return {name: str(value) for name, value in changed.items() if value is not None}
 
 
@@ -82,20 +82,20 @@ def _tags(report: TrialReport, trial: str, arm: str) -> dict[str, str]:
 
 def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, float]:
     """The figures of the arm; of the candidate decided on also its comparison."""
-    found: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
+    values: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
     if arm == report.candidate and report.decision is not None:
         for what, document in (
             ("speedup", report.decision.speedup), ("quality_difference", report.decision.quality)
         ):  # fmt: skip
-            found[what] = (document or {}).get("estimate")
-            found[f"{what}_interval"] = (document or {}).get("interval")
+            values[what] = (document or {}).get("estimate")
+            values[f"{what}_interval"] = (document or {}).get("interval")
         if report.figures.money_claim.has_amount:
-            found["saving_usd_per_year"] = report.saving.usd_per_year
-    return dict(_finite(found))
+            values["saving_usd_per_year"] = report.saving.usd_per_year
+    return dict(_finite(values))
 
 
-def _finite(found: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
-    for name, value in found.items():
+def _finite(values: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+    for name, value in values.items():
         one, ends = number(value), pair(value)
         if one is not None:
             yield name, one
@@ -107,13 +107,13 @@ def _finite(found: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
 def _series(report: TrialReport, arm: MeasuredArm) -> dict[str, Sequence[Point]]:
     blocks = {number_: block.samples_per_second for number_, block in arm.blocks.items()}
     runs = arm.arm.full_runs
-    found = {
+    series = {
         "speed/samples_per_second": _points(blocks.items()),
         f"full_runs/{report.metric}": _points((run.order, run.metric) for run in runs),
         "full_runs/wall_seconds": _points((run.order, run.wall_seconds) for run in runs),
         **{f"loss/run_{run.order}": _loss(run) for run in runs},
     }
-    return {name: points for name, points in found.items() if points}
+    return {name: points for name, points in series.items() if points}
 
 
 def _loss(run: FullRun) -> list[Point]:

@@ -103,8 +103,8 @@ def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
     ):  # fmt: skip
         values = document or {}
         bounds = pair(values.get(ends)) or (None, None)
-        found = zip(("estimate", "low", "high"), (values.get(key), *bounds), strict=True)
-        yield _gauge(name, unit, help_, (({**of, "bound": bound}, value) for bound, value in found))
+        figures = zip(("estimate", "low", "high"), (values.get(key), *bounds), strict=True)
+        yield _gauge(name, unit, help_, (({**of, "bound": end}, value) for end, value in figures))
 
 
 def _of_arms(report: TrialReport) -> Iterator[Family]:
@@ -117,8 +117,8 @@ def _of_arms(report: TrialReport) -> Iterator[Family]:
 
 
 def _gauge(name: str, unit: str, help_: str, samples: Iterable[tuple[Labels, Any]]) -> Family:
-    known = ((labels, number(value)) for labels, value in samples)
-    kept = tuple(("", labels, value) for labels, value in known if value is not None)
+    numbers = ((labels, number(value)) for labels, value in samples)
+    kept = tuple(("", labels, value) for labels, value in numbers if value is not None)
     return Family(name, "gauge", unit, help_, kept)
 
 

@@ -126,7 +126,7 @@ def _write(facts: _Facts, change: FlagChange | None, services: Services) -> dict
         approved=facts.approved,
         overrode=made.overrode,
         held_by=made.held_by,
-        approval=None if facts.answer is None else facts.answer.given,
+        approval=None if facts.answer is None else facts.answer.as_approval,
     ).to_dict()
     save_record(services.store, facts.trial, "flag", outcome)
     return {key: outcome[key] for key in ("changed", "enabled", "approval")}

@@ -28,7 +28,7 @@ class Models:
         self.initial_loss = None
         self.initial_loss_known = False
         self.initial_weights = InitialWeights()
-        self._keeps = numerics.STEPS if numerics.wanted() else 0
+        self._keeps = numerics.STEPS if numerics.requested() else 0
         self._first_calls, self._autocast = [], contextlib.nullcontext  # of the first model
 
     def watch(self):

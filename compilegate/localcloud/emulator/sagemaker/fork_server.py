@@ -93,9 +93,9 @@ def _become(request: dict[str, Any], output: int) -> NoReturn:
     interpreter, program = request["command"]
     own = request["packages"]
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    found_first = [os.path.dirname(program), *filter(None, inherited)]  # noqa: PTH120 — as Python
+    import_path = [os.path.dirname(program), *filter(None, inherited)]  # noqa: PTH120 — as Python
     place = next((at for at, path in enumerate(sys.path) if path.endswith("-packages")), 0)
-    sys.path[:] = [*found_first, *sys.path[:place], own, *sys.path[place:]]
+    sys.path[:] = [*import_path, *sys.path[:place], own, *sys.path[place:]]
     sys.executable, sys.argv = interpreter, [program]
     code: object = 0
     try:
