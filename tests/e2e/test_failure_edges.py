@@ -148,11 +148,11 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(trial, app):
     key = naming.request_key(running.workload, running.trial, run.text)
     request = json.loads(app.store.get(key))
     request["HyperParameters"]["hang"] = json.dumps("compile")
-    stray = running.job(f"{run.text}-r9")
-    app.client("sagemaker").create_training_job(**{**request, "TrainingJobName": stray})
+    duplicate = running.job(f"{run.text}-r9")
+    app.client("sagemaker").create_training_job(**{**request, "TrainingJobName": duplicate})
     running.output()
     plan = running.record("evidence")["plan"]
-    assert plan["usd_by_job"][stray] > 0
+    assert plan["usd_by_job"][duplicate] > 0
     assert sum(plan["usd_by_job"].values()) == pytest.approx(plan["spent_usd"])
     running.wait_until_released()
     assert running.jobs()[f"{run.text}-r9"] in ("Stopping", "Stopped")

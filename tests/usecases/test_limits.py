@@ -242,7 +242,7 @@ def test_the_longest_path_of_a_spot_trial_waits_in_every_round(services: Any) ->
     assert longest == pytest.approx(20 * (2 * 12 + 6 + QUOTA_HOURS) + 1, abs=0.01)
 
 
-def stray(services: Any, run: str, status: str = "InProgress", **times: float) -> str:
+def duplicate(services: Any, run: str, status: str = "InProgress", **times: float) -> str:
     job = f"{naming.job_base('bert-docs', TRIAL, run)}-r0"
     services.jobs.add(job, status, **times)
     return job
@@ -251,7 +251,7 @@ def stray(services: Any, run: str, status: str = "InProgress", **times: float) -
 def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(services: Any) -> None:
     first_round(services)
     started = float(services.clock.seconds)
-    job = stray(services, "q1b17", started=started)
+    job = duplicate(services, "q1b17", started=started)
     services.clock.seconds += HOUR
     call_judge(services, 2, [], asks_full_runs("compile 17"))
 
@@ -262,7 +262,7 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(services: Any
 
 def test_what_a_stopped_job_was_billed_in_the_end_replaces_the_estimate(services: Any) -> None:
     first_round(services)
-    job = stray(services, "q1b17", started=float(services.clock.seconds))
+    job = duplicate(services, "q1b17", started=float(services.clock.seconds))
     call_judge(services, 2, [], asks_full_runs("compile 17"))
     services.jobs.descriptions[job]["BillableTimeInSeconds"] = 36
     call_judge(services, 3, [], asks_full_runs("compile 18"))
@@ -273,7 +273,7 @@ def test_what_a_stopped_job_was_billed_in_the_end_replaces_the_estimate(services
 def test_the_cap_holds_for_jobs_without_a_waiting_execution(services: Any) -> None:
     first_round(services)
     hours = load(services, "plan")["max_trial_usd"] / rate(services)
-    stray(services, "s0", "Completed", started=0.0, ended=hours * HOUR)
+    duplicate(services, "s0", "Completed", started=0.0, ended=hours * HOUR)
 
     assert "inconclusive" == call_judge(services, 1, [], asks_speed())["verdict"]
 
@@ -281,7 +281,7 @@ def test_the_cap_holds_for_jobs_without_a_waiting_execution(services: Any) -> No
 def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:
     """A call that is repeated late must not stop what the first one's answer has started."""
     first_round(services)
-    job = stray(services, "s1", started=0.0)
+    job = duplicate(services, "s1", started=0.0)
     call_judge(services, 1, [], asks_speed())
 
     assert "InProgress" == services.jobs.describe(job)["TrainingJobStatus"]

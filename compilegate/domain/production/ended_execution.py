@@ -56,16 +56,16 @@ def _workload_of(detail: Mapping[str, Any]) -> str | None:
 
 
 def unrecorded_attempts(
-    workload: str, begun: BegunRun, past: WorkloadHistory, begun_alike: Iterable[str]
+    workload: str, begun: BegunRun, past: WorkloadHistory, same_prefix: Iterable[str]
 ) -> list[AttemptEnd]:
     """The attempts of a run that the ledger does not have.
 
-    ``begun_alike`` are the jobs whose names begin like its own. Of a run without any job it is the
+    ``same_prefix`` are the jobs whose names begin like its own. Of a run without any job it is the
     first, which never was.
     """
     waits = past.waits_of(begun.run)
     recorded = {run.job for run in past.runs if run.run == begun.run}
-    jobs = {*naming.own_jobs(workload, begun.run, begun_alike)}
+    jobs = {*naming.own_jobs(workload, begun.run, same_prefix)}
     unrecorded = sorted(jobs - recorded - {wait.job for wait in waits})
     if not unrecorded and not recorded:
         unrecorded = [naming.job_base(workload, begun.run, naming.attempt(0))]

@@ -48,7 +48,7 @@ class EndedAttempt:
 
     ``jobs`` builds the run's jobs. ``described`` is SageMaker's description of the job, empty where
     it never was. ``now`` in epoch seconds. ``waits`` are the run's earlier attempts without
-    capacity, ``begun_alike`` the jobs in progress whose names begin like those of the run.
+    capacity, ``same_prefix`` the jobs in progress whose names begin like those of the run.
     """
 
     reported: AttemptEnd
@@ -58,7 +58,7 @@ class EndedAttempt:
     now: int
     evidence: JobEvidence = field(default_factory=JobEvidence)
     waits: tuple[CapacityWait, ...] = ()
-    begun_alike: Sequence[str] = ()
+    same_prefix: Sequence[str] = ()
 
     @cached_property
     def end(self) -> JobEnd:
@@ -66,12 +66,12 @@ class EndedAttempt:
         return job_end(self.described, self.reported.error, self.reported.cause)
 
     @property
-    def twins(self) -> tuple[str, ...]:
+    def duplicates(self) -> tuple[str, ...]:
         """Other jobs of the run that are in progress.
 
         CreateTrainingJob may start a job and its answer be lost, and the retry then starts another.
         """
-        own = naming.own_jobs(self.reported.workload, self.reported.run, self.begun_alike)
+        own = naming.own_jobs(self.reported.workload, self.reported.run, self.same_prefix)
         return tuple(job for job in own if job != self.reported.job)
 
     @property
@@ -117,7 +117,7 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
             f"{reported.job} is still training, but waiting for it failed: {why}. "
             "The job continues and saves its model; its run is not recorded"
         )
-    stop = (reported.job, *ended.twins) if in_progress else ended.twins
+    stop = (reported.job, *ended.duplicates) if in_progress else ended.duplicates
     if ended.end.ending is not Ending.NO_CAPACITY:
         return AttemptOutcome(attempt_run(ended), stop)
     number = ended.attempt.number + 1

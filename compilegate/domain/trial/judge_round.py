@@ -43,8 +43,8 @@ LOST = ("quality_worse", "candidate_crashed")
 class RoundFacts:
     """Everything that a round is judged on.
 
-    ``strays`` are jobs of earlier rounds whose end is not awaited: CreateTrainingJob may start a
-    job and its answer be lost, the retry then starts another one. ``code`` identifies the team's
+    ``duplicates`` are jobs of earlier rounds whose end is not awaited: CreateTrainingJob may start
+    a job and its answer be lost, the retry then starts another one. ``code`` identifies the team's
     code.
     """
 
@@ -55,7 +55,7 @@ class RoundFacts:
     plan: RecordedPlan
     records: TrialRecords
     ended: tuple[EndedJob, ...]
-    strays: tuple[EndedJob, ...]
+    duplicates: tuple[EndedJob, ...]
     production: ProductionFacts
     context: JobContext
     now: int
@@ -76,7 +76,7 @@ def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     """Record the round's jobs, judge the trial so far, and lay out the round that follows."""
     judged = judge_with(facts.ended, _before_its_jobs(facts), judge, trial=facts.trial)
     evidence, decision = judged.evidence, judged.decision
-    stop = tuple(job.job for job in facts.strays if job.status == IN_PROGRESS)
+    stop = tuple(job.job for job in facts.duplicates if job.status == IN_PROGRESS)
     if decision.verdict is Verdict.CONTINUE:
         failure = _failure(facts, evidence)
         if failure is not None:
@@ -95,7 +95,8 @@ def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
     evidence = assemble(facts.workload, facts.plan, facts.records)
     if any(job.infrastructure for job in _deciding(facts)):
         evidence = evidence.with_lost_round(facts.round)
-    prices = [price_record(job, evidence, now=facts.now) for job in (*facts.ended, *facts.strays)]
+    jobs = (*facts.ended, *facts.duplicates)
+    prices = [price_record(job, evidence, now=facts.now) for job in jobs]
     production = production_records(
         facts.production, evidence, trial=facts.trial, code=facts.code, now=facts.now
     )

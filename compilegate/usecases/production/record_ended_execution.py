@@ -31,8 +31,8 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
     begun = past.run_of_execution(end.execution)
     if begun is None:  # a duplicate, or nothing to train
         return answer
-    begun_alike = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
-    for attempt in unrecorded_attempts(end.workload, begun, past, begun_alike):
+    same_prefix = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
+    for attempt in unrecorded_attempts(end.workload, begun, past, same_prefix):
         answer[_record_unattended(attempt, past, end, services)].append(attempt.job)
     return answer
 

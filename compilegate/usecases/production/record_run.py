@@ -62,7 +62,7 @@ def read_attempt(end: AttemptEnd, past: WorkloadHistory, services: Services) -> 
         begun=begun,
         waits=waits,
         described=described,
-        begun_alike=_active(end, services.jobs),
+        same_prefix=_active(end, services.jobs),
         jobs=run_jobs(spec.job, services),
         evidence=job_evidence(described, spec.workload.quality.metric, services.store),
         now=services.clock.now(),

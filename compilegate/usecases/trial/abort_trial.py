@@ -37,7 +37,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     _end_waits(trial, services)
     stopped = stop_jobs(trial, services.jobs)
     _reject_models(trial, services)
-    begun_alike = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
+    same_prefix = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     record = TrialFailed(
         at=services.clock.now(),
         trial=trial.trial,
@@ -45,7 +45,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         error=error,
         reason=explain(error, cause),
         stopped_jobs=tuple(stopped),
-        jobs=tuple(sorted(naming.own_jobs(trial.workload, trial.trial, begun_alike))),
+        jobs=tuple(sorted(naming.own_jobs(trial.workload, trial.trial, same_prefix))),
     )
     written = put_once(services.ledger, trial.workload, record)
     services.locks.release(trial.workload, str(call["execution"]))

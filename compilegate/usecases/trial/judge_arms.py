@@ -78,8 +78,8 @@ def _read(
         plan=opened.plan,
         records=records,
         ended=ended,
-        strays=tuple(
-            _strays(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
+        duplicates=tuple(
+            _duplicates(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
         ),
         production=_production(opened, canary_ended, services.ledger, services.store),
         context=job_site(services).context(
@@ -92,7 +92,7 @@ def _read(
     )
 
 
-def _strays(
+def _duplicates(
     opened: OpenTrial, round_number: int, waited_for: set[str], jobs: TrainingJobs
 ) -> Iterator[EndedJob]:
     """Jobs of earlier rounds that the state machine does not wait for.

@@ -58,8 +58,8 @@ def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
 
 
 def _active(trial: Trial, jobs: TrainingJobs) -> list[str]:
-    begun_alike = jobs.active(naming.trial_job_prefix(trial.workload, trial.trial))
-    return naming.own_jobs(trial.workload, trial.trial, begun_alike)
+    same_prefix = jobs.active(naming.trial_job_prefix(trial.workload, trial.trial))
+    return naming.own_jobs(trial.workload, trial.trial, same_prefix)
 
 
 def _key(trial: Trial, job: str) -> str:

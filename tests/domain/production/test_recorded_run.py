@@ -26,7 +26,7 @@ from compilegate.facts import load_facts
 from compilegate.usecases.job_requests import request_limits
 from tests.domain.workload_builder import SOUND, change
 
-NOW, JOB, TWIN = 1_790_000_000, "cg-bert-docs-r-p0-r1", "cg-bert-docs-r-p0-r0"
+NOW, JOB, DUPLICATE = 1_790_000_000, "cg-bert-docs-r-p0-r1", "cg-bert-docs-r-p0-r0"
 BEGUN = BegunRun(
     at=NOW - 10, run="r", execution="e", arm="compile", why="flag", seed=1, number=1,
     spec_key="s", source_key="s.tgz",
@@ -56,10 +56,10 @@ def outcome(status: str | None, error: str = "", **more: Any) -> AttemptOutcome:
 def test_a_job_that_is_not_in_progress_is_recorded_and_only_its_twins_are_stopped(
     status: str | None,
 ) -> None:
-    recorded = outcome(status, "SageMaker.AmazonSageMakerException", begun_alike=(JOB, TWIN))
+    recorded = outcome(status, "SageMaker.AmazonSageMakerException", same_prefix=(JOB, DUPLICATE))
 
     assert isinstance(recorded.record, ProductionRun)
-    assert (JOB, (TWIN,)) == (recorded.record.job, recorded.stop)
+    assert (JOB, (DUPLICATE,)) == (recorded.record.job, recorded.stop)
 
 
 def test_a_job_in_progress_is_not_recorded() -> None:
@@ -68,10 +68,10 @@ def test_a_job_in_progress_is_not_recorded() -> None:
 
 
 def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded() -> None:
-    recorded = outcome("InProgress", "States.Timeout", begun_alike=(JOB, TWIN))
+    recorded = outcome("InProgress", "States.Timeout", same_prefix=(JOB, DUPLICATE))
 
     assert isinstance(recorded.record, ProductionRun)
-    assert (False, (JOB, TWIN)) == (recorded.record.counts, recorded.stop)
+    assert (False, (JOB, DUPLICATE)) == (recorded.record.counts, recorded.stop)
 
 
 def test_a_job_without_capacity_waits_as_long_as_the_first_wait_is() -> None:

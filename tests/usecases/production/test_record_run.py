@@ -114,12 +114,12 @@ def test_a_request_that_was_refused_fails_the_baseline_and_reruns_the_candidate(
 
 def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
     request = promoted.build()
-    twin, job = (f"{request['TrainingJobName']}-r{retry}" for retry in (0, 1))
+    duplicate, job = (f"{request['TrainingJobName']}-r{retry}" for retry in (0, 1))
     promoted.describe(job, "Completed", output=summary_tar(), request=request)
-    promoted.services.jobs.add(twin, "InProgress", 0.0)
+    promoted.services.jobs.add(duplicate, "InProgress", 0.0)
     promoted.record(job=job)
 
-    assert "Stopped" == promoted.services.jobs.descriptions[twin]["TrainingJobStatus"]
+    assert "Stopped" == promoted.services.jobs.descriptions[duplicate]["TrainingJobStatus"]
     assert "Completed" == promoted.services.jobs.descriptions[job]["TrainingJobStatus"]
 
 
