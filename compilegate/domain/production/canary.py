@@ -1,8 +1,8 @@
 """Canary runs: production's own runs that are the full runs of a trial.
 
 A trial opens a round in the ledger and waits. Every production run that begins asks for the
-round's next free place and trains that place's arm; once each place has its result, or the
-candidate is lost, the round is closed and the trial continues. Places keep the order in which they
+round's next free slot and trains that slot's arm; once each slot has its result, or the
+candidate is lost, the round is closed and the trial continues. Slots keep the order in which they
 were planned, so that both arms see the same weeks.
 """
 
@@ -31,7 +31,7 @@ REPORTED_ENDS = (COMPLETE, LOST, CHANGED, RETIRED)
 
 @dataclass(frozen=True)
 class OpenSlot:
-    """A place that the next production run takes: which arm it trains, and with what."""
+    """A slot that the next production run takes: which arm it trains, and with what."""
 
     slot: CanarySlot
     arm: str
@@ -84,7 +84,7 @@ def open_rounds(history: WorkloadHistory, now: int) -> list[CanaryRound]:
 
 
 def open_slot(history: WorkloadHistory, *, now: int, job: str) -> OpenSlot | None:
-    """The place that a production run of ``job`` takes at ``now``; None trains what the flag says.
+    """The slot that a production run of ``job`` takes at ``now``; None trains what the flag says.
 
     None as well where ``job`` (the digest of what production trains today) is not what the
     trial measures: the candidate's changes were never tried on that.
@@ -107,7 +107,7 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> OpenSlot | Non
 
 def _taken(canary: CanaryRound, history: WorkloadHistory, now: int) -> set[int]:
     """Positions that have a result, or a run on its way to one."""
-    done = {place for place, run in enumerate(results(canary, history)) if run is not None}
+    done = {position for position, run in enumerate(results(canary, history)) if run is not None}
     for begun in history.begun:
         slot = begun.canary
         if slot is None or begun.run in history.ended_runs:
@@ -119,9 +119,9 @@ def _taken(canary: CanaryRound, history: WorkloadHistory, now: int) -> set[int]:
 
 
 def results(canary: CanaryRound, history: WorkloadHistory) -> list[ProductionRun | None]:
-    """What each of the round's places has come to: its first run that is evidence, or None.
+    """What each of the round's slots has come to: its first run that is evidence, or None.
 
-    A run that could not be had (capacity, stopped, another instance type) is none, nor is one
+    A run without a result (capacity, stopped, another instance type) is none, nor is one
     that trained another arm after all.
     """
     first: dict[int, ProductionRun] = {}
@@ -159,7 +159,7 @@ def result_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
     """Why the round is over by its results, None while it is not.
 
     A candidate that crashed, or ran without its change, is judged on that: production makes no
-    more of it, and the baseline's places that are left would change nothing.
+    more of it, and the baseline's slots that are left would change nothing.
     """
     ended = results(canary, history)
     candidates = [run for run in ended if run is not None and run.arm != BASELINE]

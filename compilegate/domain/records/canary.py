@@ -25,7 +25,7 @@ class CanaryRound(LedgerRecord):
 
     ``arms`` are the overrides of each arm as a flag would hold them, the baseline's empty. ``job``
     is the digest of what the trial measures (``TrainedJob.digest``). After ``until`` the trial no
-    longer waits for it; a place whose run began ``slot_seconds`` ago without a result is free
+    longer waits for it; a slot whose run began ``slot_seconds`` ago without a result is free
     again. ``hold`` says whether candidate models wait for the verdict.
 
     Later entries add: ``closed`` is the reason why it ended, None while it is open; ``reported``
@@ -53,7 +53,7 @@ class CanaryRound(LedgerRecord):
         return ledger_keys.canary_entry(self.trial, self.round)
 
     def slot(self, position: int) -> CanarySlot:
-        """The place of one of its runs."""
+        """The slot of one of its runs."""
         return CanarySlot(self.trial, self.round, position)
 
     def to_entry(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ TRAIN, TEAM = "train", "team"
 
 @dataclass(frozen=True)
 class CanarySlot:
-    """The place of a run in a canary round of a trial."""
+    """The slot of a run in a canary round of a trial."""
 
     trial: str
     round: int
@@ -23,7 +23,7 @@ class CanarySlot:
 
 
 class _InCanaryRound(LedgerRecord):
-    """A record of a run that may have a place in a canary round."""
+    """A record of a run that may have a slot in a canary round."""
 
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:
