@@ -88,6 +88,11 @@ def estimated_money(usd: float) -> str:
     return money(usd) if abs(usd) < ESTIMATE_WHOLE_DOLLARS else signed(f"${usd:,.0f}")
 
 
+def money_tick(usd: float) -> str:
+    """US dollars on an axis, without the cents that every other tick would have too: ``$0.5``."""
+    return f"${significant(usd)}".replace(f"${MINUS}", f"{MINUS}$")
+
+
 def duration(seconds: float) -> str:
     """A duration in the unit that suits it."""
     size = abs(seconds)

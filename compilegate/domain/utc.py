@@ -10,6 +10,16 @@ def iso(epoch: float) -> str:
     return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def day(epoch: float) -> str:
+    """The day of epoch seconds: 2026-11-20."""
+    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d}"
+
+
 def minute(epoch: float) -> str:
     """Epoch seconds for people, to the minute: 2026-11-20 02:00 UTC."""
-    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d %H:%M} UTC"
+    return f"{bare_minute(epoch)} UTC"
+
+
+def bare_minute(epoch: float) -> str:
+    """As ``minute``, where a heading already says UTC: 2026-11-20 02:00."""
+    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d %H:%M}"

@@ -12,7 +12,7 @@ from compilegate.domain.formats import UNKNOWN
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.notification import LOCAL_STAGE, command_at
 from compilegate.domain.records.trials import RecordedDecision
-from compilegate.domain.utc import minute
+from compilegate.domain.utc import bare_minute, minute
 from compilegate.domain.words import VERDICTS, verdict_label
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
@@ -147,7 +147,7 @@ def _began(trial: str) -> float | None:
 
 def _trial_row(name: str, decision: RecordedDecision | None) -> tuple[str, ...]:
     began = _began(name)
-    when = UNKNOWN if began is None else minute(began).removesuffix(" UTC")
+    when = UNKNOWN if began is None else bare_minute(began)
     if decision is None:
         words = "it ended without a decision, or that cannot be read"
         return (name, when, VERDICTS["failed"].text, *(UNKNOWN,) * 4, words)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from compilegate.domain.formats import UNKNOWN, money, plural, shown
 from compilegate.domain.notification import command_at
 from compilegate.domain.production.summaries import Fleet, WeeklySummary
+from compilegate.domain.utc import day
 from compilegate.domain.words import FLAG_STATES, Label
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.markup import render_page
@@ -63,7 +63,7 @@ def _headline(fleet: Fleet, due: int) -> str:
 
 
 def _lede(fleet: Fleet) -> list[str]:
-    days = f"{_day(fleet.window.since)} to {_day(fleet.window.until)} (UTC)"
+    days = f"{day(fleet.window.since)} to {day(fleet.window.until)} (UTC)"
     lines = [f"Runs are those that ended from {days}; savings count from each promotion."]
     if fleet.unread:
         names = ", ".join(sorted(fleet.unread)[:MOST_ROWS])
@@ -160,7 +160,3 @@ def _task(one: WeeklySummary) -> _Task:
 
 def _saved(one: WeeklySummary) -> float:
     return (one.savings.saved_usd or 0.0) if one.savings else 0.0
-
-
-def _day(epoch: float) -> str:
-    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d}"

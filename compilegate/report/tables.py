@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
@@ -20,6 +19,7 @@ from compilegate.domain.formats import (
     significant,
 )  # fmt: skip
 from compilegate.domain.judging.evidence import PROBATION
+from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
@@ -230,10 +230,8 @@ def canary_table(measured: Measured) -> Table | None:
     runs = [(arm.name, run) for arm in measured.arms for run in arm.quality if run.mode != "shadow"]
     rows = []
     for name, run in sorted(runs, key=lambda one: one[1].order):
-        begun = number(run.record.get("started_at"))
         rows.append((
-            UNKNOWN if begun is None
-            else f"{datetime.fromtimestamp(begun, tz=UTC):%Y-%m-%d %H:%M}",
+            shown(run.record.get("started_at"), bare_minute),
             name,
             shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
             shown(run.record.get("usd"), money),

@@ -128,6 +128,7 @@ def test_what_a_person_says_is_written_and_priced(code: Path, invoke: Invoke) ->
     assert 40 == long["training"]["max_runtime_hours"]
     assert {"runs_per_week": 5, "run_hours": 20} == long["schedule"]
     assert long["policy"]["max_trial_usd"] > 20 * short["policy"]["max_trial_usd"]
+    assert re.search(r"expected to cost \$\d+\.\d\d;", Path("short.yaml").read_text())
 
 
 def test_on_a_terminal_only_what_no_script_says_is_asked(

@@ -9,6 +9,7 @@ from compilegate.cli.init.render import Proposal, document_of
 from compilegate.cli.init.value import ASSUMED, Value
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import money
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy
 from compilegate.ports import Settings
@@ -43,7 +44,7 @@ def with_cap(proposal: Proposal, settings: Settings) -> Proposal:
     cap, note = Policy().max_trial_usd, "assumed; there is no price to estimate by"
     if usd:
         cap = _rounded_up(usd * ROOM)
-        note = f"a trial is expected to cost {usd:,.2f}; it never costs more than this"
+        note = f"a trial is expected to cost {money(usd)}; it never costs more than this"
     policy = {"max_trial_usd": Value(cap, note, ASSUMED)}
     return {**proposal, "policy": policy, "candidates": whole["candidates"]}
 

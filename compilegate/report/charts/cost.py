@@ -8,14 +8,7 @@ from dataclasses import dataclass
 
 from compilegate.domain.claims import NO_AMOUNT
 from compilegate.domain.economics import WEEKS_PER_YEAR
-from compilegate.domain.formats import (
-    MINUS,
-    count,
-    money,
-    number,
-    plural,
-    significant,
-)
+from compilegate.domain.formats import count, money, money_tick, number, plural
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.charts.figure import (
     DASHED,
@@ -145,7 +138,7 @@ def _figure(costs: Costs, marks: Sequence[Mark], y_title: str) -> Figure:
     values = [value for mark in marks for value in _values(mark)]
     return Figure(
         axis("production runs after the trial", costs.ends, show=count, room=0),
-        axis(y_title, [0.0, *values], show=dollars, grid=True),
+        axis(y_title, [0.0, *values], show=money_tick, grid=True),
         [*marks, *rules],
     )
 
@@ -158,8 +151,3 @@ def _values(mark: Mark) -> list[float]:
             return [*mark.low, *mark.high]
         case _:
             return []
-
-
-def dollars(usd: float) -> str:
-    """A tick: without the cents that every other tick would have too."""
-    return f"${significant(usd)}".replace(f"${MINUS}", f"{MINUS}$")

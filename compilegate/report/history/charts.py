@@ -7,10 +7,9 @@ from dataclasses import replace
 from itertools import accumulate
 
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.formats import money, number, plural, shown, significant
+from compilegate.domain.formats import money, money_tick, number, plural, shown, significant
 from compilegate.domain.production.savings import run_savings
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.charts.cost import dollars
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
@@ -228,7 +227,7 @@ def _money_chart(view: HistoryView) -> Chart:
             name="as the trial expected",
         ))  # fmt: skip
     figure = Figure(
-        runs_axis(view), axis("USD", [0.0, *saved, *expected], show=dollars, grid=True), drawn
+        runs_axis(view), axis("USD", [0.0, *saved, *expected], show=money_tick, grid=True), drawn
     )
     return Chart(
         "money", MONEY, _money_finding(view), views=[View("Money", figure)],

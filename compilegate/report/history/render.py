@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.domain.formats import UNKNOWN, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
 from compilegate.domain.notification import command_at
+from compilegate.domain.utc import bare_minute
 from compilegate.domain.words import run_reason
 from compilegate.report.figures import Document
 from compilegate.report.history.charts import charts
@@ -20,7 +21,6 @@ from compilegate.report.history.view import (
     HistoryReport,
     HistoryView,
     failed,
-    moment,
     problem,
 )
 from compilegate.report.markup import (
@@ -104,7 +104,7 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
         "facts": _facts(view),
         "next": (command_at(f"compilegate status {view.name}", view.stage), "how it stands now"),
         "timeline": [
-            (moment(event.at), event, [_kept(view, key) for key in event.links])
+            (bare_minute(event.at), event, [_kept(view, key) for key in event.links])
             for event in folded(view, events)
         ],
         "runs": _runs_table(view),
@@ -187,7 +187,7 @@ def _markdown(view: HistoryView, events: Sequence[Event]) -> str:
     if omitted:
         lines += [f"{omitted} earlier lines are in the page and in the JSON.", ""]
     lines += [
-        f"- {moment(event.at)} **{text(event.title)}** {text(event.text)}".rstrip()
+        f"- {bare_minute(event.at)} **{text(event.title)}** {text(event.text)}".rstrip()
         for event in events[omitted:]
     ]
     return "\n".join(lines).strip() + "\n"

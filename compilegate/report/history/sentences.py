@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.formats import money, number, percent, plural
 from compilegate.domain.judging.evidence import mean_or_none
 from compilegate.domain.records.flags import HUMAN, FlagVersion
+from compilegate.domain.utc import day
 from compilegate.domain.words import ALARM, FLAG_STATES, Label, verdict_label
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
@@ -116,11 +115,10 @@ def _last_reason(view: HistoryView, code: str) -> str:
 def _promotion_sentence(view: HistoryView) -> str:
     if view.promotion is None:
         return ""
-    at = datetime.fromtimestamp(float(view.promotion.at), tz=UTC)
     speed = view.expected_speed
     measured = f": whole jobs are {statements.speedup(speed)}" if speed.estimate else ""
     name = view.promotion.flag.candidate
-    return f"Trial {view.promotion.trial} turned “{name}” on ({at:%Y-%m-%d}){measured}."
+    return f"Trial {view.promotion.trial} turned “{name}” on ({day(view.promotion.at)}){measured}."
 
 
 def _trial_sentence(view: HistoryView) -> str:

@@ -24,13 +24,13 @@ from compilegate.domain.records.trials import (
     TrialFailed,
     TrialStarted,
 )
+from compilegate.domain.utc import bare_minute
 from compilegate.domain.words import run_reason, verdict_label
 from compilegate.report.history.view import (
     Event,
     HistoryView,
     failed,
     fault_in,
-    moment,
     problem,
 )
 
@@ -156,6 +156,7 @@ def _ended(view: HistoryView, run: ProductionRun) -> Event:
     place, fault, bad = view.places[run.job], view.fault_of(run), failed(run)
     metric, wall = number(run.result.get("metric")), run.result.get("wall_seconds")
     scheduled = run.details.get("scheduled")
+    due = datetime.fromisoformat(scheduled).timestamp() if scheduled else None
     parts = [
         run_reason(run.why),
         "" if metric is None else f"{view.metric} {fixed(metric)}",
@@ -166,7 +167,7 @@ def _ended(view: HistoryView, run: ProductionRun) -> Event:
         "checks the alarm" if run.confirm else "",
         problem(run),
         "" if run.counts else "no evidence",
-        f"stands for {moment(datetime.fromisoformat(scheduled).timestamp())}" if scheduled else "",
+        "" if due is None else f"stands for {bare_minute(due)}",
     ]
     sound = run.finished and run.counts and not run.confirm and fault is None
     return _event(

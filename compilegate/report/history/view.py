@@ -6,7 +6,7 @@ import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -261,11 +261,6 @@ class HistoryView:
                 index += 1
             states.append(flag)
         return states
-
-
-def moment(at: float) -> str:
-    """A time in UTC."""
-    return f"{datetime.fromtimestamp(at, tz=UTC):%Y-%m-%d %H:%M}"
 
 
 def failed(run: ProductionRun) -> bool:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain.formats import money, percent, plural
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
-from compilegate.domain.utc import iso
+from compilegate.domain.utc import day, iso
 from compilegate.domain.words import FLAG_STATES
 from compilegate.domain.workload.model import BASELINE
 
@@ -31,7 +30,7 @@ def digest(
     mine = owner or "workloads without an owner"
     runs = sum(sum(summary.runs.values()) for summary in summaries)
     lines = [
-        f"Compilegate {stage}, {_day(window.since)} to {_day(window.until)} (UTC): {mine}",
+        f"Compilegate {stage}, {day(window.since)} to {day(window.until)} (UTC): {mine}",
         "",
         *_lines(summaries, unread),
     ]
@@ -167,7 +166,3 @@ def _figures(
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - SHOWN
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _day(epoch: float) -> str:
-    return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d}"
