@@ -14,7 +14,7 @@ from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
 from compilegate.domain.production.fingerprint import Fingerprint, proven_fingerprint
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.next_arm import FlagParameter, read_flag
+from compilegate.domain.production.next_arm import FlagParameter, FlagReading, read_flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import KEEP, Workload
@@ -45,8 +45,13 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     if begun is not None:
         return _answer(begun, start, spec_at(services.store, begun.spec_key).workload)
     refuse_if_drained(services)
-    inputs = _read(start, parameter, past, services)
-    begun = _write(start.workload, choose_run(inputs), services)
+    reading = read_flag(parameter, past)
+    if reading.repair:
+        # First: a team's own pipeline reads the parameter, even where this run cannot begin.
+        repair_if_possible(start.workload, services)
+    inputs = _read(start, reading, past, services)
+    chosen = choose_run(inputs)
+    begun = _write(start.workload, chosen, services)
     return _answer(begun, start, inputs.jobs.trained.workload)
 
 
@@ -60,13 +65,9 @@ def _parameter(workload: str, services: Services) -> FlagParameter:
 
 
 def _read(
-    start: RunStart, parameter: FlagParameter, past: WorkloadHistory, services: Services
+    start: RunStart, reading: FlagReading, past: WorkloadHistory, services: Services
 ) -> BeginInput:
-    """What the run is chosen from; the parameter is repaired where it is not what was decided."""
-    reading = read_flag(parameter, past)
-    if reading.repair:
-        # First: a team's own pipeline reads the parameter, even where this run cannot begin.
-        repair_if_possible(start.workload, services)
+    """Everything else that the run is chosen from."""
     registered = load_registered(start.workload, services.store)
     spec, proven = registered.spec, None
     if reading.promotion is not None and spec.workload.policy.on_stale != KEEP:

@@ -27,8 +27,8 @@ def job_evidence(described: Mapping[str, Any], metric: str, store: ObjectStore) 
     if described.get("TrainingJobStatus") != COMPLETED:
         return JobEvidence()
     try:
-        stored = store.fetch(output_uri(described))
-        return JobEvidence(kept_run(read_stored(stored), described, metric))
+        output = read_stored(store.fetch(output_uri(described)))
+        return JobEvidence(kept_run(output, described, metric))
     except NotFoundError as error:
         return JobEvidence(problem=f"it left no evidence that can be read: {error}")
     except (InvalidEvidenceError, *BROKEN) as error:
