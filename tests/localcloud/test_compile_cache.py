@@ -35,10 +35,10 @@ def speed_job(trainer, name):
     }
     key = f"source/{name}.tar.gz"
     trainer.put(key, tarball({"train.py": PROGRAM, **source}))
-    context = dataclasses.replace(
-        CONTEXT, bucket=BUCKET, role_arn=ROLE, source_key=key, kms_key_arn=None, subnet_ids=(),
-        security_group_ids=(),
-    )  # fmt: skip
+    site = dataclasses.replace(
+        CONTEXT.site, bucket=BUCKET, kms_key_arn=None, subnet_ids=(), security_group_ids=()
+    )
+    context = dataclasses.replace(CONTEXT, site=site, role_arn=ROLE, source_key=key)
     baseline = arm(name="baseline", compiler="none", overrides={})
     of = dataclasses.replace(workload(name), training=_training(workload(name)))
     request = speed_request(

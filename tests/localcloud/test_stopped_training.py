@@ -47,10 +47,10 @@ def requested(*, spot):
     of = workload(name, spot=spot, entry_point="causal_lm.py")
     inputs = {channel: f"s3://{BUCKET}/corpus/{channel}/" for channel in ("train", "validation")}
     training = dataclasses.replace(of.training, hyperparameters=MODEL, inputs=inputs)
-    context = dataclasses.replace(
-        CONTEXT, bucket=BUCKET, role_arn=ROLE, kms_key_arn=None, subnet_ids=(),
-        security_group_ids=(),
-    )  # fmt: skip
+    site = dataclasses.replace(
+        CONTEXT.site, bucket=BUCKET, kms_key_arn=None, subnet_ids=(), security_group_ids=()
+    )
+    context = dataclasses.replace(CONTEXT, site=site, role_arn=ROLE)
     baseline = arm(name="baseline", compiler="none", overrides={}, batch_size=4, learning_rate=1e-3)
     return quality_request(
         dataclasses.replace(of, training=training), baseline, run="q1a17", replicate=0, seed=17,
