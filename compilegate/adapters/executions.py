@@ -12,11 +12,10 @@ from botocore.exceptions import ClientError
 from compilegate.adapters.clients import error_code
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
-from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.production.orphans import FAILED, ExecutionEnd
 
 RUNNING = "RUNNING"
 SUCCEEDED = "SUCCEEDED"
-FAILED = "FAILED"
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,11 @@ class ExecutionState:
     def running(self) -> bool:
         """Whether it has not ended."""
         return self.status == RUNNING
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended well."""
+        return self.status == SUCCEEDED
 
 
 class StepFunctionsExecutions:

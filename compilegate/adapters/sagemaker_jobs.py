@@ -8,6 +8,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.failures import IN_PROGRESS, STOPPING
 
 PAGE_SIZE = 100  # the most that ListTrainingJobs gives at once
 
@@ -42,7 +43,7 @@ class SageMakerJobs:
         try:
             self._sagemaker.stop_training_job(TrainingJobName=job)
         except ClientError:
-            if self.describe(job)["TrainingJobStatus"] == "InProgress":
+            if self.describe(job)["TrainingJobStatus"] == IN_PROGRESS:
                 raise
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
@@ -54,14 +55,14 @@ class SageMakerJobs:
 
     def active(self, prefix: str) -> Sequence[str]:
         """Names of jobs in progress that begin with ``prefix``."""
-        return list(self._list(prefix, StatusEquals="InProgress"))
+        return list(self._list(prefix, StatusEquals=IN_PROGRESS))
 
     def unfinished(self, prefix: str) -> Mapping[str, str]:
         """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``."""
         # Stopping last: a job that goes over to it between the two calls is in one of them.
         return {
-            **self._list(prefix, StatusEquals="InProgress"),
-            **self._list(prefix, StatusEquals="Stopping"),
+            **self._list(prefix, StatusEquals=IN_PROGRESS),
+            **self._list(prefix, StatusEquals=STOPPING),
         }
 
     def statuses(self, prefix: str) -> Mapping[str, str]:

@@ -138,7 +138,7 @@ def exit_code(view: RunView) -> int:
     if view.review is not None and view.review.verdict == Verdict.REVERT:
         return REVERTED
     trained = any(run.finished for run in view.runs)
-    return 0 if trained and view.state.status == "SUCCEEDED" else FAILURE
+    return 0 if trained and view.state.succeeded else FAILURE
 
 
 def show_run(view: RunView, reading: FlagReading) -> None:

@@ -30,9 +30,11 @@ CAPACITY_MARKERS = (
 )
 # Of a request that did not become a job.
 WAITS = (*CAPACITY_MARKERS, "Rate exceeded")
-# SageMaker's statuses of a job that has ended.
-COMPLETED, STOPPED = "Completed", "Stopped"
-ENDED = (COMPLETED, "Failed", STOPPED)
+# SageMaker's statuses of a training job (API reference, DescribeTrainingJob, TrainingJobStatus).
+IN_PROGRESS, STOPPING = "InProgress", "Stopping"
+COMPLETED, FAILED, STOPPED = "Completed", "Failed", "Stopped"
+ACTIVE = (IN_PROGRESS, STOPPING)
+ENDED = (COMPLETED, FAILED, STOPPED)
 # A FailureReason begins with the class of the failure and a colon: what a script that crashed has
 # printed follows this one, and may name anything.
 SCRIPT = "AlgorithmError"
@@ -89,8 +91,8 @@ def explain_job(cause: str) -> JobFailure:
     except (ValueError, RecursionError):
         described = None
     if not isinstance(described, Mapping):
-        return JobFailure("Failed", shorten(cause or "no reason given"), True, None)
-    status = str(described.get("TrainingJobStatus", "Failed"))
+        return JobFailure(FAILED, shorten(cause or "no reason given"), True, None)
+    status = str(described.get("TrainingJobStatus", FAILED))
     reason = str(described.get("FailureReason") or _status_words(described))
     seconds = described.get("BillableTimeInSeconds")
     no_capacity = described.get("SecondaryStatus") == NO_SPOT_CAPACITY or _lacks_capacity(reason)
@@ -186,7 +188,7 @@ def job_end(described: Mapping[str, Any], error: str, cause: str) -> JobEnd:
     secondary = described.get("SecondaryStatus")
     if failure.no_capacity:
         return JobEnd(Ending.NO_CAPACITY, status, explain("", failure.reason), about_arm=False)
-    if status == "Failed":
+    if status == FAILED:
         return JobEnd(Ending.FAILED, status, failure.reason, about_arm=not failure.infrastructure)
     return _stopped(status, secondary == TIME_LIMIT, error == "States.Timeout", failure.reason)
 

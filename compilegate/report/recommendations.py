@@ -23,7 +23,7 @@ from compilegate.domain.judging.power import (
 )
 from compilegate.domain.judging.quality import design_of
 from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
-from compilegate.domain.reasons import in_one_line
+from compilegate.domain.reasons import Severity, in_one_line
 from compilegate.domain.reasons.registry import advice, advice_for
 from compilegate.report.measured import Measured
 from compilegate.report.statements import DELTA_DIGITS
@@ -215,7 +215,7 @@ def _fixes(trial: TrialReport) -> Iterator[str]:
     """The fixes of every reason that blocks the trial."""
     for source in (trial.eligibility, *(trial.eligibility.get("candidates") or ())):
         for reason in source.get("reasons") or ():
-            if reason.get("severity") == "block" and reason.get("fix"):
+            if reason.get("severity") == Severity.BLOCK and reason.get("fix"):
                 yield in_one_line(str(reason["fix"]))
 
 

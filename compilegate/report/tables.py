@@ -19,6 +19,7 @@ from compilegate.domain.formats import (
     significant,
 )  # fmt: skip
 from compilegate.domain.judging.evidence import PROBATION
+from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.measured import Measured, MeasuredArm
@@ -145,7 +146,8 @@ def eligibility_table(trial: TrialReport) -> Table | None:
     return Table(
         "eligibility", "Eligibility", ("About", "Severity", "Code", "Reason", "What helps"),
         [(", ".join(names), *reason) for reason, names in about.items()],
-        marked=frozenset(i for i, reason in enumerate(about) if reason[0] == "block"), stacked=True,
+        marked=frozenset(i for i, reason in enumerate(about) if reason[0] == Severity.BLOCK),
+        stacked=True,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from compilegate.adapters.wiring import settings_from
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.facts.model import Price
+from compilegate.domain.failures import IN_PROGRESS
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import ObjectStore, Services, Settings
@@ -163,7 +164,7 @@ class Verification:
     def _runs(self, name: str) -> bool:
         """Whether the job is in progress, or is yet to be created."""
         job = self.account.job(name)
-        return job is None or job["TrainingJobStatus"] == "InProgress"
+        return job is None or job["TrainingJobStatus"] == IN_PROGRESS
 
     def _below(self, uri: str) -> list[str]:
         """Keys below a prefix of the data bucket, relative to it."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.executions import SUCCEEDED, ExecutionState
+from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
@@ -96,7 +96,7 @@ class Outcome:
 def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Path) -> Outcome:
     """The end of a trial whose execution has ended; its report is saved under ``reports``."""
     services = cloud.services
-    if state.status != SUCCEEDED:
+    if not state.succeeded:
         failure = _failure(trial, services, state)
         missing = _decided_before(trial, cloud)
         return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing)

@@ -38,7 +38,7 @@ class RunView(TrialView):
     def stage(self) -> str:
         """What happens now, in two or three words."""
         if not self.state.running:
-            return "done" if self.state.status == "SUCCEEDED" else self.state.status.lower()
+            return "done" if self.state.succeeded else self.state.status.lower()
         if self.begun is None:
             return "reading the flag"
         if any(job.active for job in self.jobs):

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from compilegate.cli.common.output import moves
 from compilegate.cli.trials.view import JobView, TrialView
+from compilegate.domain.failures import FAILED, IN_PROGRESS, STOPPED
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
 
 LINE_EVERY_SECONDS = 20.0
@@ -94,7 +95,7 @@ def _full_run_row(arm: str, jobs: Sequence[JobView], now: float) -> ArmRow:
 
     A stopped job is not a run, but its time is counted.
     """
-    runs = [job for job in jobs if job.status != "Stopped"]
+    runs = [job for job in jobs if job.status != STOPPED]
     ended = sum(not job.active for job in runs)
     printing = [job for job in jobs if job.active and job.lines.by_arm] or list(jobs)
     figures = next(iter(printing[0].lines.by_arm.values()), {})
@@ -144,9 +145,9 @@ class LineScreen:
         status = "waits for a machine" if job.waiting else job.status
         if self._statuses.get(job.name) != status:
             self._statuses[job.name] = status
-            why = f" ({job.detail})" if job.status == "Failed" else ""
+            why = f" ({job.detail})" if job.status == FAILED else ""
             took = "" if job.active else f" after {clock(job.seconds(now))}, {money(job.usd(now))}"
-            words = "training" if status == "InProgress" else status
+            words = "training" if status == IN_PROGRESS else status
             self._line(workload, f"{what}: {words}{took}{why}")
         elif job.active and self._segments.get(job.name, "") != job.lines.segment:
             self._segments[job.name] = job.lines.segment

@@ -11,6 +11,7 @@ from typing import Any
 from compilegate.adapters.executions import ExecutionState
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.failures import ACTIVE
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.production.canary import open_rounds
@@ -22,7 +23,6 @@ from compilegate.usecases.flag.approval import approval_of
 from compilegate.usecases.records import Trial, find_plan
 
 _PREFIX = re.compile(PROGRESS_LINE)
-ACTIVE = ("InProgress", "Stopping")
 
 
 @dataclass
@@ -148,7 +148,7 @@ class TrialView:
     def stage(self) -> str:
         """What happens now, in two or three words."""
         if not self.state.running:
-            return "decided" if self.state.status == "SUCCEEDED" else self.state.status.lower()
+            return "decided" if self.state.succeeded else self.state.status.lower()
         active = [job for job in self.jobs if job.active]
         if active:
             return "speed gate" if active[0].is_speed else "full runs"

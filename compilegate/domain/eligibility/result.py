@@ -76,7 +76,7 @@ class Eligibility:
         """What a trial may be planned with."""
         candidates = self.open_candidates
         blocked = tuple(
-            (one.candidate.name, next(r.message for r in one.reasons if r.severity == "block"))
+            (one.candidate.name, blocking(one.reasons)[0].message)
             for one in self.candidates
             if one.candidate not in candidates
         )
@@ -103,9 +103,14 @@ class Eligibility:
         }
 
 
+def blocking(reasons: Sequence[Reason]) -> list[Reason]:
+    """Those that make a candidate, or the workload, ineligible."""
+    return [reason for reason in reasons if reason.severity is Severity.BLOCK]
+
+
 def verdict_of(reasons: Sequence[Reason]) -> EligibilityVerdict:
     """Any block is ineligible; a warning that questions the benefit asks for a benchmark."""
-    if any(reason.severity is Severity.BLOCK for reason in reasons):
+    if blocking(reasons):
         return EligibilityVerdict.INELIGIBLE
     if any(reason.severity is Severity.WARN and reason.code in DOUBTS for reason in reasons):
         return EligibilityVerdict.BENCHMARK

@@ -13,9 +13,8 @@ from compilegate.domain.fields import Fields
 from compilegate.domain.outside import BROKEN
 from compilegate.domain.production.attempts import AttemptEnd, attempt_number, attempt_of
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.orphans import FAILED
 from compilegate.domain.records.runs import BegunRun
-
-FAILED = "FAILED"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
-from compilegate.domain.failures import COMPLETED, Ending, JobEnd, explain, job_end
+from compilegate.domain.failures import COMPLETED, IN_PROGRESS, Ending, JobEnd, explain, job_end
 from compilegate.domain.production.attempts import (
     NO_ATTEMPT,
     Attempt,
@@ -31,7 +31,7 @@ from compilegate.domain.records.runs import (
 )
 from compilegate.domain.workload.model import BASELINE, Workload
 
-IN_PROGRESS, TIMEOUT = "InProgress", "States.Timeout"
+TIMEOUT = "States.Timeout"
 # Status of a run that gave up waiting for capacity, beside SageMaker's own.
 NOT_RUN = "NotRun"
 # What the TRAIN machine does next.

@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.failures import COMPLETED
 from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.production.fingerprint import Fingerprint, recorded, stale_reasons
@@ -34,7 +35,6 @@ LEFT_OUT = ("loss_curve", "outcomes", "stage", "block")
 UNSEEN = 3
 # So many of them that trained to their end: what production trains has not been observed since.
 UNWATCHED = 6
-COMPLETED = "Completed"
 
 
 def watched_runs(runs: Iterable[ProductionRun], promotion: Promotion) -> list[ProductionRun]:

@@ -16,7 +16,6 @@ from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
 from compilegate.domain.planning.speed_jobs import controls_of
 
-IN_PROGRESS = "InProgress"
 # What the state machine reports where nothing explained how a run ended.
 UNKNOWN = "Unknown"
 # A job that is asked to stop may take as long.

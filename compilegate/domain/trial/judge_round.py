@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
+from compilegate.domain.failures import IN_PROGRESS, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arm_plan import ArmPlan
@@ -20,7 +20,7 @@ from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import TrialEvidence, assemble
 from compilegate.domain.trial.job_records import TrialRecords
-from compilegate.domain.trial.jobs import IN_PROGRESS, EndedJob
+from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.limits import limit_met
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound, next_round
 from compilegate.domain.trial.plan import RecordedPlan

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import duration, fixed, money, number, plural, shown
 from compilegate.domain.production.next_arm import PROBLEMS
 from compilegate.domain.reasons.registry import advice
@@ -230,7 +231,7 @@ def _trial(view: HistoryView, record: TrialStarted | TrialDecided | TrialFailed)
     text = "; ".join(reason.rstrip(".") for reason in record.reasons)
     return _event(
         view, record, f"Trial {record.trial} decided: {verdict}", f"{text}.",
-        tone="good" if record.verdict == "promote" else "open", links=[record.decision_key],
+        tone="good" if record.verdict == Verdict.PROMOTE else "open", links=[record.decision_key],
     )  # fmt: skip
 
 

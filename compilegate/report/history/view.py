@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.failures import COMPLETED
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.formats import number
 from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
@@ -265,7 +266,7 @@ class HistoryView:
 
 def failed(run: ProductionRun) -> bool:
     """Whether it did not train to its end; unknown of one that left no evidence."""
-    return run.status != "Completed" or run.result.get("finished") is False
+    return run.status != COMPLETED or run.result.get("finished") is False
 
 
 def problem(run: ProductionRun) -> str:

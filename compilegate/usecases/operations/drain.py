@@ -21,6 +21,7 @@ from compilegate.domain.draining import (
     Work,
     phase_between_jobs,
 )
+from compilegate.domain.failures import STOPPING
 from compilegate.domain.production.history import history
 from compilegate.ports import Schedules, Services
 from compilegate.usecases.drain_mark import drain_mark, put_mark
@@ -140,7 +141,7 @@ class Drainage:
                 self._jobs[name] = self._own(name)
             job = self._jobs[name]
             if job is not None:
-                unfinished.append(replace(job, stopping=status == "Stopping"))
+                unfinished.append(replace(job, stopping=status == STOPPING))
         return unfinished
 
     def _own(self, name: str) -> UnfinishedJob | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.eligibility import check_eligibility as check
 from compilegate.domain.production.history import history
 from compilegate.domain.trial.refusals import ineligible
@@ -27,7 +28,7 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
     )
     save_record(services.store, trial, "eligibility", eligibility.to_dict())
     decision_key = None
-    if eligibility.verdict == "ineligible":
+    if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
         decision = ineligible(eligibility, workload=trial.workload, trial=trial.trial)
         decision_key = save_decision(services.store, trial, decision, stage=services.settings.stage)
     return {"verdict": eligibility.verdict, "decision_key": decision_key}

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from compilegate.domain import naming
-from compilegate.domain.failures import COMPLETED, ENDED
+from compilegate.domain.failures import COMPLETED, ENDED, IN_PROGRESS
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.trial.evidence import TrialEvidence, assemble
 from compilegate.domain.trial.job_records import read_records
-from compilegate.domain.trial.jobs import IN_PROGRESS, UNKNOWN, EndedJob
+from compilegate.domain.trial.jobs import UNKNOWN, EndedJob
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, find_record, load_plan, open_trial
