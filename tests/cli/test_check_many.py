@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.check.batch import Totals
+from compilegate.domain.economics import Range
+from compilegate.domain.eligibility import Economics, Eligibility, EligibilityVerdict
 from compilegate.domain.errors import path_shown
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
@@ -129,11 +131,29 @@ def test_two_forms_of_output_are_one_too_many(team: Path, invoke: Invoke) -> Non
     assert (2, "--jsonl") == (result.exit_code, json.loads(result.stdout)["error"]["field"])
 
 
+def answered(name: str, usd: float | None, saving: Range | None) -> Eligibility:
+    """A workload that may be tried; USD per year."""
+    economics = Economics(
+        annual_training_usd=usd,
+        plausible_annual_saving_usd=saving,
+        plausible_speedup=None,
+        largest_speedup=None,
+        trial_usd=None,
+        break_even=None,
+        overhead=None,
+        payback_days=None,
+        region="us-east-1",
+        prices_region=None,
+        prices_as_of=None,
+        price_source=None,
+    )
+    return Eligibility(name, EligibilityVerdict.ELIGIBLE, (), (), economics)
+
+
 def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:
     totals = Totals()
     for usd in (3, 9, 1, 7, 5, 8, 2, 6, 4):
-        saving = {"annual_training_usd": 10.0 * usd, "plausible_annual_saving_usd": [0, usd]}
-        totals.add({"workload": f"w{usd}", "verdict": "eligible", "economics": saving})
+        totals.add(answered(f"w{usd}", 10.0 * usd, Range(0, usd)))
 
     assert [9, 8, 7, 6, 5] == sorted((ranked.usd for ranked in totals.most_to_gain), reverse=True)
     assert (450.0, 45.0) == (totals.training_usd, totals.saving_high)
@@ -141,8 +161,6 @@ def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:
 
 def test_a_workload_without_a_known_price_is_counted_and_not_taken_for_free() -> None:
     totals = Totals()
-    totals.add(
-        {"workload": "w", "verdict": "benchmark", "economics": {"annual_training_usd": None}}
-    )
+    totals.add(answered("w", None, None))
 
     assert (1, 0.0, []) == (totals.unpriced, totals.training_usd, totals.most_to_gain)

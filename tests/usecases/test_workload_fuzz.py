@@ -102,20 +102,20 @@ def test_whatever_is_read_can_be_shown(document: Any) -> None:
         return
     deployment = Settings(stage="prod", region=REGIONS[0], job_roles=ROLE)
     facts = facts_for_workload(workload, deployment)
-    items = check_eligibility(workload, facts, region=REGIONS[0]).to_dict()
+    eligibility = check_eligibility(workload, facts, region=REGIONS[0])
     plan = plan_for(workload, deployment)
     totals = Totals()
-    totals.add(items)
+    totals.add(eligibility)
 
     with contextlib.redirect_stdout(io.StringIO()) as shown:
-        show_eligibility(items)
+        show_eligibility(eligibility)
         show_totals(totals)
         if isinstance(plan, Plan):
             show_plan(plan, spot=workload.training.spot)
             explain_plan(plan, workload)
 
     assert workload.name in shown.getvalue()
-    lines = line(items, SCREEN).splitlines()
+    lines = line(eligibility, SCREEN).splitlines()
     assert max(map(len, lines)) <= max(SCREEN.width, len(workload.name) + SCREEN.width // 2)
 
 

@@ -5,26 +5,27 @@ from __future__ import annotations
 import heapq
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
 
 import typer
 from rich.console import Console
 
 from compilegate.cli.common.figures import saving_between
 from compilegate.cli.common.output import TONE_STYLES, console, say, say_line, say_rows
+from compilegate.domain.economics import Range
+from compilegate.domain.eligibility import Eligibility, EligibilityVerdict, blocking
 from compilegate.domain.errors import InvalidInputError, printable, shortened
-from compilegate.domain.formats import money, number, pair, plural
-from compilegate.domain.script_compiles import AGAINST
-from compilegate.domain.words import VERDICTS, verdict_label
+from compilegate.domain.formats import money, plural
+from compilegate.domain.reasons import Reason
+from compilegate.domain.script_compiles import AGAINST, ScriptCompiles
+from compilegate.domain.words import verdict_label
 
 LISTED = 5
-INELIGIBLE = "ineligible"
 # A note in less room is below its line.
 NARROWEST_NOTE = 20
 _VERDICT, _NAME = 12, 24
-_COUNTED = ("eligible", "benchmark", "ineligible")
 
 
 @dataclass(frozen=True, order=True)
@@ -44,7 +45,7 @@ class Totals:
     ``compiling`` counts the workloads whose saving is against an uncompiled run, not today's job.
     """
 
-    verdicts: Counter[str] = field(default_factory=Counter)
+    verdicts: Counter[EligibilityVerdict] = field(default_factory=Counter)
     errors: int = 0
     wrong: Counter[str] = field(default_factory=Counter)
     training_usd: float = 0.0
@@ -56,41 +57,36 @@ class Totals:
     most_to_gain: list[Ranked] = field(default_factory=list)
     dearest_stopped: list[Ranked] = field(default_factory=list)
 
-    def add(
-        self, document: Mapping[str, Any] | None, error: InvalidInputError | None = None
-    ) -> None:
-        """Count one eligibility document; None is a file that ``error`` kept from being checked."""
-        if document is None:
-            self.errors += 1
-            errors = () if error is None else error.each
-            self.wrong.update({f"{printable(one.field)} {one.problem}" for one in errors})
-            return
-        verdict, name = str(document["verdict"]), str(document["workload"])
-        economics = document.get("economics") or {}
-        usd = number(economics.get("annual_training_usd"))
+    def add_error(self, error: InvalidInputError) -> None:
+        """Count a file that ``error`` kept from being checked."""
+        self.errors += 1
+        self.wrong.update({f"{printable(one.field)} {one.problem}" for one in error.each})
+
+    def add(self, eligibility: Eligibility, script_compiles: ScriptCompiles | None = None) -> None:
+        """Count one workload's answer; ``script_compiles`` where its own script compiles."""
+        verdict, name = eligibility.verdict, eligibility.workload
+        usd = eligibility.economics.annual_training_usd
         self.verdicts[verdict] += 1
         self.training_usd += usd or 0.0
         self.unpriced += usd is None
-        if verdict == INELIGIBLE:
-            reason = first_stop(document)
-            self.stopped_by[reason["code"]] += 1
-            _keep(self.dearest_stopped, Ranked(usd or 0.0, name, reason["message"]))
+        if verdict is EligibilityVerdict.INELIGIBLE:
+            reason = first_stop(eligibility)
+            self.stopped_by[reason.code] += 1
+            _keep(self.dearest_stopped, Ranked(usd or 0.0, name, reason.message))
             return
-        saving = pair(economics.get("plausible_annual_saving_usd"))
+        saving = eligibility.economics.plausible_annual_saving_usd
         if saving is not None:
-            self.saving_low += saving[0]
-            self.saving_high += saving[1]
-            self.compiling += "script_compiles" in document
-            _keep(self.most_to_gain, Ranked(saving[1], name, verdict))
+            self.saving_low += saving.low
+            self.saving_high += saving.high
+            self.compiling += script_compiles is not None
+            _keep(self.most_to_gain, Ranked(saving.high, name, _word(verdict)))
 
 
-def first_stop(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def first_stop(eligibility: Eligibility) -> Reason:
     """The first reason that stops a workload, its own before its candidates'."""
-    for source in (document, *document["candidates"]):
-        for reason in source["reasons"]:
-            if reason["severity"] == "block":
-                return dict(reason)
-    return {"code": "none", "message": "no candidate is left"}
+    of_candidates = (candidate.reasons for candidate in eligibility.candidates)
+    stops = blocking([*eligibility.reasons, *chain.from_iterable(of_candidates)])
+    return stops[0] if stops else Reason("none", "no candidate is left")
 
 
 def _keep(few: list[Ranked], entry: Ranked) -> None:
@@ -100,24 +96,26 @@ def _keep(few: list[Ranked], entry: Ranked) -> None:
         heapq.heappushpop(few, entry)
 
 
-def line(document: Mapping[str, Any], out: Console) -> str:
+def line(
+    eligibility: Eligibility, out: Console, script_compiles: ScriptCompiles | None = None
+) -> str:
     """``not eligible  bert-docs  why``, in as many columns as there are; on few, two lines."""
-    verdict, name = str(document["verdict"]), str(document["workload"])
-    label = verdict_label(verdict)
-    word = label.text.lower()
-    if verdict == INELIGIBLE:
-        note = str(first_stop(document)["message"])
-    else:
-        saving = pair((document.get("economics") or {}).get("plausible_annual_saving_usd"))
-        note = f"{saving_between(*saving)} a year{_against(document)}" if saving else ""
-    text = _fitted(f"{word:<{_VERDICT}}  {name:<{_NAME}}  ", note, out.width)
+    word, note = _word(eligibility.verdict), ""
+    saving = eligibility.economics.plausible_annual_saving_usd
+    if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
+        note = first_stop(eligibility).message
+    elif saving is not None:
+        against = f", {AGAINST}" if script_compiles else ""
+        note = f"{saving_between(saving)} a year{against}"
+    text = _fitted(f"{word:<{_VERDICT}}  {eligibility.workload:<{_NAME}}  ", note, out.width)
     if out.is_terminal and not out.no_color:
-        return typer.style(word, fg=TONE_STYLES[label.tone]) + text.removeprefix(word)
+        tone = verdict_label(eligibility.verdict).tone
+        return typer.style(word, fg=TONE_STYLES[tone]) + text.removeprefix(word)
     return text
 
 
-def _against(document: Mapping[str, Any]) -> str:
-    return f", {AGAINST}" if document.get("script_compiles") else ""
+def _word(verdict: EligibilityVerdict) -> str:
+    return verdict_label(verdict).text.lower()
 
 
 def show_totals(totals: Totals) -> None:
@@ -138,7 +136,7 @@ def show_totals(totals: Totals) -> None:
             ("training costs per year", f"{money(totals.training_usd)}{unpriced}"),
             (
                 "plausible saving per year",
-                f"{saving_between(totals.saving_low, totals.saving_high)}{compiling}",
+                f"{saving_between(Range(totals.saving_low, totals.saving_high))}{compiling}",
             ),
             ("first blocked by", ", ".join(codes)),
         ]
@@ -149,8 +147,8 @@ def show_totals(totals: Totals) -> None:
 
 def _counts(totals: Totals) -> str:
     words = [
-        f"{totals.verdicts[verdict]:,} {verdict_label(verdict).text.lower()}"
-        for verdict in _COUNTED
+        f"{totals.verdicts[verdict]:,} {_word(verdict)}"
+        for verdict in EligibilityVerdict
         if totals.verdicts[verdict]
     ]
     wrong = [f"{plural(totals.errors, 'file')} invalid"] if totals.errors else []
@@ -163,9 +161,8 @@ def _few(title: str, ranked: Sequence[Ranked]) -> None:
     say()
     say(title, "bold", indent=2)
     for ranking in sorted(ranked, reverse=True):
-        note = VERDICTS[ranking.note].text.lower() if ranking.note in VERDICTS else ranking.note
         left = f"    {ranking.workload:<{_NAME}}  {money(ranking.usd):>12}  "
-        say_line(_fitted(left, note, console().width))
+        say_line(_fitted(left, ranking.note, console().width))
 
 
 def _fitted(left: str, note: str, width: int) -> str:

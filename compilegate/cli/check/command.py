@@ -17,9 +17,14 @@ from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import BAD_INPUT, worst_exit_code
 from compilegate.cli.common.output import console, emit_json, error_text, progress, say
 from compilegate.cli.common.session import JsonOption, RegionOption
+from compilegate.domain.eligibility import Eligibility, EligibilityVerdict
 from compilegate.domain.errors import InvalidInputError
 
-EXIT_CODES = {"eligible": 0, "ineligible": 10, "benchmark": 11}
+EXIT_CODES = {
+    EligibilityVerdict.ELIGIBLE: 0,
+    EligibilityVerdict.INELIGIBLE: 10,
+    EligibilityVerdict.BENCHMARK: 11,
+}
 # Up to this many are shown in full, more with a line each.
 SCREENS = 3
 
@@ -66,12 +71,12 @@ def check(
 
 
 def _show_one(result: Checked, *, as_json: bool) -> int:
-    if result.document is None:
-        raise result.error or InvalidInputError("cannot be checked", file=result.file)
+    if isinstance(result.answer, InvalidInputError):
+        raise result.answer
     if as_json:
-        emit_json(result.document)
+        emit_json(result.to_dict())
     else:
-        show_eligibility(result.document)
+        show_eligibility(result.answer, result.script_compiles)
     return _exit_code(result)
 
 
@@ -80,10 +85,7 @@ def _json_list(results: Iterator[Checked]) -> int:
     codes, before = set(), "["
     for result in results:
         codes.add(_exit_code(result))
-        document = result.document or {
-            key: value for key, value in result.to_dict().items() if key != "file"
-        }
-        text = json.dumps(document, indent=2, default=str).replace("\n", "\n  ")
+        text = json.dumps(result.to_dict(), indent=2, default=str).replace("\n", "\n  ")
         _write(f"{before}\n  {text}")
         before = ","
     _write("\n]\n")
@@ -94,17 +96,18 @@ def _json_lines(results: Iterator[Checked]) -> int:
     codes = set()
     for result in results:
         codes.add(_exit_code(result))
-        _write(json.dumps(result.to_dict(), separators=(",", ":")) + "\n")
+        document = {"file": result.file, **result.to_dict()}
+        _write(json.dumps(document, separators=(",", ":")) + "\n")
     return worst_exit_code(codes)
 
 
 def _screens(results: Iterator[Checked]) -> int:
     codes: list[int] = []
     for result in results:
-        if result.document is not None:
+        if isinstance(result.answer, Eligibility):
             if codes:
                 say()
-            show_eligibility(result.document)
+            show_eligibility(result.answer, result.script_compiles)
         codes.append(_exit_code(result))
     return worst_exit_code(codes)
 
@@ -113,9 +116,11 @@ def _lines(results: Iterator[Checked]) -> int:
     codes, totals, out = set(), Totals(), console()
     for result in results:
         codes.add(_exit_code(result))
-        totals.add(result.document, result.error)
-        if result.document is not None:
-            _write(f"{line(result.document, out)}\n")
+        if isinstance(result.answer, InvalidInputError):
+            totals.add_error(result.answer)
+            continue
+        totals.add(result.answer, result.script_compiles)
+        _write(f"{line(result.answer, out, result.script_compiles)}\n")
     show_totals(totals)
     return worst_exit_code(codes)
 
@@ -128,7 +133,7 @@ def _write(text: str) -> None:
 
 def _exit_code(result: Checked) -> int:
     """The file's exit code; an error is printed at once."""
-    if result.document is None:
-        sys.stderr.write(f"{error_text(str(result.error))}\n")
+    if isinstance(result.answer, InvalidInputError):
+        sys.stderr.write(f"{error_text(str(result.answer))}\n")
         return BAD_INPUT
-    return EXIT_CODES[result.document["verdict"]]
+    return EXIT_CODES[result.answer.verdict]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 from compilegate.adapters.workload_files import MOST_BYTES, WorkloadFile, read_workload
 from compilegate.cli.common.error_handling import error_document
 from compilegate.cli.common.own_compiling import compiling_today
-from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.eligibility import Eligibility, check_eligibility
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
 
@@ -26,17 +27,24 @@ _ENOUGH = 2
 
 @dataclass(frozen=True)
 class Checked:
-    """One file's answer: the eligibility document, or why there is none."""
+    """One file's answer: its eligibility, or why there is none.
+
+    ``script_compiles`` is where the job's own script compiles.
+    """
 
     file: str
-    document: Mapping[str, Any] | None
-    error: InvalidInputError | None = None
+    answer: Eligibility | InvalidInputError
+    script_compiles: ScriptCompiles | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """A line of ``--jsonl``."""
-        if self.error is None:
-            return {"file": self.file, **(self.document or {})}
-        return {"file": self.file, **error_document(self.error)}
+        """The answer for ``--json``."""
+        if isinstance(self.answer, InvalidInputError):
+            return error_document(self.answer)
+        compiles = self.script_compiles
+        return {
+            **self.answer.to_dict(),
+            **({"script_compiles": compiles.to_dict()} if compiles else {}),
+        }
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
@@ -117,12 +125,8 @@ def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
     """Check each file; an error is yielded like an answer."""
     for file, read in read_files(files, needs_prepared=False):
         if isinstance(read, InvalidInputError):
-            yield Checked(str(file), None, read)
+            yield Checked(str(file), read)
             continue
         facts = facts_for_workload(read.workload, settings)
         eligibility = check_eligibility(read.workload, facts, region=settings.region)
-        document = eligibility.to_dict()
-        compiles = compiling_today(read)
-        if compiles is not None:
-            document["script_compiles"] = compiles.to_dict()
-        yield Checked(str(file), document)
+        yield Checked(str(file), eligibility, compiling_today(read))

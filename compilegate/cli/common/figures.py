@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.decision import FlagAction
+from compilegate.domain.economics import Range
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import money, shown, significant
 from compilegate.domain.records.flags import HUMAN, Author
@@ -31,9 +32,9 @@ def decision_rows(
     ]
 
 
-def saving_between(low: float, high: float) -> str:
+def saving_between(saving: Range) -> str:
     """``up to $50,797``; of a saving that is never 0 both ends."""
-    return f"{f'{money(low)} to' if low else 'up to'} {money(high)}"
+    return f"{f'{money(saving.low)} to' if saving.low else 'up to'} {money(saving.high)}"
 
 
 def flag_words(decision: RecordedDecision, applied: FlagOutcome | None = None) -> str:

@@ -18,7 +18,13 @@ from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.production.history import history
-from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.trials import (
+    FlagOutcome,
+    RecordedDecision,
+    read_decision,
+    read_reasons,
+)
 from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.ports import Services
 from compilegate.report.figures import DecisionFigures
@@ -56,7 +62,7 @@ class Outcome:
     missing: tuple[Missing, ...] = ()
     applied: FlagOutcome | None = None
     full_runs: Mapping[str, Any] | None = None
-    reasons: tuple[Mapping[str, Any], ...] = ()
+    reasons: tuple[Reason, ...] = ()
     script_compiles: ScriptCompiles | None = None
 
     @cached_property
@@ -87,7 +93,7 @@ class Outcome:
             "decision": self.recorded,
             "flag": self.applied.to_dict() if self.applied else None,
             "full_runs": self.full_runs,
-            "reasons": list(self.reasons),
+            "reasons": [reason.to_dict() for reason in self.reasons],
             "claims": DecisionFigures.read(self.decision).claims if self.decision else None,
             **({"script_compiles": self.script_compiles.to_dict()} if self.script_compiles else {}),
         }
@@ -124,7 +130,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         missing,
         applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
-        reasons=tuple(document.get("reasons") or [one.to_dict() for one in decision.reasons]),
+        reasons=read_reasons(document.get("reasons") or (), ()) or decision.reasons,
         script_compiles=ScriptCompiles.from_dict(document.get("script_compiles")),
     )
 

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.words import verdict_label
 
 TONE_STYLES = {"good": "green", "off": "yellow", "open": "cyan", "bad": "red"}
+MARKS = {Severity.BLOCK: "blocks: ", Severity.WARN: "warning: "}
 Item = TypeVar("Item")
 
 
@@ -88,12 +90,12 @@ def verdict_text(verdict: str) -> Text:
     return Text(label.text.lower(), style=f"bold {TONE_STYLES[label.tone]}")
 
 
-def reason_lines(reasons: Sequence[Mapping[str, Any]], *, indent: int = 2) -> None:
+def reason_lines(reasons: Sequence[Reason], *, indent: int = 2) -> None:
     """Each reason in a paragraph, its fix after it; lines to copy stay as they are."""
     for reason in reasons:
-        mark = {"block": "blocks: ", "warn": "warning: "}.get(str(reason.get("severity")), "")
-        message = str(reason.get("message")).rstrip(".")
-        first, *lines = str(reason.get("fix") or "").split("\n")
+        mark = MARKS.get(reason.severity or Severity.INFO, "")
+        message = reason.message.rstrip(".")
+        first, *lines = reason.fix.split("\n")
         if first and not lines:
             first = f"{first.rstrip('.')}."
         fix = f" Fix: {first}" if first else ""

@@ -77,7 +77,7 @@ def check_deployment(
         )
     else:
         say(f"{stack_name(account.stage)} in {region}", style="bold")
-        reason_lines([one.to_finding() for one in reasons])
+        reason_lines(reasons)
         if all(one.severity is Severity.INFO for one in reasons):
             say("No blockers.")
     severities = {one.severity for one in reasons}

@@ -204,7 +204,7 @@ def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -
 def show_decision(decision: RecordedDecision, evidence: Evidence | None) -> None:
     """Verdict first, then reasons, figures and the next step."""
     say_verdict(decision.workload, decision.verdict, decision.verdict)
-    reason_lines([reason.to_dict() for reason in shown_reasons(decision, evidence)])
+    reason_lines(shown_reasons(decision, evidence))
     rows = [
         ("candidate", decision.candidate or UNKNOWN),
         *decision_rows(decision),
