@@ -25,6 +25,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
 from compilegate.domain.production.next_arm import MALFORMED, FlagReading
+from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
 from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.domain.words import run_reason
 from compilegate.ports import Services
@@ -173,8 +174,8 @@ def _show_attempt(run: ProductionRun) -> None:
     say(f"{run.job}: {run.arm}, {run.status}, {run_reason(run.why)}", indent=2)
     if run.reason:
         say(run.reason, indent=4)
-    metric = run.result.get("metric")
-    seconds = run.result.get("wall_seconds") or run.ended_at - run.started_at
+    metric = metric_of(run)
+    seconds = wall_seconds_of(run) or run.ended_at - run.started_at
     say_line(f"    metric     {UNKNOWN if metric is None else significant(metric, 4)}")
     say_line(f"    wall clock {clock(seconds)}")
     say_line(f"    cost       {UNKNOWN if run.usd is None else money(run.usd)}")

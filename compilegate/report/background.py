@@ -17,6 +17,7 @@ from compilegate.domain.words import VERDICTS, verdict_label
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
 from compilegate.report.markup import csv_text, link
+from compilegate.report.run_records import usd_of
 from compilegate.report.tables import Table
 from compilegate.report.trial_report import TrialReport
 
@@ -174,7 +175,7 @@ def _csv_rows(trial: TrialReport) -> Iterator[dict[str, object]]:
         for run in arm.runs:
             row: dict[str, object] = {
                 "arm": arm.name, "job": run.job, "finished": run.finished, "applied": run.applied,
-                "usd": run.record.get("usd"),
+                "usd": usd_of(run),
             }  # fmt: skip
             if isinstance(run, FullRun):
                 row |= {"stage": run.stage, "order": run.order, "seed": run.seed, "mode": run.mode}

@@ -25,6 +25,7 @@ from compilegate.report.measured import (
     MeasuredArm,
     compared_runs,
 )
+from compilegate.report.run_records import usd_of
 from compilegate.report.tables import RUN_MODES
 from compilegate.report.trial_report import TrialReport
 
@@ -182,7 +183,7 @@ def _extra(trial: TrialReport) -> Spent:
 
 def _production_cost(trial: TrialReport) -> Spent:
     return _sum(trial, [
-        (name, number(run.record.get("usd")))
+        (name, usd_of(run))
         for name, run in _full_runs(trial)
         if run.mode != SHADOW and not _is_lost(name, run)
     ])  # fmt: skip

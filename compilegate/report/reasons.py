@@ -6,7 +6,7 @@ jobs speak against a candidate whose short blocks were fast, the blocks' figure 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from compilegate.domain.arithmetic import ratio
@@ -19,6 +19,7 @@ from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
 from compilegate.report.figures import SpeedFigures
+from compilegate.report.run_records import compiler_proof, reason_of
 
 OF_SPEED = ("speedup_proven", "full_run_disagrees")
 CRASHED = ("candidate_crashed", "baseline_failed")
@@ -75,18 +76,17 @@ def _cause(reason: Reason, evidence: Evidence) -> str:
 def _crashes(arm: Arm) -> Iterator[str]:
     """What the runs that did not finish said."""
     for run in arm.runs:
-        said = run.record.get("reason")
+        said = reason_of(run)
         if not run.finished and said:
-            yield f"{_place(run)}: {str(said).rstrip('.')}"
+            yield f"{_place(run)}: {said.rstrip('.')}"
 
 
 def _not_applied(arm: Arm) -> Iterator[str]:
     """What the compiler said where it was not applied."""
     for run in arm.runs:
-        compiler = run.record.get("compiler")
-        said = compiler.get("proof") if isinstance(compiler, Mapping) else None
+        said = compiler_proof(run)
         if run.finished and is_unapplied(run, arm) and said:
-            yield f"{_place(run)}: {str(said).rstrip('.')}"
+            yield f"{_place(run)}: {said.rstrip('.')}"
 
 
 def _place(run: SpeedRun | FullRun) -> str:

@@ -23,6 +23,7 @@ from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.measured import Measured, MeasuredArm
+from compilegate.report.run_records import began_at, reason_of, usd_of
 from compilegate.report.trial_report import TrialReport
 
 Row = Sequence[str]
@@ -214,7 +215,7 @@ def _runs_table(measured: Measured) -> Table | None:
             UNKNOWN if run.seed is None else str(run.seed),
             shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
             shown(run.wall_seconds, duration),
-            str(run.record.get("reason") or ("production" if run.stage == PROBATION else "")),
+            reason_of(run) or ("production" if run.stage == PROBATION else ""),
         )
         for arm in measured.arms
         for run in arm.arm.full_runs
@@ -233,10 +234,10 @@ def canary_table(measured: Measured) -> Table | None:
     rows = []
     for name, run in sorted(runs, key=lambda one: one[1].order):
         rows.append((
-            shown(run.record.get("started_at"), bare_minute),
+            shown(began_at(run), bare_minute),
             name,
             shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
-            shown(run.record.get("usd"), money),
+            shown(usd_of(run), money),
             RUN_MODES[run.mode],
             run.job or UNKNOWN,
         ))  # fmt: skip
@@ -249,7 +250,7 @@ def canary_table(measured: Measured) -> Table | None:
 def _failures_table(measured: Measured) -> Table | None:
     """Speed segments that did not finish."""
     rows = [
-        (arm.name, str(n), str(block.run.record.get("reason") or "no reason was recorded"))
+        (arm.name, str(n), reason_of(block.run) or "no reason was recorded")
         for arm in measured.arms
         for n, block in arm.blocks.items()
         if not block.run.finished

@@ -11,7 +11,9 @@ from compilegate.domain.decision import Verdict
 from compilegate.report.exports.arm_runs import arm_runs
 from compilegate.report.exports.junit import junit
 from compilegate.report.exports.openmetrics import openmetrics
+from compilegate.report.trial_report import read_trial_report
 from tests.exports.example import AT, TRIAL, report
+from tests.report import samples
 
 ARMS = [{"name": "baseline"}, {"name": "compile"}, {"name": "compile-b48"}]
 REASON = {"code": "too_slow", "arm": "compile", "message": "compile: 0.9x"}
@@ -140,3 +142,12 @@ def test_runs_have_parameters_figures_curves_and_the_verdict() -> None:
     assert [(0, 0.9131), (2, 0.9124), (4, 0.9138)] == candidate.series["full_runs/eval_accuracy"]
     assert {"speedup", "speedup_low", "speedup_high"} <= candidate.figures.keys()
     assert not {"speedup", "saving_usd_per_year"} & baseline.figures.keys()
+
+
+def test_a_full_runs_loss_is_a_series_by_step() -> None:
+    trial = read_trial_report(samples.promote())
+    (run, *_) = [run for run in arm_runs(trial, trial=TRIAL, at=AT) if run.arm == "baseline"]
+    order = trial.evidence.baseline.full_runs[0].order if trial.evidence else None
+    recorded = trial.evidence.baseline.full_runs[0].record["loss_curve"] if trial.evidence else []
+
+    assert [(step, loss) for step, loss, _ in recorded] == run.series[f"loss/run_{order}"]

@@ -39,6 +39,7 @@ from compilegate.cli.trials.start import read_workloads
 from compilegate.domain.formats import UNKNOWN, clock, fixed
 from compilegate.domain.production.next_arm import FlagReading
 from compilegate.domain.production.registration import FAULT_VARIABLE
+from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.watch_production import watch_production
 
@@ -211,8 +212,8 @@ def run_line(run: NightlyRun) -> str:
     night = datetime.fromisoformat(run.scheduled).astimezone(UTC) if run.scheduled else None
     date = f"{night:%d %b}" if night else ""
     note = WHY.get(begun.why, "") if begun else ""
-    result = attempts[0].result if attempts else {}
-    metric, wall = result.get("metric"), result.get("wall_seconds")
+    metric = metric_of(attempts[0]) if attempts else None
+    wall = wall_seconds_of(attempts[0]) if attempts else None
     state = "ALARM" if run.alarmed else "faulty" if run.fault and arm != BASELINE else ""
     columns = (
         f"{run.number:>3} {date:<6}", f"{arm:<9}", f"{note:<12}",

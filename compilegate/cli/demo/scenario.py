@@ -27,6 +27,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.flag_override import Override
 from compilegate.domain.production.registration import FAULT_VARIABLE
+from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
@@ -90,8 +91,8 @@ class NightlyRun:
             "run": self.view.trial.trial,
             "arm": begun and begun.arm,
             "why": begun and begun.why,
-            "metric": next((run.result.get("metric") for run in self.view.runs), None),
-            "wall_seconds": next((run.result.get("wall_seconds") for run in self.view.runs), None),
+            "metric": next((metric_of(run) for run in self.view.runs), None),
+            "wall_seconds": next((wall_seconds_of(run) for run in self.view.runs), None),
             "verdict": review and review.verdict,
             "alarm": self.alarmed,
             "injected_fault": self.fault if begun and begun.arm != BASELINE else None,

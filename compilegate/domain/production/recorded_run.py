@@ -13,7 +13,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
-from compilegate.domain.failures import COMPLETED, IN_PROGRESS, Ending, JobEnd, explain, job_end
+from compilegate.domain.failures import IN_PROGRESS, Ending, JobEnd, explain, job_end
 from compilegate.domain.production.attempts import (
     NO_ATTEMPT,
     Attempt,
@@ -24,6 +24,7 @@ from compilegate.domain.production.attempts import (
 )
 from compilegate.domain.production.job_builder import JobBuilder
 from compilegate.domain.production.job_evidence import JobEvidence
+from compilegate.domain.production.run_figures import failed
 from compilegate.domain.records.runs import (
     BegunRun,
     CapacityWait,
@@ -198,7 +199,7 @@ def what_next(run: ProductionRun) -> str:
         return END
     untreated = run.arm != BASELINE and run.without_change
     # Without evidence nothing is known of the run, but its model is there.
-    if run.status == COMPLETED and run.result.get("finished") is not False and not untreated:
+    if not failed(run) and not untreated:
         return WATCH
     return FAILED if run.arm == BASELINE else RERUN
 

@@ -29,6 +29,7 @@ from compilegate.domain.production.flag_transition import (
 )
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.run_figures import applied
 from compilegate.domain.production.watch import (
     blind_spots,
     measured_fingerprints,
@@ -176,7 +177,7 @@ def _is_restored(inputs: ReviewInput, compared: Comparison, today: Sequence[Prod
     amiss = {name for review in reviews[stale[-1] :] for name in review.differs}
     mine = [run for run in today if run.arm == inputs.promotion.candidate]
     seen = set(compared.same) | ({WATCHED} if mine else set())
-    if any(run.result.get("finished") and run.result.get("applied") is True for run in mine):
+    if any(run.finished and applied(run) for run in mine):
         seen.add(TREATMENT)
     return amiss <= seen
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.production.run_figures import wall_seconds_of
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
@@ -134,7 +135,7 @@ def run_savings(
     for run in runs:
         if run.arm == BASELINE:
             if run.finished and run.counts:
-                walls.extend([wall] if (wall := _wall(run)) is not None else [])
+                walls.extend([wall] if (wall := wall_seconds_of(run)) is not None else [])
                 prices.extend([run.usd] if run.usd is not None else [])
         elif run.ended_at >= since:
             seconds, usd = _saved(run, _rolling(walls, prices, before))
@@ -146,7 +147,7 @@ def _saved(run: ProductionRun, baseline: Reference) -> tuple[float | None, float
     if not run.finished:
         spent = run.billable_seconds
         return (None if spent is None else -spent), (None if run.usd is None else -run.usd)
-    seconds = _wall(run)
+    seconds = wall_seconds_of(run)
     return _difference(baseline.wall_seconds, seconds), _difference(baseline.usd, run.usd)
 
 
@@ -160,8 +161,3 @@ def _rolling(walls: Sequence[float], prices: Sequence[float], before: Reference)
         wall_seconds=mean(walls) if walls else before.wall_seconds,
         usd=mean(prices) if prices else before.usd,
     )
-
-
-def _wall(run: ProductionRun) -> float | None:
-    value = run.result.get("wall_seconds")
-    return float(value) if isinstance(value, int | float) and value > 0 else None

@@ -17,6 +17,7 @@ from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.production.fingerprint import Fingerprint, recorded, stale_reasons
 from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import known_fields
 from compilegate.domain.records.ledger import DamagedRecord
@@ -153,15 +154,15 @@ def _quality(
     trial = recorded(baseline["runs"])
     own = {run.get("job") for run in baseline["runs"]}
     past = [
-        run.result
+        run
         for run in sorted(earlier, key=_when)
         if run.arm == BASELINE and run.counts and run.finished and run.job not in own
         if unreadable(run) is None
-        if run.result.get("metric") is not None
+        if metric_of(run) is not None
         if not stale_reasons(trial, recorded([run.result]))
     ][-HISTORY_RUNS:]
-    walls = [result["wall_seconds"] for result in past if result.get("wall_seconds")]
-    quality["history"] = [result["metric"] for result in past]
+    walls = [wall for run in past if (wall := wall_seconds_of(run)) is not None]
+    quality["history"] = [metric_of(run) for run in past]
     quality.setdefault("history_wall_seconds", walls)
     return quality
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from compilegate.domain.formats import count, duration, number
+from compilegate.domain.formats import count, duration
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.figure import Chart, Figure, Line, View, arm_style
 from compilegate.report.charts.scale import axis, points_each, smooth
 from compilegate.report.measured import Measured
+from compilegate.report.run_records import loss_curve
 
 TITLE = "Training loss"
 Curve = dict[int, tuple[float | None, float | None]]  # step -> (loss, seconds)
@@ -40,14 +41,9 @@ def loss_chart(measured: Measured) -> Chart:
 
 
 def _curve(run: FullRun, most: int) -> Curve:
-    points = run.record.get("loss_curve")
-    curve: Curve = {}
-    for point in points if isinstance(points, Sequence) else ():
-        if isinstance(point, Sequence) and len(point) >= 2 and number(point[0]) is not None:
-            seconds = number(point[2]) if len(point) > 2 else None
-            curve[int(point[0])] = (number(point[1]), seconds)
+    curve = loss_curve(run)
     stride = -(-len(curve) // most) or 1
-    return {step: curve[step] for step in sorted(curve)[::stride]}
+    return {point.step: (point.loss, point.seconds) for point in curve[::stride]}
 
 
 def _figure(measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time: bool) -> Figure:

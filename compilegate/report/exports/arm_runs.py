@@ -11,6 +11,7 @@ from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import Document
 from compilegate.report.measured import MeasuredArm
+from compilegate.report.run_records import loss_curve
 from compilegate.report.trial_report import TrialReport
 
 Point = tuple[int, float]
@@ -117,8 +118,7 @@ def _series(report: TrialReport, arm: MeasuredArm) -> dict[str, Sequence[Point]]
 
 
 def _loss(run: FullRun) -> list[Point]:
-    curve = run.record.get("loss_curve")
-    return _points(point for point in curve if pair(point)) if isinstance(curve, list) else []
+    return _points((point.step, point.loss) for point in loss_curve(run))
 
 
 def _points(values: Iterable[tuple[Any, Any]]) -> list[Point]:

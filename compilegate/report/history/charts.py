@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import money, money_tick, number, plural, shown, significant
+from compilegate.domain.production.run_figures import failed, metric_of, wall_seconds_of
 from compilegate.domain.production.savings import run_savings
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.charts.figure import (
@@ -35,7 +36,7 @@ from compilegate.report.history.axis import (
 )
 from compilegate.report.history.metric_cards import speedups
 from compilegate.report.history.sentences import quality_difference
-from compilegate.report.history.view import Event, HistoryView, Sum, failed
+from compilegate.report.history.view import Event, HistoryView, Sum
 
 WALL, SUMS, MONEY = "Time of full jobs", "The judge's cumulative sums", "Saved so far"
 WATCHES = {"quality": "Quality", "speed": "Speed"}
@@ -60,9 +61,7 @@ def charts(view: HistoryView, events: Sequence[Event]) -> list[Chart]:
 def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run against the rolling baseline and the margin."""
     title = f"Quality, run by run: {view.metric}"
-    metrics = [
-        (run, value) for run in view.runs if (value := number(run.result.get("metric"))) is not None
-    ]
+    metrics = [(run, value) for run in view.runs if (value := metric_of(run)) is not None]
     if not metrics:
         return Chart("quality", title, "", missing=f"No run has recorded {view.metric} yet.")
     goal = "higher" if view.quality.get("goal") == "maximize" else "lower"
@@ -114,11 +113,7 @@ def _quality_finding(view: HistoryView) -> str:
 
 def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run: seconds, and how many times as fast as the rolling baseline."""
-    walls = [
-        (run, value)
-        for run in view.runs
-        if (value := number(run.result.get("wall_seconds"))) is not None
-    ]
+    walls = [(run, value) for run in view.runs if (value := wall_seconds_of(run)) is not None]
     if not walls:
         return Chart("wall", WALL, "", missing="No run has recorded its wall clock yet.")
     behind: list[Mark] = [*bands(view), *marks(events, named=False)]

@@ -8,16 +8,16 @@ from compilegate.domain.arithmetic import mean, ratio
 from compilegate.domain.formats import (
     UNKNOWN,
     money,
-    number,
     percent,
     plural,
     shown,
     significant,
 )  # fmt: skip
+from compilegate.domain.production.run_figures import failed, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
 from compilegate.report.history.sentences import quality_difference
-from compilegate.report.history.view import HistoryView, failed
+from compilegate.report.history.view import HistoryView
 from compilegate.report.metric_cards import MetricCard
 
 
@@ -83,8 +83,8 @@ def speedups(view: HistoryView) -> list[tuple[int, float]]:
     """(run number, speed-up against the rolling baseline) of every finished candidate's run."""
     gains = []
     for place, (run, standard) in enumerate(zip(view.runs, view.standards, strict=True), 1):
-        wall = number(run.result.get("wall_seconds"))
-        if wall is None or wall <= 0 or standard.wall_seconds is None:
+        wall = wall_seconds_of(run)
+        if wall is None or standard.wall_seconds is None:
             continue
         if run.arm != BASELINE and run.finished and run.counts:
             gains.append((place, standard.wall_seconds / wall))

@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.domain.formats import UNKNOWN, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
 from compilegate.domain.notification import command_at
+from compilegate.domain.production.run_figures import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.words import run_reason
 from compilegate.report.figures import Document
@@ -20,8 +21,6 @@ from compilegate.report.history.view import (
     Event,
     HistoryReport,
     HistoryView,
-    failed,
-    problem,
 )
 from compilegate.report.markup import (
     TONE_MARKS,
@@ -71,7 +70,7 @@ def _document(view: HistoryView, events: Sequence[Event]) -> dict[str, Any]:
             {
                 "number": place, "run": run.run, "job": run.job, "arm": run.arm, "why": run.why,
                 "confirm": run.confirm, "counts": run.counts, "finished": run.finished,
-                "metric": run.result.get("metric"), "wall_seconds": run.result.get("wall_seconds"),
+                "metric": metric_of(run), "wall_seconds": wall_seconds_of(run),
                 "usd": run.usd, "started_at": run.started_at, "flag_state": state.state,
                 "scheduled": run.details.get("scheduled"), "injected_fault": view.fault_of(run),
                 "launched_by": run.launched_by, "reason": run.reason,
@@ -149,14 +148,14 @@ def _runs_table(view: HistoryView) -> Table | None:
     rows = [
         (
             str(place), run.arm, run_reason(run.why), state.state,
-            shown(run.result.get("metric"), lambda x: fixed(x, 5)) if not failed(run) else "failed",
-            shown(run.result.get("wall_seconds"), duration),
+            shown(metric_of(run), lambda x: fixed(x, 5)) if not failed(run) else "failed",
+            shown(wall_seconds_of(run), duration),
             UNKNOWN if run.usd is None else money(run.usd),
             "; ".join(filter(None, (
                 "injected fault" if view.fault_of(run) else "",
                 "checks an alarm" if run.confirm else "",
                 "" if run.counts else "no evidence",
-                problem(run),
+                problem_of(run),
             ))),
         )
         for place, (run, state) in enumerate(zip(view.runs, view.states, strict=True), 1)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from compilegate.domain.flag_change import EVALUATE
-from compilegate.domain.formats import money, number, percent, plural
+from compilegate.domain.formats import money, percent, plural
 from compilegate.domain.judging.evidence import mean_or_none
+from compilegate.domain.production.run_figures import metric_of
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.utc import day
 from compilegate.domain.words import ALARM, FLAG_STATES, Label, verdict_label
@@ -186,7 +187,7 @@ def _clock_sentence(view: HistoryView) -> str:
 def quality_difference(view: HistoryView) -> str | None:
     """The candidate's mean metric since the promotion minus the baseline's."""
     counted = [run for run in view.since_promotion if run.counts]
-    metrics = [(run.arm == BASELINE, number(run.result.get("metric"))) for run in counted]
+    metrics = [(run.arm == BASELINE, metric_of(run)) for run in counted]
     ours, theirs = (
         mean_or_none([value for is_base, value in metrics if value is not None and is_base is side])
         for side in (False, True)

@@ -9,8 +9,9 @@ from typing import Any
 
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.decision import Verdict
-from compilegate.domain.formats import duration, fixed, money, number, plural, shown
+from compilegate.domain.formats import duration, fixed, money, plural
 from compilegate.domain.production.next_arm import PROBLEMS
+from compilegate.domain.production.run_figures import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
@@ -30,9 +31,7 @@ from compilegate.domain.words import run_reason, verdict_label
 from compilegate.report.history.view import (
     Event,
     HistoryView,
-    failed,
     fault_in,
-    problem,
 )
 
 # Of each action on the flag: title, tone and short name in the charts.
@@ -92,7 +91,7 @@ def _row(view: HistoryView, row: Sequence[Event]) -> list[Event]:
     first, last = int(row[0].place), int(row[-1].place)
     parts = []
     for arm, count in Counter(run.arm for run in runs).items():
-        metrics = [number(run.result.get("metric")) for run in runs if run.arm == arm]
+        metrics = [metric_of(run) for run in runs if run.arm == arm]
         values = [value for value in metrics if value is not None]
         average = f", {view.metric} {fixed(mean(values))} on average" if values else ""
         parts.append(f"{plural(count, 'run')} of {arm}{average}")
@@ -155,18 +154,18 @@ def _approval(view: HistoryView, record: ApprovalRequested | ApprovalAnswer) -> 
 
 def _ended(view: HistoryView, run: ProductionRun) -> Event:
     place, fault, bad = view.places[run.job], view.fault_of(run), failed(run)
-    metric, wall = number(run.result.get("metric")), run.result.get("wall_seconds")
+    metric, wall = metric_of(run), wall_seconds_of(run)
     scheduled = run.details.get("scheduled")
     due = datetime.fromisoformat(scheduled).timestamp() if scheduled else None
     parts = [
         run_reason(run.why),
         "" if metric is None else f"{view.metric} {fixed(metric)}",
-        shown(wall, duration) if wall else "",
+        "" if wall is None else duration(wall),
         "" if run.usd is None else money(run.usd),
         f"with the injected fault ({fault})" if fault else "",
         "launched by the team" if run.launched_by == TEAM else "",
         "checks the alarm" if run.confirm else "",
-        problem(run),
+        problem_of(run),
         "" if run.counts else "no evidence",
         "" if due is None else f"stands for {bare_minute(due)}",
     ]

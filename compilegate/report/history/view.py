@@ -8,12 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.failures import COMPLETED
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.formats import number
 from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import Monitor
@@ -21,6 +18,7 @@ from compilegate.domain.judging.production import replay_probation
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import latest_promotion
 from compilegate.domain.production.registration import FAULT_VARIABLE
+from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
 from compilegate.domain.production.savings import ROLLING, Savings, savings_so_far
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
@@ -247,8 +245,8 @@ class HistoryView:
                 walls.extend(before[1])
             own = run.arm == BASELINE and run.counts and run.finished
             if own:
-                metrics.extend(_number(run.result.get("metric")))
-                walls.extend(_durations(run.result.get("wall_seconds")))
+                metrics.extend(_if_any(metric_of(run)))
+                walls.extend(_if_any(wall_seconds_of(run)))
             standards.append(Standard(mean_or_none(metrics), mean_or_none(walls)))
         return standards
 
@@ -262,16 +260,6 @@ class HistoryView:
                 index += 1
             states.append(flag)
         return states
-
-
-def failed(run: ProductionRun) -> bool:
-    """Whether it did not train to its end; unknown of one that left no evidence."""
-    return run.status != COMPLETED or run.result.get("finished") is False
-
-
-def problem(run: ProductionRun) -> str:
-    """What went wrong with it, without a dot at the end."""
-    return str(run.reason or run.result.get("reason") or "").rstrip(".")
 
 
 def fault_in(registration: RegistrationChange) -> str | None:
@@ -297,11 +285,5 @@ def _before_production(evidence: Evidence | None) -> tuple[list[float], list[flo
     return [*evidence.quality.history, *metrics], [*evidence.history_wall_seconds, *walls]
 
 
-def _number(value: Any) -> list[float]:
-    figure = number(value)
+def _if_any(figure: float | None) -> list[float]:
     return [] if figure is None else [figure]
-
-
-def _durations(value: Any) -> list[float]:
-    """A job that took no time was not measured."""
-    return [seconds for seconds in _number(value) if seconds > 0]

@@ -1,0 +1,33 @@
+"""What a production run recorded of itself, by the ledger's entry of any release."""
+
+from __future__ import annotations
+
+from compilegate.domain.failures import COMPLETED
+from compilegate.domain.formats import number
+from compilegate.domain.records.runs import ProductionRun
+
+
+def metric_of(run: ProductionRun) -> float | None:
+    """What it reached of the workload's metric, None where it recorded no finite number."""
+    return number(run.result.get("metric"))
+
+
+def wall_seconds_of(run: ProductionRun) -> float | None:
+    """Seconds of wall clock of the whole job; one that took no time was not measured."""
+    seconds = number(run.result.get("wall_seconds"))
+    return seconds if seconds is not None and seconds > 0 else None
+
+
+def applied(run: ProductionRun) -> bool:
+    """Whether its own record says that the arm's change was applied."""
+    return run.result.get("applied") is True
+
+
+def failed(run: ProductionRun) -> bool:
+    """Whether it did not train to its end; unknown of one that left no evidence."""
+    return run.status != COMPLETED or run.result.get("finished") is False
+
+
+def problem_of(run: ProductionRun) -> str:
+    """What went wrong with it, without a dot at the end; empty where nothing did."""
+    return str(run.reason or run.result.get("reason") or "").rstrip(".")
