@@ -26,7 +26,7 @@ MINUS = formats.MINUS
         (formats.estimated_money, {
             412.4: "$412", 9.5: "$9.50", 0.003: "$0.003", 1234.5: "$1,234",
         }),
-        (formats.money_tick, {0.5: "$0.5", -20: f"{MINUS}$20", 1234.5: "$1,230"}),
+        (formats.money_tick, {0.5: "$0.5", -20: f"{MINUS}$20", 1234.5: "$1,234"}),
         (formats.percent, {0.95: "95%", 0.125: "12.5%", -0.03: f"{MINUS}3%", 0: "0%"}),
         (formats.elapsed, {245: "4 min 05 s", 59.4: "59 s"}),
         (formats.duration, {
