@@ -45,7 +45,7 @@ KEEP_VERSION = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
 class Step:
     """One function: its step in lambdas/handlers.py, what it may do, its size, and its caller.
 
-    ``makes_roles``: it makes the role of a workload's jobs before they are asked for.
+    ``makes_roles``: it makes the role of a workload's jobs before they are requested.
     """
 
     name: str

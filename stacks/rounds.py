@@ -131,7 +131,7 @@ def _outcome(status: str = "Completed") -> State:
 
 
 def _withdrawn() -> State:
-    """A run whose turn came after settle_run had ended what it was asked for."""
+    """A run that OnJobEnded withdrew before its turn came."""
     job = jsonata(f"$run.job_base & '{naming.FIRST_TRY}'")
     output = {"run": jsonata("$run.run"), "job": job, "status": "Stopped", "reason": NULL}
     return {"Type": "Pass", "Output": output, "End": True}

@@ -35,10 +35,9 @@ def training_quotas(quotas: Iterable[Mapping[str, Any]]) -> dict[Key, int]:
 class ServiceQuotas:
     """Quotas on AWS; one that cannot be read is unknown.
 
-    A type whose quota code is known is asked for by it. Any other is looked up in the listing of
-    all of SageMaker's quotas, which is kept for a minute and may be cut off: what it has not
-    reached is unknown.
-    ``codes`` is called when a quota is first asked for.
+    The quota of a type whose code is known is read by that code. Any other is looked up in the
+    listing of all of SageMaker's quotas, which is kept for a minute and may be cut off: what it has
+    not reached is unknown. ``codes`` is called when a quota is first read.
     """
 
     def __init__(

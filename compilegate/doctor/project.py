@@ -1,4 +1,4 @@
-"""A script together with the modules of its own project, which are parsed when asked for."""
+"""A script together with the modules of its own project, which are parsed when needed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def fingerprints(models):
     """``final_weights_sha256`` of every value of the models, and ``final_start_sha256``.
 
     The latter is what ``initial_weights_sha256`` will be of a run that starts from these weights,
-    so that it shows which run another one goes on from. None where there is no model, or where
+    so that it shows which run another one continues from. None where there is no model, or where
     this process does not hold, or cannot read, all of its weights.
     """
     start = InitialWeights()

@@ -49,7 +49,7 @@ class Nvml:
 
 
 def nvml_of(torch):
-    """The reader of the GPU that torch uses; raises OSError where it cannot be had."""
+    """The reader of the GPU that torch uses; raises OSError where there is none."""
     number = torch.cuda.current_device()
     uuid = getattr(torch.cuda.get_device_properties(number), "uuid", None)
     if uuid is not None:

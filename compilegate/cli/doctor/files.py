@@ -44,7 +44,7 @@ class Target:
         return shown.decode(errors="replace")  # names on disk need not be text
 
     def read(self) -> bytes:
-        """The file's bytes. Raises InvalidInputError where they cannot be had."""
+        """The file's bytes. Raises InvalidInputError where it cannot be read."""
         try:
             return self.path.read_bytes()
         except OSError as error:

@@ -21,14 +21,14 @@ def start_rule(workload: Workload) -> Iterator[Reason]:
             "a run starts from the last run's model: a trial makes all of its full runs itself, "
             "each from the same model, and measures what one run loses, not what adds up over "
             "many",
-            fix="let each arm go on from its own last model (COMPILEGATE_ARM names it) and say "
+            fix="let each arm continue from its own last model (COMPILEGATE_ARM names it) and say "
             "own_line, or watch the metric over more runs: policy.probation_runs",
             source=WORKLOAD_FILE,
         )  # fmt: skip
     elif keeps_lines(training):
         yield info(
             "starts_from_own_line", FIELD,
-            "each arm goes on from its own last model: its runs resemble each other, so fewer of "
+            "each arm continues from its own last model: its runs resemble each other, so fewer of "
             "them are independent than are counted",
             fix="policy.quality_runs: shadow makes runs that do not depend on each other",
             source=WORKLOAD_FILE,

@@ -65,8 +65,8 @@ ASKED = "asked"
 class Comparison:
     """What differs; ``unknown`` are fields that one side lacks.
 
-    ``differs`` and ``same`` are the fields that both sides have, each with its source: what is
-    asked for, or the arm whose job recorded it.
+    ``differs`` and ``same`` are the fields that both sides have, each with its source: the
+    request, or the arm whose job recorded it.
     """
 
     changed: tuple[Reason, ...] = ()
@@ -76,7 +76,7 @@ class Comparison:
 
 
 def planned(arm: ArmPlan, training: Training, framework: Framework, code: str) -> Fingerprint:
-    """What a job of this arm is asked for.
+    """What the request of a job of this arm says.
 
     ``framework`` is the workload's; a candidate that trains in another one shows by its image.
     """
@@ -135,14 +135,14 @@ def unknown_fields(
 
 
 def proven_fingerprint(arm: ArmPlan, job: TrainedJob) -> Fingerprint:
-    """What the trial's jobs of the candidate were asked for, by the trial's own ``job``."""
+    """What the requests of the trial's candidate jobs said, by the trial's own ``job``."""
     return planned(arm, job.workload.training, job.workload.framework, job.code)
 
 
 def registered_fingerprint(
     promotion: Promotion, job: TrainedJob, facts: Facts, *, region: str
 ) -> Fingerprint:
-    """What the registered job would be asked for with the flag on; nothing where that is unknown.
+    """What the registered job's request says with the flag on; empty where that is unknown.
 
     A job that cannot be built is for the run itself to report.
     """

@@ -74,7 +74,7 @@ class RunJobs:
         return request
 
     def fingerprint(self, promotion: Promotion) -> Fingerprint:
-        """What the promoted arm's job would be asked for; nothing where it cannot be planned."""
+        """What the promoted arm's request says; empty where it cannot be planned."""
         return registered_fingerprint(promotion, self.trained, self.facts, region=self.site.region)
 
     def problem(self, begun: BegunRun, attempt: Attempt) -> InvalidInputError | None:

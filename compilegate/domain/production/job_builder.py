@@ -29,5 +29,5 @@ class JobBuilder(Protocol):
         ...
 
     def fingerprint(self, promotion: Promotion) -> Fingerprint:
-        """What the promoted arm's job would be asked for; nothing where it cannot be planned."""
+        """What the promoted arm's request says; empty where it cannot be planned."""
         ...

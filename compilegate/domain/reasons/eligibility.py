@@ -274,12 +274,12 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
         WARN,
         "A run starts from the last run's model, whichever arm trained it, so a trial makes all "
         "of its full runs itself.",
-        "Let each arm go on from its own last model and say `training.starts_from: own_line`, or "
-        "watch more runs (`policy.probation_runs`).",
+        "Let each arm continue from its own last model and say `training.starts_from: own_line`, "
+        "or watch more runs (`policy.probation_runs`).",
     ),
     "starts_from_own_line": ReasonKind(
         INFO,
-        "Each arm goes on from its own last model, so its runs resemble each other.",
+        "Each arm continues from its own last model, so its runs resemble each other.",
         "`policy.quality_runs: shadow` makes runs that do not depend on each other.",
     ),
     "start_unsaid": ReasonKind(

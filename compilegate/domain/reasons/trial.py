@@ -160,8 +160,8 @@ TRIAL: Mapping[str, ReasonKind] = {
         BLOCK,
         "A run of one arm starts from the model that another arm has trained.",
         "Say `training.starts_from: previous`, so that the trial makes its own runs, or let each "
-        "arm go on from its own last model.",
-        "the arms went on from each other's models",
+        "arm continue from its own last model.",
+        "the arms continued from each other's models",
     ),
     "numerics_wrong": ReasonKind(
         BLOCK,

@@ -13,7 +13,7 @@ from compilegate.domain.records.runs import CanarySlot
 
 @dataclass(frozen=True)
 class RequestedRun:
-    """One full run that the judge asked for."""
+    """One full run that the judge requested."""
 
     arm: str
     seed: int

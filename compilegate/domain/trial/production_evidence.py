@@ -31,17 +31,15 @@ PRODUCTION = "production"
 ENDINGS = {
     OVERDUE: Reason(
         "canary_overdue",
-        "production did not make the runs that the trial needs in time; find out what stopped "
-        "its schedule, or set policy.quality_runs: shadow",
+        "production did not make the runs that the trial needs in time",
     ),
     CHANGED: Reason(
         "production_changed",
-        "production now trains another job than the trial measures; start a new trial",
+        "production now trains another job than the trial measures",
     ),
     RETIRED: Reason(
         "production_retired",
-        "the workload was taken out of production while the trial waited for its runs; register "
-        "it again, or set policy.quality_runs: shadow, and begin a new trial",
+        "the workload was taken out of production while the trial waited for its runs",
     ),
 }
 

@@ -4,7 +4,7 @@ Where every run starts alike (newly drawn or the same pretrained weights), runs 
 turns are independent of each other. Where a run starts from the last run's model, of either arm,
 each arm continues what the other has done: a candidate's loss is carried into the baseline's next
 run, and the comparison sees half of it or none. Then production cannot make the runs of a
-trial, unless each arm goes on from its own last model. Extra runs of one round do start alike.
+trial, unless each arm continues from its own last model. Extra runs of one round do start alike.
 """
 
 from __future__ import annotations
@@ -57,5 +57,5 @@ def not_in_turns(training: Training) -> str | None:
 
 
 def keeps_lines(training: Training) -> bool:
-    """Whether each arm goes on from its own last model."""
+    """Whether each arm continues from its own last model."""
     return training.starts_from == OWN_LINE

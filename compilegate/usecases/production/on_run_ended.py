@@ -1,4 +1,4 @@
-"""The function RecordRun: a production run has ended, which is told by one of three events."""
+"""Records the end of a production run, from one of three events: the function RecordRun."""
 
 from __future__ import annotations
 
