@@ -31,7 +31,7 @@ from compilegate.cli.register.command import register
 from compilegate.cli.report import report
 from compilegate.cli.run import run
 from compilegate.cli.schema import schema
-from compilegate.cli.status import status
+from compilegate.cli.status.command import status
 from compilegate.cli.synth import synth
 from compilegate.cli.train import train
 from compilegate.cli.tryout.command import try_
