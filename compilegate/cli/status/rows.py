@@ -27,7 +27,7 @@ UNDER_WAY, WAITS = "under way", "waits for machines"
 
 
 @dataclass(frozen=True)
-class CarriedRound:
+class AwaitedRound:
     """The canary runs that a trial waits for."""
 
     round: int
@@ -42,7 +42,7 @@ class RunningTrial:
     execution: str
     arn: str
     started_at: float
-    carried: CarriedRound | None
+    carried: AwaitedRound | None
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,12 @@ def _running(cloud: Cloud, workload: str | None) -> tuple[RunningTrial, ...]:
     )
 
 
-def _open_round(execution: str, cloud: Cloud) -> CarriedRound | None:
+def _open_round(execution: str, cloud: Cloud) -> AwaitedRound | None:
     workload, _, trial = execution.rpartition("-")
     for round_ in waiting_rounds(workload, cloud):
         if round_.trial == trial:
             arms = tuple(run.arm for run in round_.runs)
-            return CarriedRound(round_.round, arms, round_.until)
+            return AwaitedRound(round_.round, arms, round_.until)
     return None
 
 
