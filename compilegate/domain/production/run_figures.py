@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compilegate.domain.failures import COMPLETED
-from compilegate.domain.formats import number
+from compilegate.domain.outside import is_figure
 from compilegate.domain.records.runs import ProductionRun
 
 
 def metric_of(run: ProductionRun) -> float | None:
     """What it reached of the workload's metric, None where it recorded no finite number."""
-    return number(run.result.get("metric"))
+    return _figure(run.result.get("metric"))
 
 
 def wall_seconds_of(run: ProductionRun) -> float | None:
     """Seconds of wall clock of the whole job; one that took no time was not measured."""
-    seconds = number(run.result.get("wall_seconds"))
+    seconds = _figure(run.result.get("wall_seconds"))
     return seconds if seconds is not None and seconds > 0 else None
 
 
@@ -31,3 +33,8 @@ def failed(run: ProductionRun) -> bool:
 def problem_of(run: ProductionRun) -> str:
     """What went wrong with it, without a dot at the end; empty where nothing did."""
     return str(run.reason or run.result.get("reason") or "").rstrip(".")
+
+
+def _figure(value: Any) -> float | None:
+    # Not formats.number: the functions that watch production load nothing that makes text.
+    return float(value) if is_figure(value) and not isinstance(value, bool) else None

@@ -23,6 +23,7 @@ from tests.domain.production.run_builder import production_run
         ({"metric": None, "wall_seconds": 0}, None, None),
         ({"metric": float("nan"), "wall_seconds": float("inf")}, None, None),
         ({"metric": "0.9", "wall_seconds": -1.0}, None, None),
+        ({"metric": True, "wall_seconds": 10**400}, None, None),
         ({}, None, None),
     ],
 )
