@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from compilegate_runtime import seeds
 from compilegate_runtime.fingerprint import InitialWeights
+from compilegate_runtime.launching import frameworks
 from compilegate_runtime.launching.steps import Enough, Steps
 
 from tests.training.test_launch import BARE
@@ -159,3 +160,13 @@ def test_every_seed_of_all_random_numbers_is_moved_by_the_runs_own(monkeypatch):
     moved = 7 + 2 * seeds.SEED_STRIDE
     assert [("random", moved), ("torch", moved), *((name, moved) for name in names)] == said[:4]
     assert ("random", "words") == said[4]
+
+
+@pytest.mark.parametrize(("max_epochs", "expected"), [(5, 6), (9, 9), (-1, -1)])
+def test_a_segment_goes_on_after_the_last_epoch_of_a_lightning_script(max_epochs, expected):
+    going_on = frameworks.endless_epochs(SimpleNamespace(Callback=object))
+    loop = SimpleNamespace(max_epochs=max_epochs)
+
+    going_on.on_train_epoch_end(SimpleNamespace(fit_loop=loop, current_epoch=4), None)
+
+    assert expected == loop.max_epochs

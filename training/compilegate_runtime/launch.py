@@ -120,6 +120,7 @@ class Launch:
                 lambda pl: [
                     evaluations.lightning_callback(torch, pl),
                     *([self.shortened.lightning_callback(pl)] if self.shortened else []),
+                    *([frameworks.endless_epochs(pl)] if settings.max_steps else []),
                 ],
                 arguments.imports(settings.script)[0],
             )

@@ -216,3 +216,18 @@ def listen_to_lightning(metrics, planned, checkpoints=None, more=lambda _: [], p
     pl.Trainer.__init__ = initialise
     if checkpoints:
         checkpoints.install(pl.Trainer)
+
+
+def endless_epochs(pl):
+    """A callback for a segment, which may have more steps than the script's epochs.
+
+    ``max_epochs`` grows by one epoch at a time, since schedules may read it.
+    """
+
+    class Endless(pl.Callback):
+        def on_train_epoch_end(self, trainer, _module):
+            loop, following = trainer.fit_loop, trainer.current_epoch + 1
+            if 0 <= loop.max_epochs <= following:  # -1: without a limit
+                loop.max_epochs = following + 1
+
+    return Endless()
