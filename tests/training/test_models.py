@@ -141,8 +141,11 @@ def test_the_loss_is_found_among_a_models_outputs():
     assert loss_in((loss, loss)) is None
 
 
-def test_a_precision_that_the_script_does_not_train_in_fails_the_run():
-    settings = SimpleNamespace(precision="bf16")
+@pytest.mark.parametrize(
+    ("named", "fix"), [({}, "Name the script's own argument"), ({"precision": "dtype"}, "dtype is set")]
+)
+def test_a_precision_that_the_script_does_not_train_in_fails_the_run(named, fix):
+    settings = SimpleNamespace(precision="bf16", argument_names=named)
     check_precision(settings, {"float32", "bfloat16"})
-    with pytest.raises(NotAppliedError, match="trains in float32"):
+    with pytest.raises(NotAppliedError, match=f"trains in float32.*{fix}"):
         check_precision(settings, {"float32"})

@@ -323,6 +323,12 @@ def check_precision(settings, seen):
     if not done:
         raise NotAppliedError(
             f"precision {settings.precision} was requested but not applied: the script trains in "
-            f"{', '.join(sorted(seen))}. Name the script's own argument for it: argument_names: "
-            '\'{"precision": "dtype"}\''
+            f"{', '.join(sorted(seen))}{_precision_fix(settings)}"
         )
+
+
+def _precision_fix(settings):
+    name = settings.argument_names.get("precision")
+    if name:
+        return f" though its {name} is set, as many do on a processor: write precision: fp32 there"
+    return '. Name the script\'s own argument for it: argument_names: \'{"precision": "dtype"}\''
