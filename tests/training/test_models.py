@@ -142,7 +142,8 @@ def test_the_loss_is_found_among_a_models_outputs():
 
 
 @pytest.mark.parametrize(
-    ("named", "fix"), [({}, "Name the script's own argument"), ({"precision": "dtype"}, "dtype is set")]
+    ("named", "fix"),
+    [({}, "Name the script's own argument"), ({"precision": "dtype"}, "dtype is set")],
 )
 def test_a_precision_that_the_script_does_not_train_in_fails_the_run(named, fix):
     settings = SimpleNamespace(precision="bf16", argument_names=named)
