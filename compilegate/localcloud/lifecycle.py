@@ -60,7 +60,7 @@ def find_places(home: Path | None = None, repository: Path = REPOSITORY) -> Plac
         emulator_python=(
             _interpreter(repository, ".venv-localcloud", EMULATOR_PYTHON_VARIABLE, "ministack")
         ),
-        training_python=(
+        training_python=_with_toolkit(
             _interpreter(repository, ".venv-training", TRAINING_PYTHON_VARIABLE, "torch")
         ),
     )
@@ -84,6 +84,17 @@ def _interpreter(repository: Path, environment: str, variable: str, needed: str)
             f"{environment}.",
         )
     return path.absolute()
+
+
+def _with_toolkit(training_python: Path) -> Path:
+    """A Python that somebody names for the jobs starts them by the container toolkit's command."""
+    if os.environ.get(TRAINING_PYTHON_VARIABLE) and not training_python.with_name("train").exists():
+        raise NotReadyError(
+            f"{training_python}, which {TRAINING_PYTHON_VARIABLE} names, has no container toolkit",
+            fix="install compilegate[local] there, which brings sagemaker-pytorch-training, or "
+            f"unset {TRAINING_PYTHON_VARIABLE}.",
+        )
+    return training_python
 
 
 DEFAULT_REGION = "us-east-1"

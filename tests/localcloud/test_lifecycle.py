@@ -39,6 +39,17 @@ def test_local_cloud_that_never_ran_has_no_state(tmp_path, monkeypatch):
         api.logs("emulator", cloud=cloud)
 
 
+def test_a_python_for_the_jobs_without_the_container_toolkit_is_refused(tmp_path, monkeypatch):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
+    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", str(python))
+
+    with pytest.raises(NotReadyError, match=f"{python}.* has no container toolkit. Fix: install"):
+        LocalCloud(tmp_path / "home")
+
+
 def test_emulator_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
     """This interpreter lacks the emulator's packages."""
     monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
