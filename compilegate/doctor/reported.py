@@ -149,7 +149,7 @@ _HOLE, _MEAN, _PASSED = "\0", "\1", "\2"
 # Around the measure that a value's own name says, before its mark: "Val: {val_acc}".
 _NAME = "\3"
 _NAMED = re.compile(f"{_NAME}(.*?){_NAME}")
-_MEAN_BEHIND = re.compile(rf"{_HOLE}( *\( *){_MEAN}")
+_MEAN_BEHIND = re.compile(rf"{_HOLE}(%? *\( *){_MEAN}")
 # What follows the number of held-out examples: "on the 10000 test images: 63 %".
 _COUNTED = re.compile(r"\s+(?:\w+\s+){0,2}(?:images|samples|examples|sentences|batches|items)\b")
 # A number that says when: "accuracy at epoch 3 of 90: 63 %".
@@ -174,6 +174,8 @@ def _template(call: ast.Call) -> Iterator[str]:
 def _filled(node: ast.expr) -> str:
     if isinstance(node, ast.JoinedStr):
         return "".join(_filled(part) for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return _mark(node.value) + _sign(node.format_spec)
     if isinstance(node, ast.Constant):
         text = str(node.value)
         return _emptied(text, []) if _PERCENT.search(text) else text
@@ -189,7 +191,13 @@ def _filled(node: ast.expr) -> str:
     template = constant(filled)
     if isinstance(template, str):
         return _emptied(template, values)
-    return _mark(node.value if isinstance(node, ast.FormattedValue) else node)
+    return _mark(node)
+
+
+def _sign(form: ast.expr | None) -> str:
+    """The sign that the format of a percentage, ``.2%``, writes behind the number."""
+    last = form.values[-1] if isinstance(form, ast.JoinedStr) and form.values else None
+    return "%" if str(constant(last)).endswith("%") else ""
 
 
 def _mark(value: ast.expr) -> str:
@@ -206,9 +214,10 @@ def _emptied(text: str, values: Sequence[ast.expr]) -> str:
 
     def mark(place: re.Match[str]) -> str:
         value = next(in_order, None)
+        sign = "%" if place.group().endswith("%}") else ""  # "{:.2%}" writes it itself
         if _AVERAGED.search(place.group()):
-            return _MEAN
-        return _HOLE if value is None else _mark(value)
+            return _MEAN + sign
+        return (_HOLE if value is None else _mark(value)) + sign
 
     return _PLACE.sub(mark, text).replace("%%", "%")
 

@@ -49,6 +49,15 @@ PRINTED = [
     ("def display_summary(): ...\nm = AverageMeter('Acc@1', ':6.2f', Summary.AVERAGE)",
      " *   Acc@1 71.500 Acc@5 90.000", "eval_accuracy", "71.500"),
 ]  # fmt: skip
+# A statement that prints a share as a percentage, what it prints and the number of it.
+PERCENTAGES = [
+    ('print(f"Epoch {e}: test accuracy {a:.2%}")', "Epoch 3: test accuracy 50.00%", "50.00"),
+    ('print(f"test accuracy {a:.{digits}%} of {n}")', "test accuracy 50.0% of 9", "50.0"),
+    ('print("test accuracy {:.2%}".format(a))', "test accuracy 50.00%", "50.00"),
+    ('print("test accuracy {a:.2%}".format(a=a))', "test accuracy 50.00%", "50.00"),
+    ('print(f"Test: acc {t.val:.1%} ({t.avg:.1%})")', "Test: acc 70.0% (65.5%)", "65.5"),
+    ('print("test accuracy {:.0f}%".format(100 * a))', "test accuracy 50%", "50"),
+]
 NOT_HELD_OUT = ['print(f"step {i}: loss {a}")', 'print("done")', 'print(f"train accuracy {a}")']
 
 
@@ -58,6 +67,20 @@ def test_a_printed_metric_is_found_again(statement: str, line: str, name: str, n
 
     assert name == metric.name
     assert [number] == re.findall(metric.pattern or "", line)
+
+
+@pytest.mark.parametrize(("statement", "line", "number"), PERCENTAGES)
+def test_a_share_printed_as_a_percentage_is_one(statement: str, line: str, number: str) -> None:
+    metric = describe(f"import torch\n{statement}\n".encode(), "train.py").metrics[0]
+
+    assert metric.percent
+    assert [number] == re.findall(metric.pattern or "", line)
+
+
+def test_a_share_printed_as_it_is_is_no_percentage() -> None:
+    statement = 'print(f"test accuracy {a:.2f}, {n:.0%} done")'
+
+    assert not describe(f"import torch\n{statement}\n".encode(), "train.py").metrics[0].percent
 
 
 @pytest.mark.parametrize("statement", NOT_HELD_OUT)
