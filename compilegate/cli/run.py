@@ -102,7 +102,8 @@ def show_outcome(outcome: Outcome) -> None:
     """Verdict and headline, reasons, figures, where the report is."""
     say()
     say_verdict(outcome.workload, outcome.verdict, outcome.verdict)
-    say(f"{outcome.headline}.".replace("..", "."), indent=2)
+    ended = outcome.headline.endswith(".")  # a sentence, or one that was cut
+    say(outcome.headline if ended else f"{outcome.headline}.", indent=2)
     if outcome.decision is None:
         if not outcome.missing:
             say("Nothing was decided; the flag is unchanged.", indent=2)

@@ -26,11 +26,15 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class _Task:
-    """What a workload waits for: ``due`` where a person has to act, and the command for it."""
+    """What a workload waits for, and the command for it; above 0 a person has to act on it."""
 
-    due: bool
+    urgency: int
     text: str
     command: str = ""
+
+    @property
+    def due(self) -> bool:
+        return self.urgency > 0
 
 
 def render_fleet(fleet: Fleet) -> str:
@@ -96,12 +100,12 @@ def _cards(fleet: Fleet, due: int) -> list[MetricCard]:
 
 
 def _table(fleet: Fleet, tasks: dict[str, _Task]) -> Table | None:
-    """What a person has to do first, then by saving."""
+    """What a person has to do first, the most urgent of it at the top, then by saving."""
     if not fleet.summaries:
         return None
     ordered = sorted(
         fleet.summaries,
-        key=lambda one: (not tasks[one.workload].due, -_saved(one), one.workload),
+        key=lambda one: (-tasks[one.workload].urgency, -_saved(one), one.workload),
     )
     rows = [_row(one, tasks[one.workload], fleet.stage) for one in ordered[:MOST_ROWS]]
     more = len(ordered) - len(rows)
@@ -140,22 +144,23 @@ def _task(one: WeeklySummary) -> _Task:
     """The most urgent: an answer that is missing, then what went wrong, then what is under way."""
     name, of = one.workload, f" of {one.probation_runs}" if one.probation_runs else ""
     failed = f"{plural(one.failed, 'run')} failed, see why"
+    approve = f'compilegate flag approve {name} --reason "..."'
     canary = " with canary runs" if one.canary else ""
     tasks = (
-        (one.approval, _Task(True, "Approve or reject", f"compilegate status {name}")),
+        (one.approval, _Task(4, "Approve or reject", approve)),
         (
             one.state == "reverted",
-            _Task(True, "Find out why it got worse", f"compilegate report {name} --history"),
+            _Task(3, "Find out why it got worse", f"compilegate report {name} --history"),
         ),
         (
             one.state == "stale",
-            _Task(True, "Changed since the proof, try it again", f"compilegate run {name}.yaml"),
+            _Task(2, "Changed since the proof, try it again", f"compilegate run {name}.yaml"),
         ),
-        (one.failed, _Task(True, failed, f"compilegate status {name}")),
-        (one.trial, _Task(False, f"In a trial{canary}")),
-        (one.state == "probation", _Task(False, f"{one.watched}{of} runs watched")),
+        (one.failed, _Task(1, failed, f"compilegate status {name}")),
+        (one.trial, _Task(0, f"In a trial{canary}")),
+        (one.state == "probation", _Task(0, f"{one.watched}{of} runs watched")),
     )
-    return next((task for holds, task in tasks if holds), _Task(False, ""))
+    return next((task for holds, task in tasks if holds), _Task(0, ""))
 
 
 def _saved(one: WeeklySummary) -> float:

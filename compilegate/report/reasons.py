@@ -1,7 +1,8 @@
 """A decision's reasons as people read them: a failure comes first, with its cause and what helps.
 
 The judge's words stay as recorded; what the jobs said of a failure stands behind them. Where whole
-jobs speak against a candidate whose short blocks were fast, the blocks' figure is called theirs.
+jobs speak against a candidate whose short blocks were fast, the blocks' figure is called theirs;
+so is what they rule out, which the whole job's interval beside it may contain.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import ON
+from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.validity import is_unapplied
 from compilegate.domain.reasons import Reason
@@ -22,6 +24,13 @@ from compilegate.report.figures import SpeedFigures
 from compilegate.report.run_records import compiler_proof, reason_of
 
 OF_SPEED = ("speedup_proven", "full_run_disagrees")
+RULED_OUT = "the short blocks rule out an average of "
+# Pieces of recorded messages, and how they are read.
+READ_AS = (
+    (", significantly below the required ", f"; {RULED_OUT}"),
+    ("but significantly below the required ", f"but {RULED_OUT}"),
+    ("at a difference of -", f"at a difference of {MINUS}"),
+)
 CRASHED = ("candidate_crashed", "baseline_failed")
 NOT_APPLIED = "treatment_not_applied"
 FAILURES = frozenset({
@@ -43,10 +52,16 @@ def _shown(reason: Reason, decision: RecordedDecision, evidence: Evidence | None
     if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
         return _of_speed(reason, SpeedFigures.read(decision.speedup), evidence)
     if reason.code not in FAILURES:
-        return reason
+        return replace(reason, message=_as_read(reason.message))
     cause = _cause(reason, evidence) if evidence else ""
     message = f"{reason.message.rstrip('.')} ({cause})" if cause else reason.message
     return replace(reason, message=message, fix=reason.fix or advice(reason.code))
+
+
+def _as_read(message: str) -> str:
+    for recorded, read in READ_AS:
+        message = message.replace(recorded, read)
+    return message
 
 
 def _of_speed(reason: Reason, speed: SpeedFigures, evidence: Evidence | None) -> Reason:

@@ -12,6 +12,7 @@ from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.trials import RecordedDecision
+from compilegate.domain.words import verdict_label
 from compilegate.report import statements
 from compilegate.report.background import (
     earlier_table,
@@ -107,6 +108,7 @@ def _page(
     trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence[str], summary: str
 ) -> str:
     context = trial.source["context"]
+    eligible = trial.eligibility.get("verdict")
     values = {
         "workload": trial.workload,
         "trial": context["trial"],
@@ -130,7 +132,7 @@ def _page(
         "earlier": earlier_table(trial),
         "arms": arms_table(trial),
         "eligibility": eligibility_table(trial),
-        "eligibility_verdict": trial.eligibility.get("verdict"),
+        "eligibility_verdict": eligible and verdict_label(str(eligible)).text.lower(),
         "protocol": protocol(trial),
         "details": [*detail_tables(trial), *filter(None, [jobs_table(trial)])],
         "downloads": _downloads(trial, summary),

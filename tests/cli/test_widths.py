@@ -118,6 +118,16 @@ def test_neither_does_the_end_of_a_trial_or_of_the_demo(
     check(*texts, width)
 
 
+@pytest.mark.parametrize("headline", ["It failed", "It failed.", "It failed because of ..."])
+def test_the_headline_of_an_outcome_ends_as_it_was_cut(
+    headline: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_outcome(Outcome("bert-docs", "0mabc123", None, headline, headline, None))
+
+    ended = headline if headline.endswith(".") else f"{headline}."
+    assert f"  {ended}" in capsys.readouterr().out.splitlines()
+
+
 @pytest.mark.parametrize("width", [40, 80])
 def test_neither_does_the_progress_of_trials(width: int) -> None:
     lines = [line(step=12000, steps=52000, samples_per_second=51200.123, loss=3.2101)]

@@ -48,6 +48,14 @@ def test_what_needs_a_person_stands_first_with_its_command() -> None:
     assert "$841" in html
 
 
+def test_the_most_urgent_task_stands_first_whatever_the_names_are() -> None:
+    html = page(*WORKLOADS)
+    order = [html.index(f">{name}</th>") for name in ("waits", "worse", "moved", "broken")]
+
+    assert sorted(order) == order
+    assert "compilegate flag approve waits --reason &#34;...&#34; --stage prod" in html
+
+
 def test_a_saving_that_nothing_is_known_of_is_a_dash_and_no_sum() -> None:
     html = page(WeeklySummary("quiet", None, "off", False))
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.reasons.registry import REGISTRY, advice
 from compilegate.report.reasons import FAILURES, shown_reasons
@@ -91,6 +92,40 @@ def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blo
     )
     assert said["speedup_proven"].startswith(f"compile: {blocks} and prove more than ")
     assert ratio(whole) not in said["speedup_proven"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "read"),
+    [
+        ("1.04x (0.89 to 1.21), significantly below the required 1.20x",
+         "1.04x (0.89 to 1.21); the short blocks rule out an average of 1.20x"),
+        ("1.15x (1.05 to 1.26), faster, but significantly below the required 1.20x in dollars",
+         "1.15x (1.05 to 1.26), faster, but the short blocks rule out an average of 1.20x in "
+         "dollars"),
+        ("0.60x (0.55 to 0.65), it takes significantly longer than the baseline, which rules it "
+         "out at any price",) * 2,
+    ],
+)  # fmt: skip
+def test_what_is_ruled_out_by_short_blocks_is_not_said_of_the_whole_jobs_interval(
+    recorded: str, read: str
+) -> None:
+    for code in ("speedup_too_small", "speedup_below_promote"):
+        reason = {"code": code, "arm": "compile-b48", "message": f"compile-b48: {recorded}"}
+        source = samples.with_decision(samples.promote(), reasons=[reason])
+        report = render(source)
+
+        (shown,) = read_trial_report(source).reasons
+        assert f"compile-b48: {read}" == shown.message
+        assert all(read in page for page in (report.message, report.html, report.markdown))
+
+
+def test_a_difference_below_0_has_the_minus_of_the_figures() -> None:
+    recorded = "compile: eval_accuracy: not 0.005 at a difference of -0.006"
+    reason = {"code": "quality_inconclusive", "arm": "compile", "message": recorded}
+    source = samples.with_decision(samples.inconclusive(), reasons=[reason])
+
+    (shown,) = read_trial_report(source).reasons
+    assert recorded.replace("-", MINUS) == shown.message
 
 
 def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:

@@ -237,3 +237,10 @@ def test_tables_show_clusters_prices_and_dollars_to_the_same_loss():
     assert re.search(r"Price of 1,000 samples \$0\.0\d+", page)
     assert mine < 0.7 * base
     assert "not reached" in render(source).markdown
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("promote", "to measure"), ("ineligible", "not eligible")]
+)
+def test_eligibility_is_named_as_the_check_names_it(name: str, said: str) -> None:
+    assert f'id="eligible">Eligibility: {said}</h2>' in render(samples.SAMPLES[name]()).html

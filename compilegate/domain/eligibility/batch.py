@@ -29,7 +29,7 @@ COUNTS_OF_STEPS = {
         ("warmup_unscaled", "warms up over"),
     ),
 }  # fmt: skip
-# Batches that one optimiser step adds up.
+# Batches that one optimizer step adds up.
 ACCUMULATION = "gradient_accumulation_steps"
 
 

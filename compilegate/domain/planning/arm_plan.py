@@ -76,7 +76,7 @@ class ArmPlan:
 
     @property
     def global_batch(self) -> int:
-        """Samples of one optimiser step over all devices."""
+        """Samples of one optimizer step over all devices."""
         return self.batch_size * self.devices
 
     @property

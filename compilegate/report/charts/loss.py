@@ -62,7 +62,7 @@ def _figure(measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time:
                 name=arm.name,
             ))  # fmt: skip
     lines = [*thin_lines, *reversed(bold_lines)]
-    title = "seconds of training" if over_time else "optimiser step"
+    title = "seconds of training" if over_time else "optimizer step"
     return Figure(
         axis(title, [x for line in lines for x in line.x], show=count, room=0.02),
         axis("loss", [y for line in lines for y in line.y if y is not None], grid=True),
