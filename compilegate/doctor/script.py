@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import sys
 import tokenize
 import warnings
 from collections.abc import Mapping
@@ -21,6 +22,9 @@ FRAMEWORKS = frozenset((
 ))  # fmt: skip
 TRAINERS = ("Trainer", "TrainingArguments")
 NESTED, FLATTEN = "is nested too deeply to be read", "reduce the nesting"
+SAVE = "save it as UTF-8 text"
+# The only Python whose syntax is read here.
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class ScriptError(Exception):
@@ -83,19 +87,32 @@ class Script(Source):
 
 def parse(content: bytes, hyperparameters: Mapping[str, Any] | None = None) -> Script:
     """Parse a Python file. Raises ScriptError for what is not Python."""
+    text = _text(content)
     try:
-        encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
-        text = io.TextIOWrapper(io.BytesIO(content), encoding).read()  # line ends made alike
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes do not matter here
             tree = ast.parse(text)
     except SyntaxError as error:
         place = f"line {error.lineno}" if error.lineno else "the file"
+        # An older Python and what a newer one has added read alike: as wrong.
         raise ScriptError(
-            f"is not Python: {error.msg}", place=place, fix="correct it, or convert it to Python 3"
+            f"is not Python {PYTHON}: {error.msg}",
+            place=place,
+            fix=f"correct it, or write it for Python {PYTHON}, with which it is read here",
         ) from error
-    except (ValueError, LookupError) as error:  # null bytes, text that is not in its encoding
-        raise ScriptError(f"is not Python text: {error}", fix="save it as UTF-8 text") from error
+    except ValueError as error:  # such as a number with too many digits
+        raise ScriptError(f"is not Python {PYTHON}: {error}", fix="correct it") from error
     except (RecursionError, MemoryError) as error:
         raise ScriptError(NESTED, fix=FLATTEN) from error
     return Script(text, tree, hyperparameters)
+
+
+def _text(content: bytes) -> str:
+    try:
+        encoding = tokenize.detect_encoding(io.BytesIO(content).readline)[0]
+        text = io.TextIOWrapper(io.BytesIO(content), encoding).read()  # line ends made alike
+    except (SyntaxError, ValueError, LookupError) as error:
+        raise ScriptError(f"is not text: {error}", fix=SAVE) from error
+    if "\0" in text:
+        raise ScriptError("is not text: it holds null bytes", fix=SAVE)
+    return text

@@ -247,7 +247,7 @@ def test_other_readers_of_arguments_are_known(script: str, tmp_path: Path, invok
 
 BAD = {
     "a syntax error": ("train.py", b"def f(:\n", "train.py: line 1: is not Python"),
-    "a file that is not text": ("train.py", b"\x00\x01\xff", "is not Python"),
+    "a file that is not text": ("train.py", b"\x00\x01\xff", "is not text"),
     "a huge file": ("train.py", b"x = 1\n" * 500_000, "which is no script"),
     "a notebook": ("train.ipynb", b"{}", "jupyter nbconvert --to script train.ipynb"),
     "another kind of file": ("train.sh", b"", "train.sh: is not a Python file"),

@@ -257,6 +257,30 @@ def test_top_1_accuracy_is_a_percentage_and_what_a_job_lacks_is_named(
     assert "It imports" not in invoke("init", "train.py", "-y", "--force").stdout
 
 
+STARTS = {
+    "a script that is not seen to train": "",
+    "a plain training loop": "import torch\n" + LOOP,
+    "a Trainer script":
+        "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
+        "(args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()\n"
+        "Trainer(args=args).train()\n",
+    "an accelerate script":
+        "from accelerate import Accelerator\naccelerator = Accelerator()\n" + LOOP,
+    "a Lightning script":
+        "import lightning as L\nL.Trainer().fit(model)\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", STARTS)
+def test_what_kind_of_script_was_read_is_said(said: str, tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "train.py").write_text(STARTS[said])
+
+    written = invoke("init", "train.py", "-y", "-o", "job.yaml").stdout
+
+    assert " ".join(written.split()).startswith(f"job.yaml: written from {said}, ")
+    assert ("No training loop was seen" in written) == ("not seen to train" in said)
+
+
 SHORT = """
 import torch
 from torch import optim

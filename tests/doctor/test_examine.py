@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.doctor import ScriptError, Severity, examine
+from compilegate.doctor.script import PYTHON
 from tests.doctor.cases import CASES
 from tests.doctor.scripts import findings, loop, rules
 
@@ -120,9 +121,12 @@ def test_findings_are_listed_rule_by_rule_in_the_order_of_lines() -> None:
     [
         (b"def f(:\n  pass", "line 1"),
         (b"x = 1\nprint 'two'\n", "line 2"),
-        (b"\0", "not Python"),
-        (b"# coding: nonsense\n", "not Python"),
-        (b"\xff\xfe\x00", "not Python"),
+        (b"type = int\nprint 'two'\n", f"Fix: correct it, or write it for Python {PYTHON}, "),
+        (b"\0", "is not text: it holds null bytes"),
+        (b"x = 1\n\0", "is not text: it holds null bytes"),
+        (b"# coding: nonsense\n", "is not text: unknown encoding: nonsense"),
+        (b"\xff\xfe\x00", "is not text"),
+        (b"x = 1\ny = 2\nz = '\xff'", "is not text"),
         (b"x = " + b"(" * 5000, "Python"),
         (b"x = " + b"-" * 100_000 + b"1", ""),
         (b"x" + b".y" * 20_000, ""),

@@ -36,6 +36,11 @@ from compilegate.place import INSTALLED, PROJECT
 IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compilegate_runtime"}
 # Names of a script that say nothing of what it trains; the folder's does.
 ANY_SCRIPT = ("train", "main", "run", "script")
+# How each kind of the launcher's is named in a sentence.
+_KINDS = {
+    "plain": "a plain training loop", "trainer": "a Trainer script",
+    "accelerate": "an accelerate script", "lightning": "a Lightning script",
+}  # fmt: skip
 SCHEMA = "workload.schema.json"
 
 
@@ -225,7 +230,7 @@ def _show(
                        "compiles": script.compiles.to_dict() if script.compiles else None},
         })  # fmt: skip
         return
-    kind = {"plain": "a plain training loop"}.get(script.kind, f"{script.kind} script")
+    kind = _KINDS[script.kind] if script.trains else "a script that is not seen to train"
     say(f"{file}: written from {kind}, {_read_with(script)}.")
     if script.compiles:
         say(place_of("The script", script.compiles).text)
