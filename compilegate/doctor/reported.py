@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.doctor.source import Source
-from compilegate.doctor.syntax import called, constant, dotted, last_name, receiver
+from compilegate.doctor.syntax import called, constant, dotted, keyword, last_name, receiver
 from compilegate.doctor.words import HELD_OUT
 
 # Words by which scripts name a measure, with the name of the metric; larger is better for RISING.
@@ -32,8 +32,13 @@ _PLACE = re.compile(rf"{_PERCENT.pattern}|\{{[^{{}}]*\}}")
 # What a meter calls its mean, as PyTorch's and timm's examples do; beside it is the last batch's.
 _AVERAGES = ("avg", "average", "mean", "global_avg")
 _AVERAGED = re.compile(rf"\.({'|'.join(_AVERAGES)})\b")
-# The last is that of many copies of kuangliu/pytorch-cifar, which writes its second argument.
-PRINTERS = ("print", "info", "write", "log", "warning", "debug", "progress_bar")
+# What stands beside the bars of tqdm.
+BARS = ("set_description", "set_description_str", "set_postfix_str")
+# ``progress_bar`` is that of many copies of kuangliu/pytorch-cifar: it writes its second argument.
+PRINTERS = (
+    "print", "info", "write", "log", "warning", "debug", "progress_bar", "success",
+    "echo", "secho", *BARS,
+)  # fmt: skip
 # A number as Python writes it.
 NUMBER = r"([-+]?[0-9][0-9.eE+-]*)"
 MOST_LABEL = 80
@@ -91,16 +96,54 @@ def _texts(source: Source, node: ast.expr) -> Iterator[str]:
 
 
 def trainer_metrics(source: Source) -> list[Metric]:
-    """What the ``compute_metrics`` of a Hugging Face Trainer returns, and its evaluation's loss."""
+    """What the ``compute_metrics`` of a Hugging Face Trainer returns, and its evaluation's loss.
+
+    First the metric by which the Trainer picks its best model.
+    """
+    passed = {last_name(value) for value in _given(source, "compute_metrics")}
     metrics = []
     for function in source.functions:
-        if "metric" in function.name or "accuracy" in function.name:
+        if function.name in passed or "metric" in function.name or "accuracy" in function.name:
             for node in ast.walk(function):
                 for key in node.keys if isinstance(node, ast.Dict) else ():
                     name = constant(key)
                     if isinstance(name, str) and (goal := _goal(name)):
                         metrics.append(Metric(f"eval_{name}", goal))
-    return [*_best_first(metrics), Metric("eval_loss", "minimize")]
+    by_name: dict[str, Metric] = {}
+    others = [*_best_first(metrics), Metric("eval_loss", "minimize")]
+    for metric in (*_of_best_model(source), *others):
+        by_name.setdefault(metric.name, metric)
+    return list(by_name.values())
+
+
+def _of_best_model(source: Source) -> Iterator[Metric]:
+    """The metric of ``metric_for_best_model``, better in the direction that the script says.
+
+    Where it says none, of a measure that is not known a larger one is better, as for the Trainer.
+    """
+    names = map(source.options.value, _given(source, "metric_for_best_model"))
+    name = next((one for one in names if isinstance(one, str) and one), None)
+    if name is None:
+        return
+    says = map(source.options.value, _given(source, "greater_is_better"))
+    rises = next((one for one in says if isinstance(one, bool)), None)
+    said = None if rises is None else ("maximize" if rises else "minimize")
+    yield Metric(f"eval_{name.removeprefix('eval_')}", said or _goal(name) or "maximize")
+
+
+def _given(source: Source, name: str) -> Iterator[ast.expr]:
+    """What a setting is given: as a keyword, a field's default or an attribute."""
+    for node in source.nodes:
+        if isinstance(node, ast.keyword):
+            given = node.arg or ""
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            given = last_name(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+        else:
+            continue
+        value = node.value
+        if given == name and value is not None:
+            default = keyword(value, "default") if isinstance(value, ast.Call) else None
+            yield default or value
 
 
 def printed_metrics(source: Source) -> list[Metric]:
@@ -141,7 +184,8 @@ def _printed(source: Source, *, anywhere: bool) -> Iterator[Metric]:
             continue
         function = source.function_of(call)
         held_out = function is not None and bool(HELD_OUT.search(function.name))
-        yield from _in_template("".join(_template(call)), held_out=held_out or anywhere)
+        certain = held_out or (anywhere and called(call) not in BARS)  # most bars are training's
+        yield from _in_template("".join(_template(call)), held_out=certain)
 
 
 # A value that is put in; one that is a mean; one that is passed over for the mean behind it.
@@ -165,8 +209,9 @@ def _template(call: ast.Call) -> Iterator[str]:
     """What a call prints, with a mark for each value that is put in."""
     for index, item in enumerate(call.args):
         yield " " if index else ""
-        if index == 0 and called(call) != "print" and "%" in str(constant(item) or ""):
-            yield _emptied(str(constant(item)), call.args[1:])
+        text = str(constant(item) or "")
+        if index == 0 and called(call) != "print" and ("%" in text or _PLACE.search(text)):
+            yield _emptied(text, call.args[1:])
             return  # what follows fills it in
         yield _filled(item)
 

@@ -49,6 +49,16 @@ PRINTED = [
     ("def display_summary(): ...\nm = AverageMeter('Acc@1', ':6.2f', Summary.AVERAGE)",
      " *   Acc@1 71.500 Acc@5 90.000", "eval_accuracy", "71.500"),
 ]  # fmt: skip
+# Other ways to print: of click, typer, loguru and tqdm.
+WAYS = [
+    ('click.echo(f"test accuracy {a:.3f}")', "test accuracy 0.912"),
+    ('typer.echo("test accuracy %.3f" % a)', "test accuracy 0.912"),
+    ('click.secho("test accuracy {:.3f}".format(a), fg="green")', "test accuracy 0.912"),
+    ('logger.success("epoch {}: test accuracy {:.3f}", e, a)', "epoch 3: test accuracy 0.912"),
+    ('tqdm.write(f"test accuracy {a:.3f}")', "test accuracy 0.912"),
+    ('bar.set_description(f"test acc {a:.3f}")', "test acc 0.912:  50%|##   | 1/2 [00:01<00:01]"),
+    ('def test():\n    bar.set_postfix_str(f"acc={a:.3f}")', " 50%|## | 1/2 [00:01, acc=0.912]"),
+]
 # A statement that prints a share as a percentage, what it prints and the number of it.
 PERCENTAGES = [
     ('print(f"Epoch {e}: test accuracy {a:.2%}")', "Epoch 3: test accuracy 50.00%", "50.00"),
@@ -58,7 +68,10 @@ PERCENTAGES = [
     ('print(f"Test: acc {t.val:.1%} ({t.avg:.1%})")', "Test: acc 70.0% (65.5%)", "65.5"),
     ('print("test accuracy {:.0f}%".format(100 * a))', "test accuracy 50%", "50"),
 ]
-NOT_HELD_OUT = ['print(f"step {i}: loss {a}")', 'print("done")', 'print(f"train accuracy {a}")']
+NOT_HELD_OUT = [
+    'print(f"step {i}: loss {a}")', 'print("done")', 'print(f"train accuracy {a}")',
+    'bar.set_description(f"acc {a}")',
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("statement", "line", "name", "number"), PRINTED)
@@ -67,6 +80,14 @@ def test_a_printed_metric_is_found_again(statement: str, line: str, name: str, n
 
     assert name == metric.name
     assert [number] == re.findall(metric.pattern or "", line)
+
+
+@pytest.mark.parametrize(("statement", "line"), WAYS)
+def test_other_ways_to_print_are_read(statement: str, line: str) -> None:
+    metric = describe(f"import torch\n{statement}\n".encode(), "train.py").metrics[0]
+
+    assert metric.name == "eval_accuracy"
+    assert ["0.912"] == re.findall(metric.pattern or "", line)
 
 
 @pytest.mark.parametrize(("statement", "line", "number"), PERCENTAGES)
@@ -132,3 +153,46 @@ def test_the_batch_size_is_the_training_loaders(loaders: str, size: dict[str, in
     script = f"import torch\nfrom torch.utils.data import DataLoader\n{loaders}\n"
 
     assert size == describe(script.encode(), "train.py").constants
+
+
+TRAINER = """
+from dataclasses import dataclass, field
+from transformers import HfArgumentParser, Trainer, TrainingArguments
+@dataclass
+class Own(TrainingArguments):
+    {field}
+def macro_f1(prediction):
+    return {{"accuracy": 1.0, "f1": 1.0}}
+(args,) = HfArgumentParser(Own).parse_args_into_dataclasses()
+{setting}
+Trainer(args=args, compute_metrics=macro_f1).train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("field", "setting", "names", "goal"),
+    [
+        ("...", "", ["eval_accuracy", "eval_f1", "eval_loss"], "maximize"),
+        ('metric_for_best_model: str = "f1"', "", ["eval_f1", "eval_accuracy", "eval_loss"],
+         "maximize"),
+        ('metric_for_best_model: str = field(default="eval_f1")', "",
+         ["eval_f1", "eval_accuracy", "eval_loss"], "maximize"),
+        ("...", 'args.metric_for_best_model = "eval_loss"',
+         ["eval_loss", "eval_accuracy", "eval_f1"], "minimize"),
+        ("...", 'TrainingArguments("out", metric_for_best_model="kappa")',
+         ["eval_kappa", "eval_accuracy", "eval_f1", "eval_loss"], "maximize"),
+        ("greater_is_better: bool = False", 'args.metric_for_best_model = "ter"',
+         ["eval_ter", "eval_accuracy", "eval_f1", "eval_loss"], "minimize"),
+        ("metric_for_best_model: str | None = None", "",
+         ["eval_accuracy", "eval_f1", "eval_loss"], "maximize"),
+    ],
+)  # fmt: skip
+def test_a_trainers_metrics_are_what_its_function_returns_and_its_best_models_first(
+    field: str, setting: str, names: list[str], goal: str
+) -> None:
+    script = TRAINER.format(field=field, setting=setting)
+
+    metrics = describe(script.encode(), "train.py").metrics
+
+    assert names == [metric.name for metric in metrics]
+    assert goal == metrics[0].goal
