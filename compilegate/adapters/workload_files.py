@@ -30,7 +30,7 @@ from compilegate.usecases.records import read_document
 S3 = "s3://"
 # What `compilegate init` writes where it could not read a value.
 TO_DO = "TODO"
-SCRIPTS = (".py", ".ipynb")
+SCRIPTS = (SCRIPT, NOTEBOOK) = (".py", ".ipynb")
 PACKAGE_FILE = "setup.py"
 EXAMPLE = PROJECT / "workloads" / "article-bert.yaml"
 # Thousands of past results fit; no text in a file this size takes long to read.
@@ -179,7 +179,13 @@ def read_yaml(path: Path) -> YamlDocument:
 
 
 def _text(path: Path) -> str:
-    if path.suffix in SCRIPTS and path.is_file():
+    if path.suffix == NOTEBOOK and path.is_file():
+        raise InvalidInputError(
+            "is a notebook, not a workload file",
+            fix=f"convert it first: `jupyter nbconvert --to script {path}`; then `compilegate "
+            "init` writes the script's workload file",
+        )
+    if path.suffix == SCRIPT and path.is_file():
         raise InvalidInputError(
             "is a script, not a workload file",
             fix=f"`compilegate init {path}` writes its workload file; "
@@ -187,7 +193,7 @@ def _text(path: Path) -> str:
         )
     if not path.is_file():
         raise InvalidInputError(
-            "is a folder" if path.is_dir() else "does not exist",
+            _no_file(path),
             fix=f"name a workload file, such as {_example()}, or write one from a training "
             "script: `compilegate init train.py`",
         )
@@ -203,6 +209,12 @@ def _text(path: Path) -> str:
         limit = f"{MOST_BYTES // 1024} KiB"
         raise InvalidInputError(f"is larger than {limit}: not a workload file", fix="shorten it")
     return text
+
+
+def _no_file(path: Path) -> str:
+    if path.is_dir():
+        return "is a folder"
+    return "is not a plain file" if path.exists() else "does not exist"
 
 
 def _example() -> Path:

@@ -2,7 +2,7 @@
 
 from compilegate.doctor.argument import Option
 from compilegate.doctor.command_line import CommandLine
-from compilegate.doctor.description import Description, argument_style, describe
+from compilegate.doctor.description import MOST_BYTES, Description, argument_style, describe
 from compilegate.doctor.examination import Examination, examine
 from compilegate.doctor.finding import COMPILERS, Finding, Severity
 from compilegate.doctor.own_compiling import OwnCompiling, where_it_compiles
@@ -13,7 +13,7 @@ from compilegate.doctor.sarif import to_sarif
 from compilegate.doctor.script import ScriptError
 
 __all__ = [
-    "BY_ID", "COMPILERS", "RULES", "SPELLED", "CommandLine", "Description", "Examination",
-    "Finding", "Metric", "Option", "OwnCompiling", "ScriptError", "Severity", "argument_style",
-    "describe", "examine", "to_sarif", "where_it_compiles",
+    "BY_ID", "COMPILERS", "MOST_BYTES", "RULES", "SPELLED", "CommandLine", "Description",
+    "Examination", "Finding", "Metric", "Option", "OwnCompiling", "ScriptError", "Severity",
+    "argument_style", "describe", "examine", "to_sarif", "where_it_compiles",
 ]  # fmt: skip

@@ -97,6 +97,8 @@ def _choice(parameter: str, client: Any, backoff: Backoff) -> Choice:
         ssm = client or _ssm()
         text = call_with_retry(lambda: _read(parameter, ssm), backoff)
         flag = FlagDocument() if text is None else document.read(text)
+        if flag.enabled:
+            document.check_overrides(flag.overrides)
     except Exception as error:  # noqa: BLE001 - any failure means the baseline, see the package
         logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
         return Choice(problem=f"{type(error).__name__}: {error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -179,6 +180,28 @@ def test_a_script_is_not_a_workload_file(tmp_path: Path, invoke: Invoke) -> None
     assert 2 == result.exit_code
     assert "is a script, not a workload file. Fix: `compilegate init " in result.stderr
     assert "`compilegate doctor " in result.stderr
+
+
+def test_a_notebook_is_to_be_converted_first(tmp_path: Path, invoke: Invoke) -> None:
+    notebook = tmp_path / "train.ipynb"
+    notebook.write_text("{}")
+
+    result = invoke("check", notebook)
+
+    assert 2 == result.exit_code
+    assert "is a notebook, not a workload file. Fix: convert it first" in result.stderr
+    assert "jupyter nbconvert --to script" in result.stderr
+    assert "compilegate doctor" not in result.stderr
+
+
+@pytest.mark.parametrize("name", ["pipe.py", "pipe.yaml"])
+def test_a_pipe_is_there_and_no_workload_file(name: str, tmp_path: Path, invoke: Invoke) -> None:
+    os.mkfifo(tmp_path / name)
+
+    result = invoke("check", tmp_path / name)
+
+    assert 2 == result.exit_code
+    assert "is not a plain file. Fix: name a workload file" in result.stderr
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])

@@ -194,6 +194,22 @@ def test_a_folder_is_searched_but_not_environments_hidden_folders_or_links_out(
     assert [] == document["unreadable"]
 
 
+def test_a_pipe_and_a_huge_file_are_refused_and_do_not_stop_a_folder(doctor: Doctor) -> None:
+    Path("src").mkdir()
+    os.mkfifo("src/pipe.py")
+    Path("src/huge.py").write_bytes(b"import torch\n" * 200_000)
+    Path("src/train.py").write_text(SLOW)
+
+    piped, huge = doctor("src/pipe.py"), doctor("src/huge.py")
+    document = json.loads(doctor("src", "--json").stdout)
+
+    assert [2, 2] == [piped.exit_code, huge.exit_code]
+    assert "is not a plain file" in piped.stderr
+    assert "has 2,600,000 bytes, which is no script" in huge.stderr
+    assert ["src/train.py"] == [file["file"] for file in document["files"]]
+    assert ["src/huge.py", "src/pipe.py"] == [one["file"] for one in document["unreadable"]]
+
+
 def test_a_broken_file_in_a_folder_does_not_hide_the_others(doctor: Doctor) -> None:
     Path("src").mkdir()
     Path("src/old.py").write_text("import torch\nprint 'two'\n")

@@ -103,6 +103,8 @@ def test_a_disabled_flag_is_the_baseline_without_a_word(
         '{"schema": 1, "enabled": true, "state": "permanent", "overrides": [1]}',
         '{"schema": 1, "enabled": true, "state": "permanent"}',
         '{"schema": 1, "enabled": true, "state": "permanent", "overrides": {"batch_size": 8}}',
+        '{"schema": 1, "enabled": true, "state": "permanent", "candidate": "c", '
+        '"overrides": {"compiler": "future"}}',
         refusal("AccessDeniedException"),
         refusal("ThrottlingException"),
         EndpointConnectionError(endpoint_url="https://ssm"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.workload_files import read_workload
+from compilegate.doctor import MOST_BYTES
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
@@ -44,13 +46,21 @@ class Target:
         return shown.decode(errors="replace")  # names on disk need not be text
 
     def read(self) -> bytes:
-        """The file's bytes. Raises InvalidInputError where it cannot be read."""
+        """The file's bytes. Raises InvalidInputError where it cannot be read or is no script."""
         try:
+            status = self.path.stat()
+            if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for without end
+                raise self._no_script("is not a plain file")
+            if status.st_size > MOST_BYTES:
+                raise self._no_script(f"has {status.st_size:,} bytes, which is no script")
             return self.path.read_bytes()
         except OSError as error:
             raise InvalidInputError(
                 f"cannot be read: {error.strerror}", file=self.name, fix="make it readable"
             ) from error
+
+    def _no_script(self, problem: str) -> InvalidInputError:
+        return InvalidInputError(problem, file=self.name, fix="name the file that trains")
 
 
 def examined_as(compilers: Iterable[str]) -> tuple[str, ...]:
