@@ -100,7 +100,7 @@ def trainer_metrics(source: Source) -> list[Metric]:
 
     First the metric by which the Trainer picks its best model.
     """
-    passed = {last_name(value) for value in _given(source, "compute_metrics")}
+    passed = {last_name(value) for value in _values_of(source, "compute_metrics")}
     metrics = []
     for function in source.functions:
         if function.name in passed or "metric" in function.name or "accuracy" in function.name:
@@ -121,27 +121,27 @@ def _of_best_model(source: Source) -> Iterator[Metric]:
 
     Where it says none, of a measure that is not known a larger one is better, as for the Trainer.
     """
-    names = map(source.options.value, _given(source, "metric_for_best_model"))
+    names = map(source.options.value, _values_of(source, "metric_for_best_model"))
     name = next((one for one in names if isinstance(one, str) and one), None)
     if name is None:
         return
-    says = map(source.options.value, _given(source, "greater_is_better"))
+    says = map(source.options.value, _values_of(source, "greater_is_better"))
     rises = next((one for one in says if isinstance(one, bool)), None)
     said = None if rises is None else ("maximize" if rises else "minimize")
     yield Metric(f"eval_{name.removeprefix('eval_')}", said or _goal(name) or "maximize")
 
 
-def _given(source: Source, name: str) -> Iterator[ast.expr]:
+def _values_of(source: Source, name: str) -> Iterator[ast.expr]:
     """What a setting is given: as a keyword, a field's default or an attribute."""
     for node in source.nodes:
         if isinstance(node, ast.keyword):
-            given = node.arg or ""
+            target = node.arg or ""
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            given = last_name(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+            target = last_name(node.targets[0] if isinstance(node, ast.Assign) else node.target)
         else:
             continue
         value = node.value
-        if given == name and value is not None:
+        if target == name and value is not None:
             default = keyword(value, "default") if isinstance(value, ast.Call) else None
             yield default or value
 
