@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from compilegate.doctor.argument import Option, value_of, words_of
+from compilegate.doctor.argument import Option, is_unread, value_of, words_of
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import argument, called, constant, keyword
 
@@ -24,9 +24,11 @@ def of_absl(source: Source) -> Iterator[Option]:
             continue
         name = constant(argument(call, 0, "name"))
         if isinstance(name, str):
+            default = argument(call, 1, "default")
             yield Option(
                 name=name,
-                default=value_of(argument(call, 1, "default")),
+                default=value_of(default),
+                unread=is_unread(default),
                 required=name in required or constant(keyword(call, "required")) is True,
                 choices=words_of(argument(call, 2, "enum_values"))
                 if called(call) == "DEFINE_enum"

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.doctor.syntax import constant, last_name
+from compilegate.doctor.syntax import argument, constant, dotted, last_name
 
 # Powers beyond these are no setting of a training run, and could take long to compute.
 MOST_BASE, MOST_POWER = 1024, 64
+NUMBERS: Mapping[str, Callable[[Any], int | float]] = {"int": int, "float": float}
+ENVIRONMENT = ("os.environ.get", "environ.get", "os.getenv", "getenv")
 
 
 @dataclass(frozen=True)
 class Option:
     """An argument: its name without dashes, its default (None where there is none to read).
 
-    A ``switch`` is passed without a value. ``also`` are other names it is known by in the code.
+    A ``switch`` is passed without a value. ``unread``: it has a default, which only running the
+    script would tell. ``also`` are other names it is known by in the code.
     """
 
     name: str
@@ -25,6 +30,7 @@ class Option:
     switch: bool = False
     choices: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    unread: bool = False
 
     @property
     def plain(self) -> str:
@@ -47,7 +53,28 @@ def value_of(node: ast.expr | None) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return _computed(node)
+        return _called(node) if isinstance(node, ast.Call) else _computed(node)
+
+
+def is_unread(node: ast.expr | None) -> bool:
+    """Whether there is a default, and none that ``value_of`` reads."""
+    return node is not None and value_of(node) is None and not isinstance(node, ast.Constant)
+
+
+def _called(call: ast.Call) -> Any:
+    """``float("1e-3")``, ``Path("data")``; what is taken where a variable is not set."""
+    name = dotted(call.func)
+    if name in ENVIRONMENT:
+        return value_of(argument(call, 1, "default"))
+    if name.rpartition(".")[2] == "Path" and len(call.args) == 1:
+        return value_of(call.args[0])
+    if name not in NUMBERS or len(call.args) != 1 or call.keywords:
+        return None
+    try:
+        number = NUMBERS[name](value_of(call.args[0]))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _computed(node: ast.expr) -> Any:

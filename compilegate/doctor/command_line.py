@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from compilegate.doctor.absl_flags import ABSL, DEFINES, of_absl
-from compilegate.doctor.argument import Option, value_of, words_of
+from compilegate.doctor.argument import Option, is_unread, value_of, words_of
 from compilegate.doctor.dataclass_arguments import PARSERS, of_dataclasses, of_trl
 from compilegate.doctor.function_arguments import (
     FUNCTION_READERS,
@@ -244,6 +244,7 @@ def _arguments(added: Sequence[ast.Call]) -> CommandLine:
             Option(
                 name=long[0].lstrip("-"),
                 default=value_of(keyword(call, "default")),
+                unread=is_unread(keyword(call, "default")),
                 required=constant(keyword(call, "required")) is True,
                 switch=constant(action) in SWITCHES
                 or (action is not None and last_name(action) == "BooleanOptionalAction"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from compilegate.doctor.argument import Option, literal_words, value_of
+from compilegate.doctor.argument import Option, is_unread, literal_words, value_of
 from compilegate.doctor.project import Project
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import called, keyword, last_name
@@ -32,6 +32,7 @@ def of_dataclasses(project: Project) -> Iterator[Option]:
                 yield Option(
                     name=item.target.id,
                     default=value_of(default),
+                    unread=is_unread(default),
                     required=_lacks_default(item.value),
                     choices=literal_words(item.annotation),
                 )
@@ -53,7 +54,9 @@ def _lacks_default(value: ast.expr | None) -> bool:
 
 
 def _field_default(value: ast.expr | None) -> ast.expr | None:
-    return keyword(value, "default") if isinstance(value, ast.Call) else value
+    if isinstance(value, ast.Call) and called(value) == "field":
+        return keyword(value, "default") or keyword(value, "default_factory")
+    return (keyword(value, "default") or value) if isinstance(value, ast.Call) else value
 
 
 def of_trl(source: Source) -> Iterator[Option]:

@@ -6,10 +6,17 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compilegate.doctor.argument import Option, literal_words, value_of, words_of
+from compilegate.doctor.argument import (
+    Option,
+    is_unread,
+    literal_words,
+    value_of,
+    words_of,
+)
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import (
     Function,
+    argument,
     called,
     constant,
     dotted,
@@ -87,7 +94,7 @@ def _click(function: Function, command: str) -> Taken:
             continue
         words = [str(constant(item)) for item in decorator.args]
         if called(decorator) == "argument":
-            positional.append(words[0])
+            positional += [words[0]] if _needed(decorator) else []
         elif called(decorator) == "option":
             name = next((word for word in words if word.startswith("--")), words[0])
             both = "/" in name  # --cache/--no-cache
@@ -96,6 +103,7 @@ def _click(function: Function, command: str) -> Taken:
                 Option(
                     name=name.partition("/")[0].lstrip("-"),
                     default=value_of(keyword(decorator, "default")),
+                    unread=is_unread(keyword(decorator, "default")),
                     required=constant(keyword(decorator, "required")) is True,
                     switch=both or constant(keyword(decorator, "is_flag")) is True,
                     choices=words_of(choices.args[0])
@@ -104,6 +112,14 @@ def _click(function: Function, command: str) -> Taken:
                 )
             )
     return Taken(CLICK, tuple(options), tuple(positional), command)
+
+
+def _needed(positional: ast.Call) -> bool:
+    """Whether one of click's positional arguments must be given."""
+    said = constant(keyword(positional, "required"))
+    if isinstance(said, bool):
+        return said
+    return keyword(positional, "default") is None and value_of(keyword(positional, "nargs")) != -1
 
 
 def _parameters(reader: str, function: Function, command: str) -> Taken:
@@ -115,26 +131,33 @@ def _parameters(reader: str, function: Function, command: str) -> Taken:
     options, positional = [], []
     for item in (*function.args.args, *function.args.kwonlyargs):
         default, said = defaults.get(item.arg), _said(item, defaults.get(item.arg))
+        if said is not None and default is said:
+            default = _default(said)
+        value = value_of(default)
+        required = default is None or value is ...
         kind = last_name(said.func) if said is not None else ""
         if kind == "Argument" or (default is None and kind != "Option" and reader == TYPER):
-            positional.append(item.arg)
+            positional += [item.arg] if required else []
             continue
         words = [constant(word) for word in said.args] if said is not None else []
         named = [w for w in words if isinstance(w, str) and w.startswith("--")]
-        if isinstance(default, ast.Call):
-            default = default.args[0] if default.args else keyword(default, "default")
         plain = item.arg.replace("_", "-") if reader == TYPER else item.arg
-        value = value_of(default)
         options.append(
             Option(
                 name=named[0].partition("/")[0].lstrip("-") if named else plain,
                 default=None if value is ... else value,
-                required=default is None or value is ...,
+                required=required,
+                unread=is_unread(default),
                 switch=reader == TYPER and isinstance(value, bool),
                 choices=literal_words(item.annotation) if item.annotation else (),
             )
         )
     return Taken(reader, tuple(options), tuple(positional), command)
+
+
+def _default(said: ast.Call) -> ast.expr | None:
+    """The default that ``typer.Option(...)`` or ``typer.Argument(...)`` gives."""
+    return argument(said, 0, "default") or keyword(said, "default_factory")
 
 
 def _said(item: ast.arg, default: ast.expr | None) -> ast.Call | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from compilegate.doctor.argument import Option, value_of
+from compilegate.doctor.argument import Option, is_unread, value_of
 from compilegate.doctor.project import Project
 from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import argument, called, constant, keyword, last_name
@@ -59,6 +59,7 @@ def _parameters(prefix: str, made: ast.ClassDef) -> Iterator[Option]:
                 yield Option(
                     name=f"{prefix}.{item.arg}",
                     default=value_of(defaults.get(item.arg)),
+                    unread=is_unread(defaults.get(item.arg)),
                     required=item.arg not in defaults,
                 )
 

@@ -318,3 +318,23 @@ def test_a_loop_that_changes_weights_itself_is_named(tmp_path: Path, invoke: Inv
         told.append("No optimizer's step was seen" in " ".join(written.split()))
 
     assert [False, True] == told
+
+
+@pytest.mark.parametrize(
+    ("default", "said"),
+    [
+        ("None", "which has no default"),
+        ("rate()", "whose default could not be read"),
+        ("0", "whose default is no number above 0"),
+        ("'fast'", "whose default is no number above 0"),
+    ],
+)
+def test_why_an_options_default_is_not_a_setting_is_said(
+    default: str, said: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "train.py").write_text(PICTURES.replace("default=None", f"default={default}"))
+
+    invoke("init", "train.py", "-y", "-o", "job.yaml")
+
+    noted = f"learning_rate: TODO  # --lr, {said}: the optimizer's first"
+    assert noted in (tmp_path / "job.yaml").read_text()

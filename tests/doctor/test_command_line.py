@@ -154,3 +154,65 @@ def test_options_that_several_files_of_the_project_add() -> None:
 def test_what_a_module_does_as_a_program_is_not_the_scripts(module: str) -> None:
     assert "none" == taken("from tools import args\n", tools=module).reader
     assert "none" == taken("import tools\n", tools=BASE).reader
+
+
+OPTIONAL = {
+    "click": (
+        "import click\n@click.command()\n@click.argument('data')\n"
+        "@click.argument('out', default='artifacts')\n@click.argument('log', required=False)\n"
+        "@click.argument('more', nargs=-1)\ndef train(**settings): ...\n"
+    ),
+    "typer": (
+        "import typer\nfrom typing import Annotated\napp = typer.Typer()\n@app.command()\n"
+        "def train(data: str = typer.Argument(...), out: str = typer.Argument('artifacts'),\n"
+        "    log: str = typer.Argument(default=None),\n"
+        "    made: str = typer.Argument(default_factory=f),\n"
+        "    more: Annotated[str, typer.Argument()] = 'x', lr: float = 0.1): ...\n"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", OPTIONAL)
+def test_a_positional_argument_with_a_default_need_not_be_given(reader: str) -> None:
+    assert ("data",) == taken(OPTIONAL[reader]).positional
+
+
+DEFAULTS = {
+    "int(os.environ.get('BS', 64))": 64,
+    "int(os.environ.get('BS', '64'))": 64,
+    "int(os.getenv('BS', default=64))": 64,
+    "os.environ.get('BS', 64)": 64,
+    "float('1e-3')": 1e-3,
+    "Path('data')": "data",
+    "int(1e4)": 10_000,
+}
+UNREAD = ("read('BS')", "int('many')", "int(os.environ['BS'])", "float('inf')", "os.getenv('BS')")
+
+
+@pytest.mark.parametrize("written", DEFAULTS)
+def test_a_default_that_is_converted_or_of_the_environment_is_read(written: str) -> None:
+    for script in default_of(written):
+        (option,) = taken(script).options
+
+        assert (DEFAULTS[written], False) == (option.default, option.unread)
+
+
+@pytest.mark.parametrize("written", UNREAD)
+def test_a_default_that_is_not_read_is_told_from_none(written: str) -> None:
+    for script in default_of(written):
+        assert [(None, True)] == [(one.default, one.unread) for one in taken(script).options]
+    for script in default_of("None"):
+        assert [(None, False)] == [(one.default, one.unread) for one in taken(script).options]
+
+
+def default_of(written: str) -> list[str]:
+    """A script for each way of taking arguments, of which one has a default as it is written."""
+    return [
+        f"import argparse\np = argparse.ArgumentParser()\np.add_argument('--b', default={written})",
+        f"import click\n@click.command()\n@click.option('--bs', default={written})\ndef f(b): ...",
+        f"import typer, os\ndef f(bs = {written}): ...\ntyper.run(f)",
+        f"import typer, os\ndef f(bs = typer.Option({written})): ...\ntyper.run(f)",
+        f"import os\nfrom absl import flags\nflags.DEFINE_integer('bs', {written}, 'size')",
+        "import os\nfrom transformers import HfArgumentParser\n@dataclass\nclass A:\n"
+        f"    bs: int = {written}\nHfArgumentParser(A)",
+    ]

@@ -25,6 +25,7 @@ RUNTIME_MARGIN = 2
 INSTANCE_TYPE = "ml.g5.xlarge"
 # The defaults of transformers' TrainingArguments.
 TRAINER_BATCH, TRAINER_RATE = 8, 5e-5
+NO_NUMBER = "no number above 0"
 _NAME = re.compile(r"[^a-z0-9]+")
 # Why a script is not what its imports suggest.
 _KINDS = {
@@ -133,8 +134,15 @@ def _setting(
     if option is None and key in script.constants:
         text = "in the code, which no candidate can change"
         return Value(script.constants[key], text)
-    prefix = "" if option is None else f"--{option.name}, which has no default: "
+    prefix = "" if option is None else f"--{option.name}, {_why_open(option)}: "
     return Value(TO_DO, prefix + note, OPEN)
+
+
+def _why_open(option: Option) -> str:
+    """Why an option's default is not taken as a trial's setting."""
+    if option.unread:
+        return "whose default could not be read"
+    return "which has no default" if option.default is None else f"whose default is {NO_NUMBER}"
 
 
 def _is_number(value: Any) -> bool:
