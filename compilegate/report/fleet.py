@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from compilegate.domain.formats import UNKNOWN, money, plural, shown
 from compilegate.domain.notification import command_at
 from compilegate.domain.production.summaries import Fleet, WeeklySummary
 from compilegate.domain.utc import day
 from compilegate.domain.words import FLAG_STATES, Label
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.markup import render_page
+from compilegate.report.markup import command, render_page
 from compilegate.report.metric_cards import MetricCard
 from compilegate.report.tables import Table
 
@@ -126,7 +128,6 @@ def _row(one: WeeklySummary, task: _Task, stage: str) -> tuple[str, ...]:
     baseline = one.runs.get(BASELINE, 0)
     runs = sum(one.runs.values())
     savings = one.savings
-    command = f": {command_at(task.command, stage)}" if task.command else ""
     return (
         one.workload,
         one.owner or UNKNOWN,
@@ -136,8 +137,15 @@ def _row(one: WeeklySummary, task: _Task, stage: str) -> tuple[str, ...]:
         str(one.failed),
         shown(savings.saved_usd if savings else None, money),
         shown(savings.expected_usd if savings else None, money),
-        f"{task.text}{command}",
+        _to_do(task, stage),
     )
+
+
+def _to_do(task: _Task, stage: str) -> str:
+    """The task and its command; one element, because a cell of a narrow screen is a grid."""
+    if not task.command:
+        return task.text
+    return Markup("<span>{}: {}</span>").format(task.text, command(command_at(task.command, stage)))
 
 
 def _task(one: WeeklySummary) -> _Task:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from compilegate.domain import console
 from compilegate.domain.outside import visible
@@ -25,6 +25,8 @@ from compilegate.report.charts.svg import draw, legend
 ASSETS = Path(__file__).parent / "assets"
 # Characters: with all charts, a page stays below 400 kB.
 EMBEDDED_MAX = 120_000
+DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+HYPHENATED = re.compile(r"[^\s<>]*-[^\s<>]*")
 TONE_MARKS = {"good": "✅", "off": "⏹️", "open": "❔", "bad": "⚠️"}
 
 
@@ -51,6 +53,22 @@ class Download:
 def link(uri: str, text: str) -> Markup:
     """A link, whatever its text contains."""
     return Markup('<a href="{}">{}</a>').format(uri, visible(text))
+
+
+def unbroken(text: str) -> Markup:
+    """Text in which no line starts with a percent sign, and none ends within a date."""
+    return _whole(DATE, text.replace(" %", "\N{NO-BREAK SPACE}%"))
+
+
+def command(text: str) -> Markup:
+    """A command whose options and names stay whole; spaces alone end its lines."""
+    return Markup("<code>{}</code>").format(_whole(HYPHENATED, text))
+
+
+def _whole(pieces: re.Pattern[str], text: str) -> Markup:
+    """The text with its pieces marked; browsers end lines at the hyphens of others."""
+    marked = pieces.sub(r'<span class="whole">\g<0></span>', str(escape(visible(text))))
+    return Markup(marked)  # noqa: S704 - escaped above; no piece has a character of markup
 
 
 def kept_at(key: str, *, region: str | None, bucket: str | None) -> str | Markup:
@@ -103,9 +121,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # A percent sign never stands alone at the start of a line.
-    environment.filters |= {"svg": draw, "legend": legend}
-    environment.filters["unbroken"] = lambda text: text.replace(" %", "\N{NO-BREAK SPACE}%")
+    environment.filters |= {
+        "svg": draw, "legend": legend, "unbroken": unbroken, "command": command,
+    }  # fmt: skip
     return environment
 
 

@@ -10,12 +10,14 @@ import base64
 import itertools
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,11 @@ def browser(profile: Path) -> Iterator[Browser]:
         os.close(read_answers)
 
 
+def plain(html: str) -> str:
+    """A page's text with its commands and dates as one reads and copies them."""
+    return unescape(re.sub(r"</?(span|code)[^>]*>", "", html))
+
+
 # Pairs of labels of one picture that share a pixel, and labels that leave it.
 OVERLAPS = """(() => {
   const bad = [];
@@ -188,6 +195,21 @@ SMALLEST_TEXT = """Math.min(...[...document.querySelectorAll(".view svg")]
   .filter((one) => one.getBoundingClientRect().width)
   .map((one) => 12 * one.getBoundingClientRect().width / one.viewBox.baseVal.width), 99)"""
 
+# Options and names of commands, and dates of sentences, that stand on several lines.
+BROKEN_PIECES = r"""[...document.querySelectorAll("code, .lede")].flatMap((one) => {
+  const nodes = document.createTreeWalker(one, NodeFilter.SHOW_TEXT), broken = [];
+  while (nodes.nextNode()) {
+    const pieces = one.matches("code") ? /\S+/g : /\d{4}-\d\d-\d\d/g;
+    for (const found of nodes.currentNode.data.matchAll(pieces)) {
+      const range = document.createRange();
+      range.setStart(nodes.currentNode, found.index);
+      range.setEnd(nodes.currentNode, found.index + found[0].length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 1) broken.push(found[0]);
+    }
+  }
+  return broken;
+})"""
 # Cells of one short word that stand on several lines.
 BROKEN_WORDS = """[...document.querySelectorAll("th, td")].filter((cell) => {
   const words = cell.textContent.trim();

@@ -8,7 +8,15 @@ import pytest
 
 from compilegate.report.render import render
 from tests.report import samples
-from tests.report.browser import CHROMIUM, OVERLAPS, WIDEST, assert_readable, browser, saved
+from tests.report.browser import (
+    BROKEN_PIECES,
+    CHROMIUM,
+    OVERLAPS,
+    WIDEST,
+    assert_readable,
+    browser,
+    saved,
+)
 from tests.report.test_render import HOSTILE
 
 pytestmark = [
@@ -31,6 +39,13 @@ def chromium(tmp_path_factory):
 @pytest.mark.parametrize("name", PAGES)
 def test_labels_never_touch_and_nothing_is_wider_than_the_page(name, chromium, tmp_path):
     assert_readable(chromium, saved(render(samples.SAMPLES[name]()), tmp_path))
+
+
+@pytest.mark.parametrize("name", ["promote", "reverted", "ineligible"])
+def test_no_command_breaks_inside_an_option_on_a_telephone(name, chromium, tmp_path):
+    for width in (420, 360):
+        chromium.open(saved(render(samples.SAMPLES[name]()), tmp_path), width=width)
+        assert [] == chromium.run(BROKEN_PIECES)
 
 
 def test_themes_differ_in_colour_alone_and_paper_is_always_light(chromium, tmp_path):

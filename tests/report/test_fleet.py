@@ -11,7 +11,7 @@ from compilegate.domain.formats import UNKNOWN
 from compilegate.domain.production.savings import Savings
 from compilegate.domain.production.summaries import Fleet, TimeWindow, WeeklySummary
 from compilegate.report.fleet import MOST_ROWS, render_fleet
-from tests.report.browser import CHROMIUM, assert_readable, browser
+from tests.report.browser import BROKEN_PIECES, CHROMIUM, assert_readable, browser, plain
 from tests.report.test_browser import AXE
 from tests.report.test_render import HOSTILE
 
@@ -43,7 +43,7 @@ def test_what_needs_a_person_stands_first_with_its_command() -> None:
     assert all(at > last_due for at, one in zip(order, WORKLOADS, strict=True)
                if one.workload not in due)  # fmt: skip
     assert "3 of 8 workloads with a candidate on; 4 need attention" in html
-    assert "compilegate report worse --history --stage prod" in html
+    assert "compilegate report worse --history --stage prod" in plain(html)
     assert "5 of 12 runs watched" in html
     assert "$841" in html
 
@@ -53,7 +53,7 @@ def test_the_most_urgent_task_stands_first_whatever_the_names_are() -> None:
     order = [html.index(f">{name}</th>") for name in ("waits", "worse", "moved", "broken")]
 
     assert sorted(order) == order
-    assert "compilegate flag approve waits --reason &#34;...&#34; --stage prod" in html
+    assert 'compilegate flag approve waits --reason "..." --stage prod' in plain(html)
 
 
 def test_a_saving_that_nothing_is_known_of_is_a_dash_and_no_sum() -> None:
@@ -95,6 +95,9 @@ def test_a_browser_shows_it_readably_at_every_size(tmp_path: Path) -> None:
 
     with browser(tmp_path / "profile") as chromium:
         assert_readable(chromium, file)
+        for width in (1280, 700, 420):
+            chromium.open(file, width=width)
+            assert [] == chromium.run(BROKEN_PIECES)
         for dark in (False, True):
             chromium.open(file, width=420, dark=dark)
             chromium.run(f"{AXE.read_text(encoding='utf-8')};0")

@@ -10,6 +10,7 @@ from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.utc import minute
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
+from compilegate.report.reasons import shown_reasons
 
 # Verdicts that are a kind of their own; every other one ends a trial.
 OWN_KINDS = ("revert", "permanent")
@@ -92,7 +93,7 @@ def approval_needed(
         f"{workload}: trial {trial} proved {decision.candidate}. The flag is turned on once "
         "it is approved.",
         "",
-        *(f"- {message}" for message in decision.messages),
+        *(f"- {reason.message}" for reason in shown_reasons(decision, None)),
         "",
         *statements.key_figures(metric, DecisionFigures.read(decision)),
         "",
