@@ -136,7 +136,7 @@ def test_on_a_terminal_only_what_no_script_says_is_asked(
 ) -> None:
     monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
 
-    result = invoke("init", code / "loop.py", "--runs-per-week", 5, stdin="\n8\n96\n")
+    result = invoke("init", code / "loop.py", "--runs-per-week", 5, stdin="\n8\n96\n\n")
 
     document = load_yaml(Path("loop.yaml"))
     assert 0 == result.exit_code, result.output
@@ -152,7 +152,7 @@ def test_a_wrong_answer_is_asked_for_again(
     monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
 
     result = invoke(
-        "init", code / "nano.py", "--runs-per-week", 5, stdin="foo\nml.g5.2xlarge\n700\n8\n"
+        "init", code / "nano.py", "--runs-per-week", 5, stdin="foo\nml.g5.2xlarge\n700\n8\n\n"
     )
 
     document = load_yaml(Path("nano.yaml"))
@@ -165,7 +165,8 @@ def test_every_wrong_answer_is_asked_for_again_at_once(
     code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
-    answers = ("p4d", "ml.p4d.24xlarge", "-1", "2", "0", "often", "1e9", "4", "-5", "many", "1,000")
+    answers = ("p4d", "ml.p4d.24xlarge", "-1", "2", "0", "often", "1e9", "4", "-5", "many", "1,000",
+               "0", "0.01")  # fmt: skip
 
     result = invoke("init", code / "loop.py", stdin="\n".join(answers) + "\n")
 
@@ -173,9 +174,11 @@ def test_every_wrong_answer_is_asked_for_again_at_once(
     document = load_yaml(Path("loop.yaml"))
     assert {"runs_per_week": 4, "run_hours": 2} == document["schedule"]
     assert 3 * 1000 == document["training"]["hyperparameters"]["full_run_samples"]
-    assert [2, 4, 3] == [
+    assert 0.01 == document["quality"]["margin"]
+    margin = "Largest loss of eval_accuracy that you accept, in the metric's own unit [0.005]"
+    assert [2, 4, 3, 2] == [
         result.output.count(question)
-        for question in ("Hours of a whole run [", "Runs per week [", "Training samples (")
+        for question in ("Hours of a whole run [", "Runs per week [", "Training samples (", margin)
     ]
 
 

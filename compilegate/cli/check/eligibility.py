@@ -122,7 +122,11 @@ def _trial(figures: Economics) -> str:
     cost, days = shown(figures.trial_usd, money), figures.payback_days
     if cost == UNKNOWN or days is None:
         return cost
-    return f"{cost}, paid back after {duration(days * 86400) if days < 1 else plural(days, 'day')}"
+    after = duration(days * 86400) if days < 1 else plural(days, "day")
+    # Not the saving of the row above, which is at the largest plausible speed-up.
+    speedup = figures.payback_speedup
+    at = "" if speedup is None else f" at {ratio(speedup)}"
+    return f"{cost}, paid back after {after}{at}"
 
 
 def _break_even(figures: Economics) -> str:

@@ -38,7 +38,8 @@ _KINDS = {
 class Answers:
     """What no script says; None where nobody has said it either.
 
-    ``framework`` names an image. ``samples`` are those of the training data.
+    ``framework`` names an image. ``samples`` are those of the training data; ``margin`` is the
+    largest acceptable loss of quality.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Answers:
     run_hours: float | None = None
     runs_per_week: float | None = None
     samples: int | None = None
+    margin: float | None = None
     data: Data | None = None
 
 
@@ -78,7 +80,7 @@ def propose(script: Description, answers: Answers) -> dict[str, Value | Section]
             "runs_per_week": _assumed(answers.runs_per_week, RUNS_PER_WEEK, "of production"),
             "run_hours": hours,
         },
-        "quality": _quality(metric),
+        "quality": _quality(metric, answers.margin),
     }
 
 
@@ -304,7 +306,12 @@ def _shapes(script: Description) -> Section:
     }
 
 
-def _quality(metric: Metric | None) -> Section:
+def usual_margin(metric: Metric) -> float:
+    """What is assumed where nobody says what loss is acceptable, in the metric's unit."""
+    return MARGINS[metric.goal] * (PERCENT if metric.percent else 1)
+
+
+def _quality(metric: Metric | None, margin: float | None) -> Section:
     if metric is None:
         return {
             "metric": Value(TO_DO, "what it reports of held-out data, such as eval_loss; a printed "
@@ -312,11 +319,10 @@ def _quality(metric: Metric | None) -> Section:
             "goal": Value(TO_DO, "maximize or minimize", OPEN),
             "margin": Value(TO_DO, "the largest loss that you accept, in its unit", OPEN),
         }  # fmt: skip
-    margin = MARGINS[metric.goal] * (PERCENT if metric.percent else 1)
     return {
         "metric": Value(metric.name),
         "goal": Value(metric.goal),
-        "margin": Value(
-            margin, "assumed; the largest loss that you accept, in the metric's unit", ASSUMED
+        "margin": _assumed(
+            margin, usual_margin(metric), "the largest loss that you accept, in the metric's unit"
         ),
     }

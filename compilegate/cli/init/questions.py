@@ -13,12 +13,13 @@ from compilegate.cli.init.proposal import (
     RUNS_PER_WEEK,
     Answers,
     propose,
+    usual_margin,
 )
 from compilegate.cli.init.render import places
 from compilegate.cli.init.value import OPEN
-from compilegate.doctor import Description
+from compilegate.doctor import Description, Metric
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.fields import LARGEST_WHOLE, Fields
+from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
 from compilegate.domain.workload.file import MOST_RUNS_PER_WEEK
 from compilegate.domain.workload.training import MOST_HOURS
 from compilegate.domain.workload.training import instance_type as parse_instance_type
@@ -46,7 +47,19 @@ def asked(answers: Answers, script: Description) -> Answers:
             "Training samples (0: I will write it later)", default=0, value_proc=_samples
         )
         answers = replace(answers, samples=samples or None)
+    if script.metrics:
+        answers = replace(answers, margin=_margin(script.metrics[0]))
     return answers
+
+
+def _margin(metric: Metric) -> float:
+    unit = "percentage points" if metric.percent else "the metric's own unit"
+    answer: float = typer.prompt(
+        f"Largest loss of {metric.name} that you accept, in {unit}",
+        default=usual_margin(metric),
+        value_proc=_up_to(LARGEST),
+    )
+    return answer
 
 
 def _instance(text: str) -> str:

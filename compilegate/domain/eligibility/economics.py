@@ -38,6 +38,8 @@ class Economics:
     price_source: str | None
     assumptions: tuple[str, ...] = ()
     unknown: Mapping[str, str] = field(default_factory=dict)
+    # The speed-up that ``payback_days`` is at.
+    payback_speedup: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The contract's keys, and beside them what the figures rest on.
@@ -98,6 +100,7 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
         price_source=price.source if price else None,
         assumptions=tuple(_assumptions(lead)) if lead else (),
         unknown=_unknown(first, lead, tried, trial),
+        payback_speedup=lead.workload.policy.promote_speedup if lead else None,
     )
 
 
