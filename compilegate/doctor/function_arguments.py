@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from compilegate.doctor.argument import (
     Option,
@@ -27,18 +27,27 @@ from compilegate.doctor.words import with_defaults
 
 CLICK, TYPER, FIRE = "click", "typer", "fire"
 FUNCTION_READERS = (CLICK, "rich_click", TYPER, FIRE)
+# What makes of an option's default another value, or asks for one.
+CHANGES = frozenset((
+    "callback", "prompt", "flag_value", "count", "multiple", "nargs", "parser", "click_type", "cls",
+    None,
+))  # fmt: skip
 # What gives a function, or a program of several, to typer or fire.
 STARTERS = {"typer.run": TYPER, "fire.Fire": FIRE}
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What a function takes; ``command`` is its name on the command line, where it has one."""
+    """What a function takes; ``command`` is its name on the command line, where it has one.
+
+    ``kept`` are the parameters that have their option's default unless it is passed.
+    """
 
     reader: str
     options: tuple[Option, ...] = ()
     positional: tuple[str, ...] = ()
     command: str = ""
+    kept: Mapping[ast.arg, Option] = field(default_factory=dict)
 
 
 def of_functions(source: Source) -> tuple[Taken, ...] | None:
@@ -88,30 +97,55 @@ def _of_calls(source: Source) -> Iterator[Taken]:
 
 
 def _click(function: Function, command: str) -> Taken:
-    options, positional = [], []
+    options, positional, changed = [], [], set()
     for decorator in function.decorator_list:
-        if not isinstance(decorator, ast.Call) or not decorator.args:
+        if not isinstance(decorator, ast.Call):
             continue
-        words = [str(constant(item)) for item in decorator.args]
+        words = [word for word in map(constant, decorator.args) if isinstance(word, str)]
+        if not words:
+            continue
         if called(decorator) == "argument":
             positional += [words[0]] if _needed(decorator) else []
         elif called(decorator) == "option":
-            name = next((word for word in words if word.startswith("--")), words[0])
-            both = "/" in name  # --cache/--no-cache
-            choices = keyword(decorator, "type")
-            options.append(
-                Option(
-                    name=name.partition("/")[0].lstrip("-"),
-                    default=value_of(keyword(decorator, "default")),
-                    unread=is_unread(keyword(decorator, "default")),
-                    required=constant(keyword(decorator, "required")) is True,
-                    switch=both or constant(keyword(decorator, "is_flag")) is True,
-                    choices=words_of(choices.args[0])
-                    if isinstance(choices, ast.Call) and choices.args
-                    else (),
-                )
-            )
-    return Taken(CLICK, tuple(options), tuple(positional), command)
+            options.append(_click_option(decorator, words))
+            default = keyword(decorator, "default")
+            changed |= {options[-1].name} if _changes(decorator, default) else set()
+    kept = dict(_kept(function, (one for one in options if one.name not in changed)))
+    return Taken(CLICK, tuple(options), tuple(positional), command, kept)
+
+
+def _click_option(decorator: ast.Call, words: list[str]) -> Option:
+    name = next((word for word in words if word.startswith("--")), words[0])
+    both = "/" in name  # --cache/--no-cache
+    choices = keyword(decorator, "type")
+    default = keyword(decorator, "default")
+    return Option(
+        name=name.partition("/")[0].lstrip("-"),
+        default=value_of(default),
+        unread=is_unread(default),
+        required=constant(keyword(decorator, "required")) is True,
+        switch=both or constant(keyword(decorator, "is_flag")) is True,
+        choices=words_of(choices.args[0]) if isinstance(choices, ast.Call) and choices.args else (),
+        also=tuple(word for word in words if word.isidentifier() and word != name),
+    )
+
+
+def _changes(said: ast.Call | None, default: ast.expr | None) -> bool:
+    """Whether a parameter may be another value than the default that is written."""
+    if not isinstance(default, ast.Constant | None):
+        return True
+    kind = None if said is None else keyword(said, "type")
+    boolean = kind is not None and last_name(kind).lower() == "bool"
+    converted = boolean and isinstance(constant(default), str)
+    return converted or any(item.arg in CHANGES for item in (said.keywords if said else ()))
+
+
+def _kept(function: Function, options: Iterable[Option]) -> Iterator[tuple[ast.arg, Option]]:
+    by_name = {name: one for one in options for name in one.known_as}
+    for item in (*function.args.args, *function.args.kwonlyargs):
+        option = by_name.get(item.arg.lower())
+        if option is not None and not option.required:
+            yield item, option
 
 
 def _needed(positional: ast.Call) -> bool:
@@ -128,7 +162,7 @@ def _parameters(reader: str, function: Function, command: str) -> Taken:
     Fire takes each by its name, typer those without a default by their place.
     """
     defaults = {item.arg: value for item, value in with_defaults(function.args)}
-    options, positional = [], []
+    options, positional, changed = [], [], set()
     for item in (*function.args.args, *function.args.kwonlyargs):
         default, said = defaults.get(item.arg), _said(item, defaults.get(item.arg))
         if said is not None and default is said:
@@ -150,9 +184,12 @@ def _parameters(reader: str, function: Function, command: str) -> Taken:
                 unread=is_unread(default),
                 switch=reader == TYPER and isinstance(value, bool),
                 choices=literal_words(item.annotation) if item.annotation else (),
+                also=(item.arg,) if named else (),
             )
         )
-    return Taken(reader, tuple(options), tuple(positional), command)
+        changed |= {options[-1].name} if _changes(said, default) else set()
+    kept = dict(_kept(function, (one for one in options if one.name not in changed)))
+    return Taken(reader, tuple(options), tuple(positional), command, kept)
 
 
 def _default(said: ast.Call) -> ast.expr | None:

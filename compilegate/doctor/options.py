@@ -43,8 +43,13 @@ class Options:
     """Values that can be read without running the script."""
 
     def __init__(
-        self, nodes: Iterable[ast.AST], hyperparameters: Mapping[str, Any] | None = None
+        self,
+        nodes: Iterable[ast.AST],
+        hyperparameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[ast.arg, ast.expr] | None = None,
     ) -> None:
+        # Of functions that a command line starts: each with its option's default.
+        self._parameters = parameters or {}
         self._defaults: dict[str, Any] = {}
         self._assigned: dict[str, list[ast.expr | None]] = {}
         self._replaced: dict[str, Any] = {}
@@ -102,7 +107,7 @@ class Options:
         elif isinstance(node, ast.NamedExpr):
             self._assign(node.target, node.value)
         elif isinstance(node, ast.arg):
-            self._assigned.setdefault(node.arg, []).append(None)
+            self._assigned.setdefault(node.arg, []).append(self._parameters.get(node))
         elif isinstance(node, ast.Global):
             for name in node.names:
                 self._assigned.setdefault(name, []).append(None)

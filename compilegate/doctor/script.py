@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from compilegate.doctor.function_arguments import of_functions
 from compilegate.doctor.kinds import Kind, Kinds
 from compilegate.doctor.models import Models
+from compilegate.doctor.options import Options
 from compilegate.doctor.source import Source
 from compilegate.doctor.steps import Steps
 
@@ -38,6 +40,30 @@ class ScriptError(Exception):
 
 class Script(Source):
     """A parsed file with what a compiler would meet in it."""
+
+    @cached_property
+    def options(self) -> Options:
+        """Its settings, with those that click, typer or fire hand to a function."""
+        kept = {
+            parameter: option
+            for taken in of_functions(self) or ()
+            for parameter, option in taken.kept.items()
+        }
+        passed = {
+            name.replace("-", "_"): value for name, value in (self.hyperparameters or {}).items()
+        }
+        started = {
+            parameter.arg: passed[option.plain]
+            for parameter, option in kept.items()
+            if option.plain in passed
+        }
+        # A number is left to whoever starts the script: none is a constant of its code.
+        values = {
+            parameter: ast.Constant(False if option.switch and value is None else value)
+            for parameter, option in kept.items()
+            if isinstance(value := option.default, bool | str | None)
+        }
+        return Options(self.nodes, {**passed, **started}, values)
 
     @cached_property
     def steps(self) -> Steps:

@@ -31,10 +31,39 @@ TRAINER = """
 from transformers import HfArgumentParser, Trainer, TrainingArguments
 (args,) = HfArgumentParser(TrainingArguments).parse_args_into_dataclasses()
 """
+MAIN = """
+    if compile:
+        model = torch.compile(model)
+"""
+TYPER = f"import torch, typer\ndef main(compile: bool = False):{MAIN}typer.run(main)\n"
+TYPER_OPTION = TYPER.replace("= False", "= typer.Option(False, '--fast')")
+CLICK = f"""
+import click, torch
+@click.command()
+@click.option("--compile/--no-compile", default=False)
+def main(compile):{MAIN}"""
+CLICK_FLAG = CLICK.replace("compile/--no-compile", "fast").replace(
+    "default=False", "'compile', is_flag=True"
+)
+ON = (TYPER.replace("False", "True"), CLICK.replace("=False", "=True"))
 # A script, the hyperparameters it is started with, the line that compiles.
 COMPILES: dict[str, tuple[str, dict[str, Any] | None, int]] = {
     "nanoGPT": (NANO, None, 9),
     "an argument": (PARSED, {"compile": True}, 7),
+    "typer, on": (ON[0], None, 4),
+    "typer, started with it": (TYPER, {"compile": True}, 4),
+    "typer, started with it by another name": (TYPER_OPTION, {"fast": True}, 4),
+    "click, on": (ON[1], None, 7),
+    "click, started with it": (CLICK, {"compile": True}, 7),
+    "click, started with it by another name": (CLICK_FLAG, {"fast": True}, 7),
+    "click, of which code of its own decides": (
+        CLICK.replace("default=False", "default=False, callback=asked"), None, 7,
+    ),
+    "click, converted": (CLICK.replace("/--no-compile", "").replace("=False", "='true'"), None, 7),
+    "typer, a default that the machine decides": (
+        TYPER.replace("False", "False if old() else True"), None, 4,
+    ),
+    "a function that no command is": (f"import torch\ndef f(compile=False):{MAIN}", None, 4),
     "a Trainer's setting": ("TrainingArguments('out', torch_compile=True)", None, 1),
     "a Trainer's backend": ("SFTConfig(torch_compile_backend='inductor')", None, 1),
     "a Trainer's argument": (TRAINER, {"torch_compile": True}, 3),
@@ -52,6 +81,16 @@ COMPILES: dict[str, tuple[str, dict[str, Any] | None, int]] = {
 DOES_NOT: dict[str, tuple[str, dict[str, Any] | None]] = {
     "nanoGPT told not to": (NANO, {"compile": False}),
     "an argument that is off": (PARSED, None),
+    "typer, off": (TYPER, None),
+    "typer's option, off": (TYPER_OPTION, None),
+    "typer, annotated, off": (
+        TYPER.replace("bool =", "Annotated[bool, typer.Option('--fast')] ="), None,
+    ),
+    "typer, told not to": (ON[0], {"compile": False}),
+    "click, off": (CLICK, None),
+    "click's flag, off": (CLICK_FLAG, None),
+    "click, told not to": (ON[1], {"compile": False}),
+    "fire, off": (TYPER.replace("typer.run", "fire.Fire").replace("typer", "fire"), None),
     "a Trainer's setting that is off": ("TrainingArguments('out', torch_compile=False)", None),
     "a Trainer's argument that is off": (TRAINER, {"torch_compile": "False"}),
     "accelerate without": ("Accelerator(dynamo_backend='no')", None),
