@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from compilegate.adapters.shipped_data import preparing_command
+from compilegate.adapters.workload_stand_ins import others
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError, together
 from compilegate.domain.expected import Reading
@@ -74,10 +75,19 @@ def read_workload(
     document = None
     try:
         document = read_yaml(path)
-        workload = _parsed(document)
-        if not needs_inputs:
-            workload = replace(workload, training=replace(workload.training, inputs={}))
-        return _checked(path, workload, store, needs_prepared=needs_prepared, elsewhere=elsewhere)
+
+        def checked(workload: Workload) -> WorkloadFile:
+            if not needs_inputs:
+                workload = replace(workload, training=replace(workload.training, inputs={}))
+            return _checked(
+                path, workload, store, needs_prepared=needs_prepared, elsewhere=elsewhere
+            )
+
+        try:
+            workload = _parsed(document)
+        except InvalidInputError as error:
+            raise together([*error.each, *others(document.value, error.each, checked)]) from error
+        return checked(workload)
     except InvalidInputError as error:
         raise together([_placed(one, path, document) for one in error.each]) from error
     except (OSError, RuntimeError) as error:  # names too long, links in a circle, no permission

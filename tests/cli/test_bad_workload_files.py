@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
@@ -202,6 +203,49 @@ def test_a_pipe_is_there_and_no_workload_file(name: str, tmp_path: Path, invoke:
 
     assert 2 == result.exit_code
     assert "is not a plain file. Fix: name a workload file" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        (
+            (
+                ("goal: maximize", "goal: max"),
+                ("run_hours: 6.0", "run_hours: 200"),
+                ("source_dir: training", "source_dir: nosuch"),
+            ),
+            ["quality.goal", "schedule.run_hours", "training.source_dir"],
+        ),
+        (
+            (('version: "', "version: 2.10 #"), ("data/train", "data/trian")),
+            ["framework.version", "training.inputs.train"],
+        ),
+        (
+            (("schema: 1", "schema: 7\nmore: 1"), ("entry_point: train.py", "entry_point: t.py")),
+            ["schema", "more", "training.entry_point"],
+        ),
+    ],
+)
+def test_errors_of_every_kind_come_together(
+    changes: tuple[tuple[str, str], ...], fields: list[str], tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path, *changes)
+
+    errors = json.loads(invoke("check", file, "--json").stdout)["errors"]
+
+    assert fields == [one["field"] for one in errors]
+
+
+def test_a_name_used_twice_is_found_beside_a_wrong_value(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(tmp_path, ("goal: maximize", "goal: max"))
+    document = yaml.safe_load(file.read_text())
+    first = {"name": "twin", "compiler": "torch_compile"}
+    document["candidates"] = [first, {**first, "precision": "bf16"}]
+    file.write_text(yaml.safe_dump(document))
+
+    errors = json.loads(invoke("check", file, "--json").stdout)["errors"]
+
+    assert ["quality.goal", "candidates[1].name"] == [one["field"] for one in errors]
 
 
 @pytest.mark.parametrize("command", ["plan", "run"])
