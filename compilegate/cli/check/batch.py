@@ -18,7 +18,6 @@ from compilegate.domain.economics import Range
 from compilegate.domain.eligibility import Eligibility, EligibilityVerdict, blocking
 from compilegate.domain.errors import InvalidInputError, printable, shortened
 from compilegate.domain.formats import money, plural
-from compilegate.domain.reasons import Reason
 from compilegate.domain.script_compiles import AGAINST, ScriptCompiles
 from compilegate.domain.words import verdict_label
 
@@ -70,9 +69,9 @@ class Totals:
         self.training_usd += usd or 0.0
         self.unpriced += usd is None
         if verdict is EligibilityVerdict.INELIGIBLE:
-            reason = first_stop(eligibility)
-            self.stopped_by[reason.code] += 1
-            _keep(self.dearest_stopped, Ranked(usd or 0.0, name, reason.message))
+            code, why = first_stop(eligibility)
+            self.stopped_by[code] += 1
+            _keep(self.dearest_stopped, Ranked(usd or 0.0, name, why))
             return
         saving = eligibility.economics.plausible_annual_saving_usd
         if saving is not None:
@@ -82,11 +81,11 @@ class Totals:
             _keep(self.most_to_gain, Ranked(saving.high, name, _word(verdict)))
 
 
-def first_stop(eligibility: Eligibility) -> Reason:
-    """The first reason that stops a workload, its own before its candidates'."""
+def first_stop(eligibility: Eligibility) -> tuple[str, str]:
+    """Code and message of what stops a workload: its own reasons come before its candidates'."""
     of_candidates = (candidate.reasons for candidate in eligibility.candidates)
     stops = blocking([*eligibility.reasons, *chain.from_iterable(of_candidates)])
-    return stops[0] if stops else Reason("none", "no candidate is left")
+    return (stops[0].code, stops[0].message) if stops else ("none", "no candidate is left")
 
 
 def _keep(few: list[Ranked], entry: Ranked) -> None:
@@ -103,7 +102,7 @@ def line(
     word, note = _word(eligibility.verdict), ""
     saving = eligibility.economics.plausible_annual_saving_usd
     if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
-        note = first_stop(eligibility).message
+        _, note = first_stop(eligibility)
     elif saving is not None:
         against = f", {AGAINST}" if script_compiles else ""
         note = f"{saving_between(saving)} a year{against}"
