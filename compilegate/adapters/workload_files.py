@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from compilegate.adapters.shipped_data import preparing_command
-from compilegate.adapters.workload_stand_ins import others
+from compilegate.adapters.workload_stand_ins import errors_elsewhere
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError, together
 from compilegate.domain.expected import Reading
@@ -86,7 +86,9 @@ def read_workload(
         try:
             workload = _parsed(document)
         except InvalidInputError as error:
-            raise together([*error.each, *others(document.value, error.each, checked)]) from error
+            raise together(
+                [*error.each, *errors_elsewhere(document.value, error.each, checked)]
+            ) from error
         return checked(workload)
     except InvalidInputError as error:
         raise together([_placed(one, path, document) for one in error.each]) from error

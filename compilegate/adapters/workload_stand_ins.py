@@ -27,7 +27,7 @@ _TOGETHER = {"framework": "candidates"}
 _INNER = re.compile(r"[.\[]")
 
 
-def others(
+def errors_elsewhere(
     document: object,
     errors: Sequence[InvalidInputError],
     examine: Callable[[Workload], object],

@@ -1,4 +1,4 @@
-"""What the decisions about a production run ask of whoever builds its jobs."""
+"""What the decisions about a production run ask of the builder of its jobs."""
 
 from __future__ import annotations
 
