@@ -120,7 +120,7 @@ def _table(fleet: Fleet, tasks: dict[str, _Task]) -> Table | None:
         place for place, one in enumerate(ordered[:MOST_ROWS]) if tasks[one.workload].due
     )
     mark = "Marked rows need a person. " if marked else ""
-    note = f"{mark}{UNKNOWN} is unknown.{left_out if more else ''}"
+    note = f"{mark}{UNKNOWN} is unknown.{left_out}"
     return Table("fleet", "Workloads", COLUMNS, rows, note=note, marked=marked, stacked=True)
 
 
