@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -154,52 +155,86 @@ def schema_text() -> str:
 
 def workload_keys(page: str) -> str:
     """Every key of the workload file, a table for each section."""
-    sections: dict[str, list[tuple[str, ...]]] = {}
-    titles: dict[str, str] = {"": "top of the file"}
+    sections: dict[str, dict[str, Expected]] = {}
+    titles = {"": "Top of the file"}
     for key in every_key():
-        path = re.sub(r"\[\d+\]", "[]", key.path)
-        parent, _, name = path.rpartition(".")
-        if key.kind in ("section", "sections"):
-            titles[f"{path}[]" if key.kind == "sections" else path] = key.about
-        row = (f"`{name}`", _kind(key), _default(key), key.about)
-        sections.setdefault(parent, []).append(row)
-    head = ("key", "type", "default", "meaning")
-    parts = [
-        f"### {f'`{name}`' if name else 'Top of the file'}\n\n"
-        + (f"{titles[name][0].upper()}{titles[name][1:]}.\n\n" if name else "")
-        + table(head, rows)
-        for name, rows in sections.items()
-    ]
+        parent, _, name = _path(key).rpartition(".")
+        titles.setdefault(parent.removesuffix("[]"), f"`{parent}`")
+        sections.setdefault(parent.removesuffix("[]"), {})[name] = key
+    shared = {section: _shared(section, sections) for section in sections}
+    same = {section: like for section, (like, names) in shared.items()
+            if names == list(sections[section])}  # fmt: skip
+    parts = []
+    for section, keys in sections.items():
+        like, names = shared[section]
+        rows = [_key_row(name, key, same) for name, key in keys.items() if name not in names]
+        if names:
+            listed = ", ".join(_key_name(name, keys[name]) for name in names)
+            rows.append((listed, _as(like), ""))
+        if section not in same:
+            parts.append(f"### {titles[section]}\n\n{table(('key', 'type', 'meaning'), rows)}")
     return _between(page, "keys", "\n".join(parts))
+
+
+def _shared(section: str, sections: Mapping[str, Mapping[str, Expected]]) -> tuple[str, list[str]]:
+    """The earlier section with most keys of these names and types, and those; one is chance."""
+    keys = sections[section]
+    shared = {
+        other: [
+            name for name in keys if name in theirs and _kind(theirs[name]) == _kind(keys[name])
+        ]
+        for other, theirs in takewhile(lambda item: item[0] != section, sections.items())
+    }
+    most = max(shared, key=lambda other: len(shared[other]), default="")
+    return (most, shared[most]) if most and len(shared[most]) > 1 else ("", [])
+
+
+def _key_row(name: str, key: Expected, same: Mapping[str, str]) -> tuple[str, str, str]:
+    like = same.get(_path(key))
+    kind = _as(like) if like else _kind(key) + _default(key)
+    return _key_name(name, key), kind, key.about
+
+
+def _path(key: Expected) -> str:
+    return re.sub(r"\[\d+\]", "[]", key.path)
+
+
+def _as(section: str) -> str:
+    return f"as in [`{section}`](#{section})"
+
+
+def _key_name(name: str, key: Expected) -> str:
+    """In bold what must be there."""
+    return f"**`{name}`**" if key.default is REQUIRED else f"`{name}`"
 
 
 def _kind(key: Expected) -> str:
     if key.kind == "choice":
         return ", ".join(f"`{word}`" for word in key.allowed)
     names = {
-        "text": "text", "flag": "true or false", "numbers": "list of numbers",
-        "texts": "list of text", "mapping": "names to plain values", "words": "names to text",
+        "text": "text", "flag": "boolean", "numbers": "list of numbers",
+        "texts": "list of texts", "mapping": "names to plain values", "words": "names to texts",
         "section": "section", "sections": "list of sections", "number": "number",
-        "integer": "whole number",
+        "integer": "integer",
     }  # fmt: skip
     low, high = (f"{bound:g}" for bound in (max(key.low, key.above), key.high))
     if key.kind == "version":
         return f"`{key.low}`"
     if key.kind not in ("number", "integer"):
         return names[key.kind]
-    begin = "above" if key.above > key.low else "from"
-    end = f" to {high}" if key.high < LARGEST else ""
-    return f"{names[key.kind]} ({key.unit}), {begin} {low}{end}"
+    above, bounded = key.above > key.low, key.high < LARGEST
+    begin = f"above {low}" if above else low if bounded else f"from {low}"
+    bounds = f"{begin} to {high}" if bounded else begin
+    return f"{names[key.kind]} ({key.unit}), {bounds}"
 
 
 def _default(key: Expected) -> str:
-    if key.default is REQUIRED:
-        return "required"
     if isinstance(key.default, bool):
-        return f"`{str(key.default).lower()}`"
-    if isinstance(key.default, str | int | float):
-        return f"`{key.default:g}`" if isinstance(key.default, float) else f"`{key.default}`"
-    return "—"
+        return f"; default `{str(key.default).lower()}`"
+    if isinstance(key.default, str | int | float) and key.default != "":
+        value = f"{key.default:g}" if isinstance(key.default, float) else key.default
+        return f"; default `{value}`"
+    return ""
 
 
 def assumptions(page: str) -> str:
