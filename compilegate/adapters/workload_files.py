@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from compilegate.adapters.shipped_data import preparing_command
+from compilegate.adapters.local_inputs import preparing_command, read_input
 from compilegate.adapters.workload_stand_ins import errors_elsewhere
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError, together
@@ -169,9 +169,13 @@ def _checked(
             if not location.startswith(S3):
                 later = not needs_prepared and preparing_command(project / location, project)
                 if not later or (project / location).exists():
-                    local[channel] = _local_input(channel, location, project)
+                    local[channel] = read_input(channel, location, project)
             elif store is not None and not store.exists(location):
-                raise _missing_in_s3(channel, location)
+                raise InvalidInputError(
+                    "does not exist, or these credentials may not list it",
+                    field=f"training.inputs.{channel}", value=location,
+                    fix="correct the URI, or upload the data first",
+                )  # fmt: skip
     reading.end()
     return WorkloadFile(path, workload, source_dir, local)
 
@@ -277,7 +281,12 @@ def _project(workload: Workload, path: Path) -> Path:
     folders = path.resolve().parents[:2]
     for folder in folders:
         if (folder / source_dir).is_dir():
-            _check_inside(folder / source_dir, folder, "training.source_dir", source_dir)
+            if not (folder / source_dir).resolve().is_relative_to(folder):
+                raise InvalidInputError(
+                    f"is a link to a place outside the project {folder}",
+                    field="training.source_dir", value=source_dir,
+                    fix="copy what it points to into the project",
+                )  # fmt: skip
             return folder
     looked = " and ".join(str(folder / source_dir) for folder in folders)
     raise InvalidInputError(
@@ -286,16 +295,6 @@ def _project(workload: Workload, path: Path) -> Path:
         value=source_dir,
         fix="create it, or name the folder that holds the entry point",
     )
-
-
-def _check_inside(place: Path, project: Path, field: str, relative: str) -> None:
-    if not place.resolve().is_relative_to(project):
-        raise InvalidInputError(
-            f"is a link to a place outside the project {project}",
-            field=field,
-            value=relative,
-            fix="copy what it points to into the project",
-        )
 
 
 def _check_no_package(workload: Workload, source_dir: Path) -> None:
@@ -349,34 +348,4 @@ def _check_entry_point(entry_point: str, field: str, source_dir: Path) -> None:
         field=field,
         value=entry_point,
         fix=f"name a Python file of the source folder{listing}",
-    )
-
-
-def _local_input(channel: str, location: str, project: Path) -> Path:
-    """A file or folder of the project; data may lie elsewhere behind a link that the team set."""
-    field = f"training.inputs.{channel}"
-    place = project / location
-    if not place.exists():
-        command = preparing_command(place, project)
-        raise InvalidInputError(
-            f"does not exist; looked at {place}",
-            field=field,
-            value=location,
-            fix=f"write the data with `{command}`"
-            if command
-            else "create it, or write an s3:// URI",
-        )
-    if place.is_dir() and not any(path.is_file() for path in place.rglob("*")):
-        raise InvalidInputError(
-            "is an empty folder", field=field, value=location, fix="put the data in it"
-        )
-    return place
-
-
-def _missing_in_s3(channel: str, location: str) -> InvalidInputError:
-    return InvalidInputError(
-        "does not exist, or these credentials may not list it",
-        field=f"training.inputs.{channel}",
-        value=location,
-        fix="correct the URI, or upload the data first",
     )

@@ -74,6 +74,7 @@ def _instances(document: Mapping[str, Any]) -> dict[str, Instance]:
 def _managed(document: Mapping[str, Any]) -> ManagedCompiler:
     lists = ("regions", "versions_accepted")
     return ManagedCompiler(
+        compiler=document["compiler"],
         status=document["status"],
         status_source=document["status_source"],
         instance_families=tuple(document["instance_families"]),

@@ -13,7 +13,6 @@ from datetime import date
 from typing import Any
 
 from compilegate.domain.compilers import COMPILERS
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.facts.versions import matches
@@ -85,7 +84,7 @@ def _images(facts: Facts, region: str) -> list[Row]:
     ]  # fmt: skip
     keys = ("framework", "version", "transformers", "python", "repository", "registry")
     managed = [
-        {**{key: getattr(row, key) for key in keys}, "compiler": MANAGED_COMPILER,
+        {**{key: getattr(row, key) for key in keys}, "compiler": facts.managed.compiler,
          "gpu_tag": row.tag, "cpu_tag": None, "patched_until": None,
          "uri": facts.registries[row.registry].uri(region, row.repository, row.tag)
          if region in row.regions else None,

@@ -24,6 +24,14 @@ from compilegate.localcloud.names import ACCOUNT, ADMIN_PATH, HOST
 
 # A proxy for the internet must not be used for this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+# Variables of a process that must reach no real account, which profiles name, and no proxy.
+NO_ACCOUNT = {
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    "NO_PROXY": HOST,
+    "no_proxy": HOST,
+}
 _ANSWER_SECONDS = 10.0
 _MAKING = threading.Lock()  # two threads that ask at once would make a client each
 
@@ -65,12 +73,7 @@ class RunState:
             "AWS_SECRET_ACCESS_KEY": self.secret,
             "AWS_DEFAULT_REGION": self.region,
             "AWS_REGION": self.region,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            # The user's own profiles name real accounts and must not be read.
-            "AWS_CONFIG_FILE": "/dev/null",
-            "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-            "NO_PROXY": HOST,
-            "no_proxy": HOST,
+            **NO_ACCOUNT,
         }
 
     def session(self) -> boto3.Session:

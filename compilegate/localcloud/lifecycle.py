@@ -19,12 +19,19 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from compilegate.localcloud.connection import RunState, answers, process_exists, read_state
+from compilegate.localcloud.connection import (
+    NO_ACCOUNT,
+    RunState,
+    answers,
+    process_exists,
+    read_state,
+)
 from compilegate.localcloud.errors import NotReadyError
 from compilegate.localcloud.names import Home
 from compilegate.place import INSTALLED, PACKAGE, PROJECT, work_folder
@@ -151,11 +158,9 @@ class LocalCloud:
                 return running, False
             return self._start(["--region", DEFAULT_REGION], attached=attached), True
 
-    @contextlib.contextmanager
-    def deploying(self) -> Iterator[None]:
+    def deploying(self) -> AbstractContextManager[None]:
         """Keeps other commands from deploying to this cloud meanwhile."""
-        with self._locked("deploy.lock"):
-            yield
+        return self._locked("deploy.lock")
 
     def stop(self) -> bool:
         """End the emulator and everything it started; False if none ran."""
@@ -206,10 +211,7 @@ class LocalCloud:
         )
 
     def running_state(self) -> RunState:
-        """The run that serves now.
-
-        Raises NotReadyError if none does.
-        """
+        """The run that serves now; raises NotReadyError if none does."""
         state = self.state()
         if state is None:
             raise NotReadyError(
@@ -309,11 +311,9 @@ class LocalCloud:
                 self._process.stdin.close()
             self._process = None
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _alone(self) -> AbstractContextManager[None]:
         """Of several commands one at a time starts or ends the emulator."""
-        with self._locked("lock"):
-            yield
+        return self._locked("lock")
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:
@@ -353,11 +353,4 @@ def _emulator_environment() -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(_DROPPED_VARIABLES)
     }
-    return kept | {
-        "PYTHONPATH": str(PACKAGE.parent),
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": "/dev/null",
-        "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
-        "NO_PROXY": "127.0.0.1",
-        "no_proxy": "127.0.0.1",
-    }
+    return {**kept, "PYTHONPATH": str(PACKAGE.parent), **NO_ACCOUNT}

@@ -7,6 +7,7 @@ import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
@@ -309,10 +310,8 @@ def _cheaper_proof(trial: TrialReport) -> Iterator[str]:
         value = value_of_shadow_runs(candidate, changed, design, speedup)
         return value is None or value[0].pays
 
-    def trial_pays(remaining: float) -> bool:
-        return _trial_pays(evidence.with_runs_left(remaining))
-
-    needed = None if now is None else _least(now, trial_pays if speedup is None else proof_pays)
+    pays = partial(_trial_pays, evidence) if speedup is None else proof_pays
+    needed = None if now is None else _least(now, pays)
     if needed is not None and now is not None:
         yield f"More runs to come: from {count(needed)} on it would pay (now {count(now)})."
     if speedup is not None:
@@ -330,20 +329,16 @@ def _cheaper_proof(trial: TrialReport) -> Iterator[str]:
         yield "Fewer candidates, or longer runs: measuring costs a smaller share of a long run."
 
 
-def _trial_pays(evidence: Evidence) -> bool:
-    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
-    if design_of(evidence) is None or remaining is None:
+def _trial_pays(evidence: Evidence, remaining: float) -> bool:
+    if design_of(evidence.with_runs_left(remaining)) is None:
         return False
-    return (
-        steps is None
-        or value_of_a_trial(
-            remaining,
-            full_run_steps=steps,
-            segment_steps=evidence.plan.speed_steps,
-            arms=len(evidence.arms),
-            blocks=SPEED_LOOKS[0],
-        ).pays
-    )
+    steps = evidence.baseline.full_run_steps
+    if steps is None:
+        return True
+    return value_of_a_trial(
+        remaining, full_run_steps=steps, segment_steps=evidence.plan.speed_steps,
+        arms=len(evidence.arms), blocks=SPEED_LOOKS[0],
+    ).pays  # fmt: skip
 
 
 def _least(now: float, pays: Callable[[float], bool]) -> int | None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.shipped_data import PYTHON
+from compilegate.adapters.local_inputs import PYTHON
 from compilegate.domain.argument_text import argument
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.request.hyperparameters import PLATFORM_PREFIX

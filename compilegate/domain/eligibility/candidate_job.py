@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from compilegate.domain.compilers import compile_overhead, compute_speedup
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.economics import (
     WEEKS_PER_YEAR,
     Range,
@@ -85,7 +84,7 @@ class CandidateJob:
     @property
     def managed(self) -> bool:
         """Whether the candidate names SageMaker Training Compiler."""
-        return self.compiler == MANAGED_COMPILER
+        return self.compiler == self.facts.managed.compiler
 
     @property
     def has_graph(self) -> bool:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.compilers import COMPILERS
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.eligibility.candidate_job import CandidateJob
 from compilegate.domain.formats import money
 from compilegate.domain.planning.plan import expected_usd
@@ -130,7 +129,7 @@ def _larger_batch(baseline: CandidateJob, compiler: Option) -> Option:
     batch = baseline.workload.training.batch_size
     room = (
         _tested(baseline, batch)
-        if compiler.changes["compiler"] == MANAGED_COMPILER
+        if compiler.changes["compiler"] == baseline.facts.managed.compiler
         else _headroom(baseline)
     )
     if isinstance(room, str):

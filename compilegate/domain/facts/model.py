@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from compilegate.domain.compilers import has_own_image
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.facts.images import (
     CONFIGURED,
     CompilerImage,
@@ -139,8 +138,9 @@ class TestedModel:
 
 @dataclass(frozen=True)
 class ManagedCompiler:
-    """SageMaker Training Compiler: what it exists for and how long it will."""
+    """SageMaker Training Compiler: its name, what it exists for and how long it will."""
 
+    compiler: str
     status: str
     status_source: str
     instance_families: tuple[str, ...]
@@ -232,7 +232,7 @@ class Facts:
         """AWS's image, unless a refresh has recorded that its registry lacks it."""
         image = native = framework_image(self.images, self.registries, framework, region, gpu)
         same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
-        if compiler == MANAGED_COMPILER or (image.uri is None and same):
+        if compiler == self.managed.compiler or (image.uri is None and same):
             image = compiler_image(self.managed.images, self.registries, framework, region)
             if same and image.uri is not None and native.uri is not None:
                 image = native  # the compiler is inside: hyperparameters switch it on

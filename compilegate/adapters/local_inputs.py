@@ -1,10 +1,11 @@
-"""The data of the shipped workloads, which a script of theirs writes."""
+"""Data on this disk; that of the shipped workloads is written by a script of theirs."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+from compilegate.domain.errors import InvalidInputError
 from compilegate.place import INSTALLED, PROJECT
 
 SCRIPT = Path("training") / "prepare_data.py"
@@ -27,3 +28,20 @@ def preparing_command(place: Path, project: Path) -> str | None:
     if not (project / PYTHON).exists():
         steps.append("make setup")
     return " && ".join([*steps, f"{PYTHON} {SCRIPT} {FOLDER}"])
+
+
+def read_input(channel: str, location: str, project: Path) -> Path:
+    """A file or folder of the project; data may lie elsewhere behind a link that the team set."""
+    field = f"training.inputs.{channel}"
+    place = project / location
+    if not place.exists():
+        command = preparing_command(place, project)
+        fix = f"write the data with `{command}`" if command else "create it, or write an s3:// URI"
+        raise InvalidInputError(
+            f"does not exist; looked at {place}", field=field, value=location, fix=fix
+        )
+    if place.is_dir() and not any(path.is_file() for path in place.rglob("*")):
+        raise InvalidInputError(
+            "is an empty folder", field=field, value=location, fix="put the data in it"
+        )
+    return place
