@@ -41,7 +41,7 @@ REASON_ROW = re.compile(
     r"^\| (?P<codes>`[a-z0-9_]+`.*?) \| (?P<severities>[a-z, ]+) \| .+ \| .+ \|$", re.MULTILINE
 )
 CHANGED = re.compile(r"(?P<begin>.* what was proven) in (?P<what>.*)(?P<end>; .*)")
-EXAMPLE = re.compile(r"(?P<begin><!-- (?P<name>\S+) -->\n```json\n).*?(?P<end>```\n)", re.DOTALL)
+EXAMPLE = re.compile(r"(?P<begin><!-- decision -->\n```json\n).*?(?P<end>```\n)", re.DOTALL)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], rule: str = "---") -> str:
@@ -312,13 +312,9 @@ def decision_message() -> Notification:
 
 
 def notifications(page: str) -> str:
-    """The message's body, and what a channel gets of it."""
-    message = decision_message()
-    envelope: dict[str, str] = json.loads(message.envelope())
-    documents = {"decision": message.body(), "chat": json.loads(envelope["https"])}
-    return EXAMPLE.sub(
-        lambda match: match["begin"] + _json_by_line(documents[match["name"]]) + match["end"], page
-    )
+    """A message's body."""
+    body = _json_by_line(decision_message().body())
+    return EXAMPLE.sub(lambda match: match["begin"] + body + match["end"], page)
 
 
 def _json_by_line(document: Mapping[str, Any]) -> str:
