@@ -21,7 +21,7 @@ from benchmarks.decision.cells import Cell
 from benchmarks.decision.gate_curve import LOSSES, MODES, SPREADS
 from benchmarks.decision.gate_curve import RESULTS as GATE_CURVE
 from benchmarks.decision.levels import LEVELS_FILE
-from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE, looks
+from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE
 
 ROOT = Path(__file__).parents[2]
 HOW_IT_DECIDES = ROOT / "docs" / "how-it-decides.md"
@@ -231,13 +231,10 @@ def watch(cells: Cells) -> str:
 
 
 def constants(_: Cells) -> str:
-    """The looks' constants, and what they would be without knowing how looks depend."""
-    plain = {n: 1 / sum(k / n for k in looks(n)) for n in SCHEDULE}
-    rows = [
-        ["c", *(f"{CALIBRATED[n]:.2f}" for n in SCHEDULE)],
-        ["Bonferroni", *(f"{plain[n]:.2f}" for n in SCHEDULE)],
-    ]
-    return table(["n_max", *map(str, SCHEDULE)], rows)
+    """The looks' constants."""
+    return table(
+        ["n_max", *map(str, SCHEDULE)], [["c", *(f"{CALIBRATED[n]:.2f}" for n in SCHEDULE)]]
+    )
 
 
 def levels(_: Cells) -> str:
