@@ -18,7 +18,7 @@ from compilegate.domain.expected import REQUIRED, Expected
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import duration
 from compilegate.domain.notification import Notification, command_at, subject_line
-from compilegate.domain.reasons import ReasonKind
+from compilegate.domain.reasons import ReasonKind, Severity
 from compilegate.domain.reasons.production import PRODUCTION
 from compilegate.domain.reasons.registry import REGISTRY
 from compilegate.domain.reasons.trial import TRIAL
@@ -36,9 +36,10 @@ ELIGIBILITY, REASONS = DOCS / "eligibility.md", DOCS / "reasons.md"
 ASSUMPTIONS = ROOT / "compilegate" / "verify" / "README.md"
 MEASUREMENTS = ROOT / "benchmarks" / "README.md"
 NOTIFICATIONS = DOCS / "notifications.md"
-REASON_HEAD = ("code", "severity", "meaning", "what helps")
+SEVERITY = re.compile(r"^\*\*`(?P<severity>[a-z]+)`\*\*")
 REASON_ROW = re.compile(
-    r"^\| (?P<codes>`[a-z0-9_]+`.*?) \| (?P<severities>[a-z, ]+) \| .+ \| .+ \|$", re.MULTILINE
+    r"^\| (?P<codes>`[a-z0-9_]+`[^|]*?) \| (?:(?P<severities>[a-z, ]+) \| )?[^|]+ \| [^|]+ \|$",
+    re.MULTILINE,
 )
 CHANGED = re.compile(r"(?P<begin>.* what was proven) in (?P<what>.*)(?P<end>; .*)")
 EXAMPLE = re.compile(r"(?P<begin><!-- decision -->\n```json\n).*?(?P<end>```\n)", re.DOTALL)
@@ -58,17 +59,21 @@ def _between(page: str, name: str, text: str) -> str:
 
 
 def documented_codes(page: str) -> dict[str, set[str]]:
-    """Each reason code of a page's tables with the severities of its row."""
-    return {
-        code: set(row["severities"].split(", "))
-        for row in REASON_ROW.finditer(page)
-        for code in re.findall(r"`([a-z0-9_]+)`", row["codes"])
-    }
+    """Each reason code of a page's tables with the severities of its row, or of its table."""
+    codes: dict[str, set[str]] = {}
+    above = ""
+    for line in page.splitlines():
+        if title := SEVERITY.match(line):
+            above = title["severity"]
+        if row := REASON_ROW.match(line):
+            severities = (row["severities"] or above).split(", ")
+            codes |= {code: set(severities) for code in re.findall(r"`(\w+)`", row["codes"])}
+    return codes
 
 
-def _reason_row(codes: str, kind: ReasonKind, meaning: str = "") -> tuple[str, str, str, str]:
+def _reason_row(codes: str, kind: ReasonKind) -> tuple[str, str, str, str]:
     severities = ", ".join(map(str, kind.severities))
-    return codes, severities, meaning or kind.meaning, kind.fix or "—"
+    return codes, severities, kind.meaning, kind.fix or "—"
 
 
 def eligibility(page: str) -> str:
@@ -81,24 +86,38 @@ def eligibility(page: str) -> str:
 
 
 def reasons(page: str) -> str:
-    """The codes of trials and of production; those of a changed job share a row."""
-    tables = {"trial": TRIAL, "production": PRODUCTION}
-    for name, kinds in tables.items():
-        page = _between(page, name, table(REASON_HEAD, _reason_rows(kinds)))
+    """The codes of trials and of production by severity; those of a changed job share a row."""
+    for name, kinds in {"trial": TRIAL, "production": PRODUCTION}.items():
+        parts = [
+            f"**`{severity}`**\n\n{table(('code', 'meaning', 'what helps'), rows)}"
+            for severity in Severity
+            if (rows := _reason_rows(kinds, severity))
+        ]
+        page = _between(page, name, "\n".join(parts))
     return page
 
 
-def _reason_rows(kinds: Mapping[str, ReasonKind]) -> list[tuple[str, str, str, str]]:
-    changed = {
-        code: match for code, kind in kinds.items() if (match := CHANGED.match(kind.meaning))
-    }
-    rows = [_reason_row(f"`{code}`", kinds[code]) for code in sorted(kinds.keys() - changed.keys())]
+def _reason_rows(kinds: Mapping[str, ReasonKind], severity: Severity) -> list[tuple[str, str, str]]:
+    own = {code: kind for code, kind in sorted(kinds.items()) if kind.severities == (severity,)}
+    changed = {code: match for code, kind in own.items() if (match := CHANGED.match(kind.meaning))}
+    rows = [
+        (f"`{code}`", kind.meaning, kind.fix or "—")
+        for code, kind in own.items()
+        if code not in changed
+    ]
     if changed:
-        codes = ", ".join(f"`{code}` ({changed[code]['what']})" for code in sorted(changed))
         first = next(iter(changed))
+        codes = ", ".join(_changed(code, match["what"]) for code, match in changed.items())
         meaning = changed[first]["begin"] + changed[first]["end"]
-        rows.append(_reason_row(codes, kinds[first], meaning))
+        rows.append((codes, meaning, kinds[first].fix))
     return rows
+
+
+def _changed(code: str, what: str) -> str:
+    """The code, with what it is about where its name does not say that."""
+    about = what.removeprefix("the ")
+    plain = about == code.removesuffix("_changed").replace("_", " ")
+    return f"`{code}`" if plain else f"`{code}` ({about})"
 
 
 def doctor_rules(page: str) -> str:

@@ -35,7 +35,7 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "not_gpu": ReasonKind(
         BLOCK,
-        "The job has no GPU, or no tensor graph at all (trees, classical models).",
+        "The job has no GPU, or no tensor graph (trees, classical models).",
         "Use a GPU instance. For trees, use `tree_method=hist`, distributed XGBoost or LightGBM.",
     ),
     "framework_unsupported": ReasonKind(
@@ -45,8 +45,8 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "version_unsupported": ReasonKind(
         BLOCK,
-        "The compiler does not support this version. For the managed compiler this includes "
-        "versions that the SDK accepts or that only its documentation names.",
+        "The compiler does not support this version; the managed one not even some that the "
+        "SDK accepts or that its documentation names.",
         "Use one of the nearest configurations, which the message lists as lines to copy.",
     ),
     "no_compiler_image": ReasonKind(
@@ -56,7 +56,7 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "image_unpatched": ReasonKind(
         (Severity.WARN, Severity.INFO),
-        "The image no longer gets security patches. Always reported for the managed compiler.",
+        "The image gets no security patches any more; always reported for the managed compiler.",
         "Prefer `torch_compile`, or plan the move to a patched version.",
     ),
     "region_unsupported": ReasonKind(
@@ -131,14 +131,14 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "same_job": ReasonKind(
         BLOCK,
-        "The job is identical to the one of the baseline or of an earlier candidate, such as "
-        "`pytorchddp` and `smddp` on the PyTorch estimator. The requests are compared.",
+        "The request equals the baseline's or an earlier candidate's, such as `pytorchddp` and "
+        "`smddp` on the PyTorch estimator.",
         "Remove the candidate.",
     ),
     "framework_downgrade": ReasonKind(
         INFO,
         "The candidate uses an older version.",
-        "The trial's control `NAME-native` measures the cost of that, where there is one.",
+        "The control `NAME-native`, where there is one, measures what that costs.",
     ),
     "framework_change": ReasonKind(
         INFO,
@@ -167,20 +167,18 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "shapes_by_augmentation": ReasonKind(
         WARN,
-        "A vision or diffusion model with `static: true` and `padding: none`: only cropping and "
-        "resizing keep the shapes equal.",
+        "A vision or diffusion model with `static: true` and `padding: none`: only cropping "
+        "and resizing keep the shapes equal.",
         "Check every augmentation path, evaluation included.",
     ),
     "custom_loader": ReasonKind(
         WARN,
-        "`shapes.loader: custom`: a custom data loader may be the bottleneck and may change "
-        "shapes.",
+        "`shapes.loader: custom` may be the bottleneck and may change shapes.",
         "Measure it and set `profile.data_wait_fraction`.",
     ),
     "run_too_short": ReasonKind(
         EITHER,
-        "A run ends before compiling has paid off. `warn` where it pays off with a compile cache "
-        "only.",
+        "A run ends before compiling has paid off (`warn`: before it has without a compile cache).",
         "Compile longer runs, measure the compile time, keep the compile cache.",
     ),
     "compile_mode_cost": ReasonKind(
@@ -224,13 +222,13 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "batch_may_shrink": ReasonKind(
         WARN,
-        "The managed compiler's tested models list a smaller maximum batch with it than without.",
+        "The managed compiler's tested models have a smaller maximum batch with it than without.",
         "Use the largest tested batch, or watch peak memory.",
     ),
     "memory_headroom": ReasonKind(
         EITHER,
         "By `profile.peak_memory_gib` the batch does not fit the GPU (`block`) or may not "
-        "(`warn`). The bound is an upper one: weights and optimizer do not grow with the batch.",
+        "(`warn`). Weights and optimizer, which do not grow with it, make this an upper bound.",
         "Use the batch size that the message names.",
     ),
     "saving_below_trial_cost": ReasonKind(
@@ -255,8 +253,7 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "cluster_too_dear": ReasonKind(
         WARN,
-        "At its price the candidate's cluster would have to be more than 3 times as fast to be "
-        "promoted.",
+        "At its price the candidate's cluster would have to be more than 3 times as fast.",
         "Use a smaller or cheaper cluster.",
     ),
     "history_missing": ReasonKind(
@@ -272,8 +269,8 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "starts_from_previous": ReasonKind(
         WARN,
-        "A run starts from the last run's model, whichever arm trained it, so a trial makes all "
-        "of its full runs itself.",
+        "A run starts from the last run's model, whichever arm trained it, so a trial makes "
+        "all full runs itself.",
         "Let each arm continue from its own last model and say `training.starts_from: own_line`, "
         "or watch more runs (`policy.probation_runs`).",
     ),
@@ -284,8 +281,8 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "start_unsaid": ReasonKind(
         WARN,
-        "An input or a hyperparameter may hold an earlier run's model, and `training.starts_from` "
-        "is not set. Until it is, a trial makes all of its full runs itself.",
+        "An input or a hyperparameter may hold an earlier run's model. Until "
+        "`training.starts_from` is set, a trial makes all full runs itself.",
         "Say in `training.starts_from` whether it does.",
     ),
     "margin_wide": ReasonKind(

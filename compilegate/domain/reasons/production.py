@@ -23,7 +23,7 @@ PRODUCTION: Mapping[str, ReasonKind] = {
     ),
     "alarm": ReasonKind(
         WARN,
-        "Production looks worse. Runs of both arms check it; the flag stays on meanwhile.",
+        "Production looks worse. Runs of both arms check it; the flag stays on.",
         "",
         "an alarm is being checked",
     ),
@@ -33,34 +33,32 @@ PRODUCTION: Mapping[str, ReasonKind] = {
     ),
     "probation_goes_on": ReasonKind(
         INFO,
-        "No alarm so far; more production runs are watched.",
+        "No alarm so far; more runs are watched.",
         "",
         "no alarm so far in production",
     ),
     "probation_passed": ReasonKind(
         INFO,
-        "Quality and speed held for `policy.probation_runs` production runs.",
+        "Quality and speed held for `policy.probation_runs` runs.",
     ),
     "probation_weak": ReasonKind(
         WARN,
-        "The metric varies so much that the probation does not reliably detect a loss.",
+        "The metric varies too much for the probation to detect a loss reliably.",
         "Use a metric that varies less, or raise `policy.probation_runs`.",
     ),
     "quality_not_watched": ReasonKind(
         WARN,
-        "Production runs recorded no metric to watch.",
-        "Record the metric. These runs do not count: the promotion stays on probation until "
-        "enough others have been watched.",
+        "Production runs recorded no metric.",
+        "Record the metric. Until enough runs have it, the promotion stays on probation.",
     ),
     "speed_not_watched": ReasonKind(
         WARN,
         "Production runs recorded no wall-clock time.",
-        "Record the wall-clock time. These runs do not count: the promotion stays on probation "
-        "until enough others have been watched.",
+        "Record the wall-clock time. Until enough runs have it, the promotion stays on probation.",
     ),
     "run_unreadable": ReasonKind(
         WARN,
-        "The judge cannot read what some production runs recorded.",
+        "Some production runs recorded what the judge cannot read.",
         "Repair what the job records. Unreadable runs do not count.",
     ),
     "nothing_to_judge": ReasonKind(
@@ -70,19 +68,18 @@ PRODUCTION: Mapping[str, ReasonKind] = {
     ),
     "not_watched": ReasonKind(
         BLOCK,
-        "The candidate's runs complete, but record nothing to judge, so the promotion is stale.",
+        "The candidate's runs record nothing to judge, so the promotion is stale.",
         "Check what the jobs record.",
     ),
     "job_of_another_role": ReasonKind(
         WARN,
-        "A training job with this workload's tags ran as a role that is not this workload's, so "
-        "it was not recorded as a run of it.",
-        "If the job is yours, name its role as `schedule.team_role` and register the file again. "
-        "Otherwise find out in CloudTrail who started it.",
+        "A job with this workload's tags ran as another role, so it was not recorded as its run.",
+        "If the job is yours, name its role as `schedule.team_role` and register the file "
+        "again. Otherwise find out in CloudTrail who started it.",
     ),
     "not_measured": ReasonKind(
         WARN,
-        "The flag was turned on by hand with a candidate that no trial has measured.",
+        "The flag was turned on by hand with a candidate that no trial measured.",
         "Measure it with a trial; only then can a regression be detected.",
     ),
     "as_proven": ReasonKind(

@@ -11,12 +11,12 @@ BLOCK, WARN, INFO = (Severity.BLOCK,), (Severity.WARN,), (Severity.INFO,)
 TRIAL: Mapping[str, ReasonKind] = {
     "speedup_proven": ReasonKind(
         INFO,
-        "The short blocks prove more than `policy.reject_speedup` and are `policy.promote_speedup` "
-        "or more on average.",
+        "The short blocks prove more than `policy.reject_speedup` and reach "
+        "`policy.promote_speedup` on average.",
     ),
     "speedup_too_small": ReasonKind(
         BLOCK,
-        "The speed-up is below `policy.reject_speedup`: not useful, or a slower job.",
+        "The speed-up is below `policy.reject_speedup`.",
         "Larger models, fewer recompilations and less waiting for data raise the gain.",
         "no useful speed-up, {times} of the required {reject}",
         {"slower": "the candidate is {speed}"},
@@ -35,7 +35,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "speed_inconclusive": ReasonKind(
         WARN,
-        "The speed-up varies too much from block to block, or no block reached a steady state.",
+        "The speed-up varies too much between blocks, or none reached a steady state.",
         "Run longer or more blocks.",
         "the speed-up varies too much from block to block",
         {
@@ -52,12 +52,11 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "quality_held": ReasonKind(
         INFO,
-        "A quality loss of the size of the margin is ruled out.",
+        "A loss of the margin or more is ruled out.",
     ),
     "weights_identical": ReasonKind(
         INFO,
-        "Runs of both arms ended with exactly the same weights, so their quality is equal without "
-        "statistics.",
+        "Runs of both arms ended with exactly the same weights, which proves equal quality.",
     ),
     "quality_worse": ReasonKind(
         BLOCK,
@@ -80,41 +79,39 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "evaluation_limited": ReasonKind(
         INFO,
-        "Much of the metric's spread comes from the choice of evaluation examples; more of them "
-        "would spare full runs.",
-        "Score every run, also the next ones of the baseline, on the number of examples that the "
-        "message names, and drop `quality.history`, which was scored on fewer.",
+        "Much of the metric's spread is the choice of evaluation examples; more would spare "
+        "full runs.",
+        "Score every run, also the baseline's next ones, on as many examples as the message "
+        "names, and drop `quality.history`, which was scored on fewer.",
     ),
     "evaluation_sufficient": ReasonKind(
         INFO,
-        "The metric's spread comes from training itself; more evaluation examples would not spare "
-        "full runs.",
+        "The metric's spread is training's; more evaluation examples would not spare full runs.",
     ),
     "seeds_repeated": ReasonKind(
         WARN,
-        "Runs of an arm repeat a seed on the same data, so they do not show how much training "
-        "varies by chance.",
+        "Runs of an arm repeat a seed on the same data, which does not show how much training "
+        "varies.",
         "Train every run with the seed that it is given, or with new data.",
         "runs of one seed on the same data prove nothing more than the first of them",
     ),
     "baseline_failed": ReasonKind(
         BLOCK,
-        "The baseline itself failed, so there is nothing to compare with.",
+        "The baseline itself failed.",
         "Repair the baseline and rerun the trial. In production, the flag stays as it is until "
         "then.",
         "the baseline itself failed: nothing to compare with",
     ),
     "full_run_unmeasured": ReasonKind(
         WARN,
-        "The wall-clock time of full runs is missing.",
+        "Full runs recorded no wall-clock time.",
         "Let the jobs record their wall-clock time.",
         "the time of whole jobs is missing",
     ),
     "full_run_disagrees": ReasonKind(
         BLOCK,
         "The short blocks were fast enough, whole jobs are not.",
-        "Start-up, evaluation and saving take their share of a full job: make runs longer or "
-        "start-up faster.",
+        "Make runs longer, or start-up, evaluation and saving faster.",
         "whole jobs are {times}, below the required {reject}",
         {"slower": "whole jobs are {speed}"},
     ),
@@ -127,71 +124,70 @@ TRIAL: Mapping[str, ReasonKind] = {
     "saving_unproven": ReasonKind(
         WARN,
         "The interval of the saving includes a loss.",
-        "Longer runs or a faster start-up raise the gain; more full runs, on machines of one kind, "
-        "narrow the interval.",
+        "Longer runs or a faster start-up raise the gain; more full runs, on machines of one "
+        "kind, narrow the interval.",
         "whole jobs are {times}, and may cost more than today's",
     ),
     "runs_as_shadow": ReasonKind(
         INFO,
-        "Policy asks for production runs as evidence, but the trial ran its own full runs.",
+        "The trial made full runs itself, although policy asks for production's.",
         "Register the workload so that production can provide runs.",
     ),
     "start_unknown": ReasonKind(
         WARN,
-        "No seed has a recorded first loss or initial weights in both arms, so an equal start is "
-        "not proven.",
+        "An equal start is not proven: no seed has a recorded first loss or initial weights in "
+        "both arms.",
         "Let the script record its first loss or its initial weights.",
     ),
     "treatment_not_applied": ReasonKind(
         BLOCK,
-        "The change was requested but not applied, so the arms do not differ.",
-        "Make the training script act on the `compiler` hyperparameter; its summary must say "
-        "`applied`.",
+        "The change was requested but not applied.",
+        "Make the script act on the `compiler` hyperparameter; its summary must say `applied`.",
         "the change was requested but not applied",
     ),
     "arms_differ": ReasonKind(
         BLOCK,
         "The arms differ in more than the change.",
-        "Use the same image, driver, data and code in every arm. The fingerprint table marks what"
-        " differs.",
+        "Use the same image, driver, data and code in every arm. The fingerprint table marks "
+        "what differs.",
         "the arms differ in more than the change itself",
     ),
     "arms_continue_each_other": ReasonKind(
         BLOCK,
-        "A run of one arm starts from the model that another arm has trained.",
-        "Say `training.starts_from: previous`, so that the trial makes its own runs, or let each "
-        "arm continue from its own last model.",
+        "A run of one arm starts from another arm's model.",
+        "Say `training.starts_from: previous`, so that the trial makes its own runs, or let "
+        "each arm continue from its own last model.",
         "the arms continued from each other's models",
     ),
     "numerics_wrong": ReasonKind(
         BLOCK,
-        "Over a few steps the compiled model's gradients are far from those of the same model in "
-        "double precision, and the uncompiled ones are not.",
-        'Find the operation by `torch.compile(backend="aot_eager")` and the minifier of '
+        "The compiled model's gradients are far from those in double precision, and the "
+        "uncompiled ones are not.",
+        'Find the operation with `torch.compile(backend="aot_eager")` and the minifier of '
         "PyTorch, or try `torch_compile_strict`.",
         "the compiled model computes other gradients",
     ),
     "numerics_differ": ReasonKind(
         WARN,
-        "Over a few steps the compiled model's gradients are far less exact than the uncompiled "
-        "ones, though close to those in double precision.",
-        "Look for a precision that only one of the arms uses, such as TF32. Full runs decide.",
+        "The compiled model's gradients are far less exact than the uncompiled ones, though "
+        "close to those in double precision.",
+        "Look for a precision that only one arm uses, such as TF32. Full runs decide.",
     ),
     "runs_repeated": ReasonKind(
         BLOCK,
-        "Some runs are copies of one another.",
+        "Some runs are copies.",
         "Record every run once.",
         "some runs are copies of one another",
     ),
     "unequal_initial_loss": ReasonKind(
         BLOCK,
-        "With the same seed, the arms start at different losses.",
-        "With the same seed, train the same model on the same data in both arms.",
+        "With one seed, the arms start at different losses.",
+        "With one seed, train the same model on the same data in both arms.",
         "the arms did not start from the same model and data",
     ),
     "unequal_initial_weights": ReasonKind(
         BLOCK,
-        "With the same seed, the arms start from different weights.",
+        "With one seed, the arms start from different weights.",
         "Draw the initial weights from the seed that the script is given.",
         "the arms did not start from the same weights",
     ),
@@ -203,8 +199,8 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "history_other_set": ReasonKind(
         INFO,
-        "`quality.history_set` names another evaluation set than the trial's runs were scored on, "
-        "so past runs do not count.",
+        "`quality.history_set` is another evaluation set than the trial's, so past runs do not "
+        "count.",
         "Score past models on today's examples, or leave their results out.",
     ),
     "evidence_invalid": ReasonKind(
@@ -215,39 +211,38 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "clock_implausible": ReasonKind(
         BLOCK,
-        "What a job recorded of its own time cannot be true: SageMaker measured another time, or "
-        "the run's own steps took longer.",
+        "A job's clock contradicts SageMaker's, or is shorter than the run's own steps.",
         "Let the recorder write the evidence.",
         "a job's clock cannot be right",
     ),
     "evidence_overwritten": ReasonKind(
         BLOCK,
-        "A job's output was written more than once, so what the job itself left is not known.",
-        "Find out who may write to the data bucket (CloudTrail data events name them), take that "
-        "permission away, and start a new trial.",
+        "A job's output was written more than once, so what the job left is not known.",
+        "Find out who may write to the data bucket (CloudTrail data events name them), take "
+        "that permission away, and start a new trial.",
         "a job's output was overwritten",
     ),
     "too_many_rounds": ReasonKind(
         BLOCK,
-        "The trial used the rounds it is allowed without a verdict.",
+        "The trial used up its rounds without a verdict.",
         "Name fewer candidates. Failed and stopped jobs use up rounds.",
         "{but}not decided in the rounds allowed",
     ),
     "trial_over_time": ReasonKind(
         BLOCK,
-        "The next round might not end within the time a trial may take.",
+        "The next round might not end in time.",
         "Set `training.max_runtime_hours` close to the real run time, or name fewer candidates.",
         "{but}the trial ran out of time",
     ),
     "canary_overdue": ReasonKind(
         BLOCK,
-        "Production did not provide the runs that the trial needs in time.",
+        "Production did not provide the trial's runs in time.",
         "Find out what stopped the schedule, or set `policy.quality_runs: shadow`.",
         "production did not provide the runs in time",
     ),
     "production_changed": ReasonKind(
         BLOCK,
-        "Production now trains a different job than the trial measures.",
+        "Production now trains another job than the trial measures.",
         "Start a new trial.",
         "production changed during the trial",
     ),
@@ -266,11 +261,11 @@ TRIAL: Mapping[str, ReasonKind] = {
     "ineligible": ReasonKind(
         BLOCK,
         "No candidate is eligible.",
-        "`compilegate check FILE` lists the reasons of every candidate.",
+        "`compilegate check FILE` lists every candidate's reasons.",
     ),
     "quota_too_low": ReasonKind(
         BLOCK,
-        "The account's quota is below what a single job needs.",
+        "The account's quota is too low for a single job.",
         "Request a higher quota, or use fewer instances.",
         "the account's quota is too low for one job",
     ),
