@@ -127,11 +127,11 @@ def doctor_rules(page: str) -> str:
     sections = []
     for compilers, title in titles.items():
         rows = [
-            (f"[`{rule.id}`]({rule.link})", str(rule.severity), f"{rule.title}. {rule.why}")
+            f"- [`{rule.id}`]({rule.link}) ({rule.severity}): {rule.title}. {rule.why}\n"
             for rule in RULES
             if rule.compilers == compilers
         ]
-        sections.append(f"### {title}\n\n{table(('rule', 'severity', 'why'), rows)}")
+        sections.append(f"### {title}\n\n{''.join(rows)}")
     return _between(page, "rules", "\n".join(sections))
 
 

@@ -117,8 +117,7 @@ RULES = (
         "fixed-learning-rate", "A learning rate that cannot follow the batch size",
         Severity.NOTE, EVERY,
         fixed_learning_rate,
-        "A compiler often makes room for a larger batch, and a larger batch needs another "
-        "learning rate.",
+        "A compiler often makes room for a larger batch, which needs another learning rate.",
         "make the learning rate an option too, and scale it with the batch",
         MANAGED_PITFALLS,
     ),

@@ -125,8 +125,8 @@ RULES = (
     Rule(
         "branch-on-tensor", "A decision on a tensor's value in the model", Severity.SLOWS, EVERY,
         branch_on_tensor,
-        "The graph ends there: the value is fetched, Python decides, and a second graph begins. "
-        "With fullgraph=True it is an error.",
+        "The graph ends there, Python decides on the value, a second graph begins. With "
+        "fullgraph=True it is an error.",
         "compute both branches and choose with torch.where, or use torch.cond",
         GRAPH_BREAKS,
     ),
@@ -140,8 +140,8 @@ RULES = (
     Rule(
         "changing-shape", "A result whose size depends on values", Severity.SLOWS, EVERY,
         changing_shape,
-        "The size is known only once the GPU has computed it, so the graph is cut there, and XLA "
-        "compiles again for each new size.",
+        "The size is known only once computed: the graph is cut there, and XLA compiles each new "
+        "size.",
         "keep the size fixed: multiply by the mask, or use torch.where(mask, a, b)",
         GRAPH_BREAKS,
     ),
@@ -155,8 +155,8 @@ RULES = (
     Rule(
         "counter-in-model", "A Python counter in the model", Severity.SLOWS, TORCH_ONLY,
         counter_in_model,
-        "torch.compile treats a module's numbers and the length of its lists as constants: it "
-        "compiles again for each value, up to eight times, and then runs uncompiled.",
+        "torch.compile treats a module's numbers and its lists' lengths as constants: it compiles "
+        "for each value, up to eight times, then runs uncompiled.",
         "count outside forward, or keep the counter in a tensor (register_buffer)",
         RECOMPILATION,
     ),

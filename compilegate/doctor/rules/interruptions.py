@@ -123,8 +123,7 @@ RULES = (
     Rule(
         "debugging-on", "A profiler or debug mode is on", Severity.SLOWS, EVERY,
         debugging,
-        "It looks at every operation, which undoes what fusing them gains and makes any "
-        "comparison unfair.",
+        "Looking at every operation undoes what fusing them gains and makes comparisons unfair.",
         "remove it, or put it behind an option that is off by default",
         TUNING,
     ),

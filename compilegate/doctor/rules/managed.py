@@ -255,8 +255,8 @@ RULES = (
     Rule(
         "xla-entry", "No _mp_fn for several GPUs", Severity.NOTE, MANAGED_ONLY,
         entry_function,
-        "On more than one GPU the pytorchxla launcher calls _mp_fn(index) in every process; "
-        "without it each GPU trains its own model.",
+        "The pytorchxla launcher calls _mp_fn(index) in every process; without it each of several "
+        "GPUs trains its own model.",
         "add def _mp_fn(index): main()",
         MANAGED_PYTORCH,
     ),
@@ -277,8 +277,8 @@ RULES = (
     Rule(
         "tf-several-nodes", "Several nodes without TF_CONFIG", Severity.BREAKS, MANAGED_ONLY,
         several_nodes,
-        "The SageMaker SDK rejects its own multi-worker option together with the compiler, so "
-        "only TF_CONFIG tells the workers about each other.",
+        "The SageMaker SDK rejects its own multi-worker option with the compiler, so only "
+        "TF_CONFIG tells workers about each other.",
         "set TF_CONFIG from /opt/ml/input/config/resourceconfig.json before the strategy is made",
         MANAGED_TENSORFLOW,
     ),

@@ -129,8 +129,7 @@ RULES = (
     Rule(
         "dynamic-padding", "Padding to the longest sample", Severity.SLOWS, EVERY,
         dynamic_padding,
-        "Batches then differ in length. A compiler makes one program per shape, or a slower one "
-        "for all of them.",
+        "Batches differ in length: a compiler makes a program per shape, or a slower one for all.",
         "pad to a fixed length: padding='max_length' with max_length=…, or pack the texts into "
         "blocks of one length",
         MANAGED_PITFALLS,
@@ -138,8 +137,8 @@ RULES = (
     Rule(
         "ragged-last-batch", "A smaller last batch", Severity.SLOWS, EVERY,
         ragged_last_batch,
-        "A batch of another size is compiled again, in the middle of the run; torch.compile then "
-        "continues with programs for changing sizes.",
+        "A batch of another size is compiled again in the run; torch.compile then uses programs "
+        "for changing sizes.",
         "give the training loader drop_last=True",
         RECOMPILATION,
     ),

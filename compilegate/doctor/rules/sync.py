@@ -104,22 +104,22 @@ RULES = (
     Rule(
         "host-sync", "A value is fetched from the GPU in every step", Severity.SLOWS, EVERY,
         host_sync,
-        "The processor then waits for the GPU and cannot prepare the next step meanwhile, which "
-        "costs a fast compiled step more. Under XLA it also forces the pending graph to run.",
+        "The processor waits for the GPU instead of preparing the next step, which costs a fast "
+        "compiled step more. Under XLA the pending graph must run as well.",
         "add the tensor up on the device (total += loss.detach()) and fetch it every N steps",
         MANAGED_PITFALLS,
     ),
     Rule(
         "logged-tensor", "A tensor is printed or logged in every step", Severity.SLOWS, EVERY,
         logged_tensor,
-        "Showing a value fetches it from the GPU, so every step waits for the one before.",
+        "Showing a value fetches it from the GPU: every step waits for the one before.",
         "log every N steps: if step % 100 == 0, or logging_steps=100",
         MANAGED_PITFALLS,
     ),
     Rule(
         "device-wait", "An explicit wait in every step", Severity.SLOWS, EVERY,
         device_wait,
-        "It keeps the processor from preparing the next step, and hides what the compiler gains.",
+        "The processor cannot prepare the next step, which hides the compiler's gain.",
         "remove it, or do it every N steps; time whole windows of steps instead of single ones",
         TUNING,
     ),
