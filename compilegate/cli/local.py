@@ -118,7 +118,7 @@ def status(*, as_json: JsonOption = False) -> None:
 def env(*, as_json: JsonOption = False) -> None:
     """Print the variables that aim other tools at the embedded cloud.
 
-    The secret key among them lets whoever has it do everything there.
+    The secret key among them allows everything there.
 
     \b
     compilegate local env --json

@@ -21,7 +21,6 @@ from compilegate.doctor.command_line import (
     takes_of_others,
 )
 from compilegate.doctor.dataclass_arguments import sets_up_trainer
-from compilegate.doctor.datasets import public_data
 from compilegate.doctor.examination import examine
 from compilegate.doctor.finding import TORCH_COMPILE
 from compilegate.doctor.own_compiling import OwnCompiling, compiling_of
@@ -35,6 +34,7 @@ from compilegate.doctor.reported import (
     trainer_metrics,
 )
 from compilegate.doctor.script import Script, ScriptError, parse
+from compilegate.doctor.source import Source
 from compilegate.doctor.syntax import called, constant, keyword, last_name
 from compilegate.doctor.words import HELD_OUT, OPTIMIZER, Imports
 
@@ -49,6 +49,15 @@ CHANNEL = re.compile(_CHANNELS + r"[A-Z0-9_]+")
 MOST_BYTES = 2 * 1024 * 1024
 LOADERS = ("DataLoader", "StatefulDataLoader")
 EPOCHS = re.compile(r"(num_?|n_?|max_?|train_?|total_?)*epochs?", re.IGNORECASE)
+
+# Training samples, by torchvision's class (https://pytorch.org/vision/stable/datasets.html, and
+# the page of each data set that it links; ImageNet: ILSVRC 2012, https://www.image-net.org/).
+TRAINING_SAMPLES = {
+    "MNIST": 60_000, "FashionMNIST": 60_000, "KMNIST": 60_000, "QMNIST": 60_000,
+    "CIFAR10": 50_000, "CIFAR100": 50_000, "ImageNet": 1_281_167,
+}  # fmt: skip
+# What takes a part of one.
+SPLITS = ("random_split", "Subset", "SubsetRandomSampler", "train_test_split")
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ def describe(content: bytes, file: str, module: Reader = no_module) -> Descripti
         asks=tuple(name for name in ("do_train", "do_eval") if name in attributes),
         compiles=compiling_of(script),
         channels=tuple(_channels(script)),
-        data=public_data(script),
+        data=_public_data(script),
         optional=frozenset(_optional(script)),
     )  # fmt: skip
 
@@ -289,3 +298,14 @@ def argument_style(takes: CommandLine) -> tuple[str, str] | None:
         ABSL: ("equals", "--name=value"),  # the only way in which it takes a bool's value
         HYDRA: ("hydra", "name=value"),
     }.get(takes.reader)
+
+
+def _public_data(source: Source) -> tuple[str, int] | None:
+    """The one data set of torchvision that a file trains on as a whole, and its samples."""
+    called = {source.called(call) for call in source.calls}
+    data_sets = {name.rpartition(".")[2] for name in called
+             if name.startswith("torchvision.datasets.")} & set(TRAINING_SAMPLES)  # fmt: skip
+    if len(data_sets) != 1 or any(name.rpartition(".")[2] in SPLITS for name in called):
+        return None
+    name = data_sets.pop()
+    return name, TRAINING_SAMPLES[name]

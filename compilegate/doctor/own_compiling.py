@@ -127,7 +127,7 @@ def _by_setting(script: Script, call: ast.Call) -> bool:
 
 
 def _by_arguments(hyperparameters: Mapping[str, Any] | None) -> bool:
-    """Whether a Trainer that reads its settings from the command line is told to compile."""
+    """Whether the hyperparameters let a Trainer that reads them compile."""
     return any(_on((hyperparameters or {}).get(name)) for name in TRAINER_SWITCHES)
 
 

@@ -57,7 +57,7 @@ class Script(Source):
             for parameter, option in kept.items()
             if option.plain in passed
         }
-        # A number is left to whoever starts the script: none is a constant of its code.
+        # Who starts the script sets its numbers: none is a constant of its code.
         values = {
             parameter: ast.Constant(False if option.switch and value is None else value)
             for parameter, option in kept.items()

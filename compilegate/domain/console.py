@@ -1,4 +1,4 @@
-"""Links into the AWS console: they hold as long as what they name, for whoever may see it there.
+"""Links into the AWS console: they hold as long as what they name, for people who may see it there.
 
 A signed link would end with the credentials of the function that signed it, within hours.
 Domains: AWS General Reference, "AWS Management Console endpoints", and the user guides of the

@@ -15,11 +15,10 @@ from compilegate.domain.judging.speed import Segments, analyse_segments, judge_s
 from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
 from compilegate.domain.judging.whole_job import estimate_whole_job
 from compilegate.domain.reasons import Reason
-from compilegate.explain.evaluation import evaluation_items
 from compilegate.explain.item import Item, Reporter, Section, sentence
 from compilegate.explain.money import money_items
 from compilegate.explain.probation import probation_items
-from compilegate.explain.quality import quality_items
+from compilegate.explain.quality import evaluation_items, quality_items
 from compilegate.explain.speed import speed_items
 from compilegate.explain.value_of_information import step_value_items, value_items
 from compilegate.explain.whole_job import full_run_items, whole_job_items

@@ -40,7 +40,7 @@ _MAKING = threading.Lock()  # two threads that ask at once would make a client e
 class RunState:
     """One run of the emulator as it announced itself; ``started_at`` in epoch seconds.
 
-    ``secret`` is the secret key of its account: whoever knows it may do everything here.
+    ``secret`` is the secret key of its account: with it everything is allowed here.
     """
 
     run_id: str

@@ -6,9 +6,22 @@ say is called so. Differences of quality are in the metric's own unit, candidate
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, QualityClaim, SpeedClaim
-from compilegate.domain.formats import UNKNOWN, interval, money, shown, signed, significant
+from compilegate.domain.formats import (
+    UNKNOWN,
+    count,
+    interval,
+    money,
+    number,
+    percent,
+    shown,
+    signed,
+    significant,
+)  # fmt: skip
 from compilegate.report.figures import DecisionFigures, Interval, QualityFigures, SpeedFigures
 
 QUALITY_WORDS = {
@@ -114,6 +127,34 @@ def saving_interval(figures: DecisionFigures) -> str:
 def goal(figures: QualityFigures) -> str:
     """``lower is better``; empty where it is not recorded."""
     return BETTER.get(figures.goal or "", "")
+
+
+def evaluation_split(quality: Mapping[str, Any]) -> tuple[Mapping[str, Any], float, float] | None:
+    """The recorded split, and its spreads of evaluation and of training; None without one."""
+    evaluation = quality.get("evaluation") or {}
+    training = number(evaluation.get("spread_of_training_expected"))
+    own = number(evaluation.get("spread_of_evaluation"))
+    if training is None or not own or not number(evaluation.get("examples")):
+        return None
+    return evaluation, own, training
+
+
+def evaluation_words(quality: Mapping[str, Any]) -> str:
+    """What the evaluation examples add to a metric's spread; empty where that is not recorded."""
+    split = evaluation_split(quality)
+    if split is None:
+        return ""
+    evaluation, own, training = split
+    share = percent(own**2 / (own**2 + training**2), 2)
+    text = (
+        f"Of the spread between runs, {significant(own, 2)} comes from the choice of "
+        f"{count(evaluation['examples'])} evaluation examples ({share} of the variance) and "
+        f"about {significant(training, 2)} from training itself"
+    )
+    best, saved = number(evaluation.get("best_examples")), number(evaluation.get("runs_saved"))
+    if best and saved:
+        return f"{text}; {count(best)} examples would spare {count(saved)} runs of each arm."
+    return f"{text}."
 
 
 def _rounded(value: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.judge.documents import _Progress as Progress
+from compilegate.cli.judge.documents import stream
 from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, document
 
@@ -111,16 +111,28 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("to", "message"), [(Terminal(), True), (io.StringIO(), False)])
-def test_progress_is_for_a_terminal_that_shows_nothing_else(
-    to: io.StringIO, message: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("out", "to", "counted"),
+    [
+        (io.StringIO, Terminal, True), (io.StringIO, io.StringIO, False),
+        (Terminal, Terminal, False),
+    ],
+)  # fmt: skip
+def test_documents_are_counted_on_a_terminal_that_shows_nothing_else(
+    out: type[io.StringIO],
+    to: type[io.StringIO],
+    counted: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sys, "stdout", io.StringIO())
-    progress = Progress(to)
-    progress.count()
-    progress.end()
+    file, errors = tmp_path / "two.jsonl", to()
+    file.write_text(2 * LINE)
+    monkeypatch.setattr(sys, "stdout", out())
+    monkeypatch.setattr(sys, "stderr", errors)
+    stream(str(file), "dev")
 
-    assert message == ("1 decided" in to.getvalue())
+    assert counted == ("Judging: 2" in errors.getvalue())
+    assert counted == bool(errors.getvalue())
 
 
 def test_a_stream_imports_nothing_that_only_explains_or_plans(tmp_path: Path) -> None:

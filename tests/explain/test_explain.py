@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from compilegate.cli.judge.documents import judged
 from compilegate.domain.arithmetic import rounded
 from compilegate.domain.judging.looks import SPEED_LOOKS
-from compilegate.explain.evaluation import WHY_NOT
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section
+from compilegate.explain.quality import WHY_NOT
 from tests.domain.evidence_builder import GOOD, document
 from tests.domain.evidence_strategies import probations, trials
 from tests.domain.outcome_builder import scored

@@ -126,16 +126,27 @@ def emit_json(value: object) -> None:
     typer.echo(json.dumps(value, indent=2, default=str))
 
 
-def progress(items: Iterable[Item], total: int, doing: str, *, above: int) -> Iterator[Item]:
-    """The same items, with a bar on a terminal where there are more than ``above``."""
-    if total <= above or not sys.stderr.isatty():
+def progress(
+    items: Iterable[Item], total: int | None, doing: str, *, above: int = 0
+) -> Iterator[Item]:
+    """The same items, with a bar on a terminal where there are more than ``above``.
+
+    Where nobody knows how many there are (None), they are counted, and the last count stays.
+    """
+    if not sys.stderr.isatty() or (total is not None and total <= above):
         yield from items
         return
-    from rich.progress import Progress  # noqa: PLC0415 - slow to import, seldom used
+    from rich.progress import (  # noqa: PLC0415 - slow to import, seldom used
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+    )
 
+    counted = (TextColumn("{task.description}: {task.completed:,.0f}"), TimeElapsedColumn())
     with Progress(
-        console=console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty()
-    ) as bar:
+        *(counted if total is None else ()), console=console(stderr=True),
+        transient=total is not None, redirect_stdout=sys.stdout.isatty(),
+    ) as bar:  # fmt: skip
         yield from bar.track(items, total=total, description=doing)
 
 

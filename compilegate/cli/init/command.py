@@ -20,8 +20,7 @@ from compilegate.cli.init.data import data_of
 from compilegate.cli.init.price import with_cap
 from compilegate.cli.init.proposal import Answers, propose, workload_name
 from compilegate.cli.init.questions import asked
-from compilegate.cli.init.render import Proposal, document_of, places, render
-from compilegate.cli.init.value import ASSUMED, OPEN
+from compilegate.cli.init.render import ASSUMED, OPEN, Proposal, document_of, places, render
 from compilegate.doctor import Description, ScriptError, describe
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.versions import parts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
-from compilegate.cli.init.value import OPEN, Value
+from compilegate.cli.init.render import OPEN, Value
 from compilegate.doctor import Description, Option
 
 CHANNEL, INPUTS = "train", "/opt/ml/input/data"

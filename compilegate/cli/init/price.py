@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from compilegate.cli.init.render import Proposal, document_of
-from compilegate.cli.init.value import ASSUMED, Value
+from compilegate.cli.init.render import ASSUMED, Proposal, Value, document_of
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import money

@@ -11,7 +11,7 @@ from typing import Any
 from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
 from compilegate.cli.init.data import Data, inputs_of, place_of
-from compilegate.cli.init.value import ASSUMED, OPEN, Section, Value
+from compilegate.cli.init.render import ASSUMED, OPEN, Section, Value
 from compilegate.doctor import SPELLED, Description, Metric, Option, argument_style
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.training import MOST_HOURS

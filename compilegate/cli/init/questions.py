@@ -15,8 +15,7 @@ from compilegate.cli.init.proposal import (
     propose,
     usual_margin,
 )
-from compilegate.cli.init.render import places
-from compilegate.cli.init.value import OPEN
+from compilegate.cli.init.render import OPEN, places
 from compilegate.doctor import Description, Metric
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields

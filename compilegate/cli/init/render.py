@@ -1,15 +1,28 @@
-"""Writes a proposed workload file as commented YAML."""
+"""A proposed workload file: its values, and how it is written as commented YAML."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.adapters.yaml_document import plain_value
-from compilegate.cli.init.value import OPEN, Section, Value
 
+READ, ASSUMED, OPEN = "read", "assumed", "open"
 _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@+-]*")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value with what the file says of it; ``origin`` is READ, ASSUMED or OPEN."""
+
+    value: Any
+    note: str = ""
+    origin: str = READ
+
+
+Section = dict[str, Value]
 Proposal = Mapping[str, Value | Section]
 
 

@@ -7,13 +7,13 @@ import json
 import os
 import stat
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
 from compilegate.cli.common.error_handling import BAD_INPUT
+from compilegate.cli.common.output import progress
 from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
@@ -24,7 +24,6 @@ from compilegate.domain.reasons import Reason
 
 STANDARD_INPUT = "-"
 TOO_DEEP = "the document is nested too deeply"
-PROGRESS_SECONDS = 0.5
 
 
 def read_json(file: str) -> object:
@@ -108,10 +107,11 @@ def _invalid(document: object, why: str) -> Decision:
 
 def stream(file: str, stage: str) -> int:
     """Answer every line; the exit code is that of bad input if a line was not JSON, else 0."""
-    out, eager, progress = sys.stdout, not _is_file(sys.stdout), _Progress(sys.stderr)
-    code = 0
+    out, eager, code = sys.stdout, not _is_file(sys.stdout), 0
     with _lines_of(file) as lines:
-        for number, line in enumerate(lines, start=1):
+        # A terminal that shows the decisions needs no count of them.
+        counted = lines if out.isatty() else progress(lines, None, "Judging")
+        for number, line in enumerate(counted, start=1):
             if not line.strip():
                 continue
             decision, readable = _decided(line, number)
@@ -120,8 +120,6 @@ def stream(file: str, stage: str) -> int:
             out.write(json.dumps(decision.to_dict(flag), separators=(",", ":")) + "\n")
             if eager:  # a reader of the pipe gets each decision when it is made
                 out.flush()
-            progress.count()
-    progress.end()
     out.flush()
     return code
 
@@ -134,33 +132,6 @@ def _decided(line: str, number: int) -> tuple[Decision, bool]:
     except RecursionError:
         return _invalid(None, f"line {number}: {TOO_DEEP}"), False
     return judged(document), True
-
-
-class _Progress:
-    """Counts on a terminal that shows nothing else; silent anywhere else."""
-
-    def __init__(self, to: TextIO) -> None:
-        self._to = to
-        self._shown = to.isatty() and not sys.stdout.isatty()
-        self._started = self._last = time.monotonic()
-        self._count = 0
-
-    def count(self) -> None:
-        """One more document."""
-        self._count += 1
-        if self._shown and time.monotonic() - self._last >= PROGRESS_SECONDS:
-            self._show("\r")
-
-    def end(self) -> None:
-        """The last figure stays."""
-        if self._shown:
-            self._show("\r", "\n")
-
-    def _show(self, before: str, after: str = "") -> None:
-        self._last = time.monotonic()
-        rate = self._count / max(self._last - self._started, 1e-9)
-        self._to.write(f"{before}{self._count:,} decided, {rate:,.0f} per second {after}")
-        self._to.flush()
 
 
 def _is_file(out: TextIO) -> bool:

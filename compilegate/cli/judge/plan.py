@@ -28,7 +28,7 @@ from compilegate.explain.planning import (
     planning_table,
     with_shadow,
 )
-from compilegate.report.evaluation import evaluation_words
+from compilegate.report.statements import evaluation_words
 
 WEEKS_PER_YEAR = 52
 NONE = "-"

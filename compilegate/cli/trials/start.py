@@ -14,6 +14,7 @@ from rich.console import Console
 
 from compilegate.adapters.bundle import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.cli.check.files import read_files
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.cli.trials.screen import screen
@@ -40,18 +41,12 @@ class StartedTrial:
 
 
 def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
-    """Read every file before anything starts; two files cannot name the same workload."""
-    files = [read_workload(path) for path in paths]
-    names = [file.workload.name for file in files]
-    for file in files:
-        if names.count(file.workload.name) > 1:
-            raise InvalidInputError(
-                "is used by more than one of the files",
-                file=str(file.path),
-                field="name",
-                value=file.workload.name,
-                fix="give each workload its own name, or run them one after the other",
-            )
+    """Read every file before anything starts; raises InvalidInputError for the first wrong one."""
+    files = []
+    for _, outcome in read_files(paths):
+        if isinstance(outcome, InvalidInputError):
+            raise outcome
+        files.append(outcome)
     return files
 
 

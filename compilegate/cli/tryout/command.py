@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
-from compilegate.cli.common.output import emit_json, say, say_rows
+from compilegate.cli.common.output import console, emit_json, say, say_rows
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
 from compilegate.cli.tryout.arm_result import (
@@ -28,8 +28,14 @@ from compilegate.cli.tryout.arm_result import (
     last_lines,
     read_arm,
 )
-from compilegate.cli.tryout.process import STEPS, default_python, lacks, run
-from compilegate.cli.tryout.requirements import REQUIREMENTS, installed
+from compilegate.cli.tryout.process import (
+    REQUIREMENTS,
+    STEPS,
+    default_python,
+    installed,
+    lacks,
+    run,
+)
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
@@ -197,10 +203,9 @@ class _Tries:
 
     def install(self) -> None:
         """Give the arms a Python that also has what the bundle lists, as their jobs' has."""
-        _progress(f"installing {REQUIREMENTS}", None)
         folder = self._place.resolve() / ".installed"
-        self._python = installed(self._bundle.body, self._python, folder, self._limit)
-        _progress("", None)
+        with console(stderr=True).status(f"installing {REQUIREMENTS}"):
+            self._python = installed(self._bundle.body, self._python, folder, self._limit)
 
     def run(self, arms: Sequence[ArmPlan]) -> Iterator[ArmResult]:
         """Every arm's answer, as it comes."""
@@ -208,16 +213,17 @@ class _Tries:
         requests = full_runs(workload, arms, project.settings().region)
         seen: set[str] = set()
         for arm, request in zip(arms, requests, strict=True):
-            ended = run(
-                request,
-                bundle=self._bundle.body,
-                inputs=self._inputs,
-                folder=self._place.resolve() / arm.name,
-                python=Path(shutil.which(str(self._python)) or self._python),
-                limit_seconds=self._limit,
-                on_wait=lambda log, name=arm.name: _progress(name, log),  # type: ignore[misc]
-            )
-            _progress("", None)
+            shown = console(stderr=True)
+            with shown.status(arm.name) as status:
+                ended = run(
+                    request,
+                    bundle=self._bundle.body,
+                    inputs=self._inputs,
+                    folder=self._place.resolve() / arm.name,
+                    python=Path(shutil.which(str(self._python)) or self._python),
+                    limit_seconds=self._limit,
+                    on_wait=lambda log: status.update(_last_line(log, shown.width)),  # noqa: B023
+                )
             result = read_arm(arm.name, request, workload.quality.metric, ended)
             if not self._as_json:
                 _show(result, workload.quality.metric)
@@ -228,18 +234,13 @@ class _Tries:
             yield result
 
 
-def _progress(name: str, log: Path | None) -> None:
-    """What is going on and the last line that it printed, on a terminal."""
-    if not sys.stderr.isatty():
-        return
-    width = shutil.get_terminal_size().columns - 1
-    text = name
-    if log is not None:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        shown = "".join(mark for mark in (lines[-1] if lines else "") if mark.isprintable())
-        text = f"{name}: {shown}"[:width]
-    sys.stderr.write(f"\r{text:<{width}}\r")
-    sys.stderr.flush()
+def _last_line(log: Path, width: int) -> Text:
+    """The arm, which names the log's folder, and the last line that it printed."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    shown = "".join(mark for mark in (lines[-1] if lines else "") if mark.isprintable())
+    text = Text(f"{log.parent.name}: {shown}")
+    text.truncate(width - 3, overflow="ellipsis")  # beside the spinner
+    return text
 
 
 def _show(result: ArmResult, metric: str) -> None:

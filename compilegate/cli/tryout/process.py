@@ -22,8 +22,10 @@ from typing import Any
 
 from compilegate.adapters.local_inputs import PYTHON
 from compilegate.domain.argument_text import argument
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.request.hyperparameters import PLATFORM_PREFIX
+from compilegate.localcloud.interpreter import own_interpreter
 from compilegate.place import INSTALLED, PROJECT
 
 STEPS = 2
@@ -35,6 +37,8 @@ _INHERITED = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES",
 POLL_SECONDS = 0.2
 # A Python on a slow network disk starts in less.
 ASK_SECONDS = 30.0
+# Of a bundle; installed before the arms run, as a job's container does it.
+REQUIREMENTS = "requirements.txt"
 
 
 @dataclass(frozen=True)
@@ -159,3 +163,34 @@ def _environment(
     for name, value in request["Environment"].items():
         yield name, mapped(value, root)
     yield VARIABLE, str(STEPS)
+
+
+def installed(bundle: bytes, python: Path, folder: Path, limit_seconds: float) -> Path:
+    """A Python in ``folder`` with what the bundle lists over what ``python`` has.
+
+    The environment of ``python`` stays as it is. Raises InvalidInputError with pip's own words.
+    """
+    code = folder / "code"
+    with tarfile.open(fileobj=io.BytesIO(bundle)) as archive:
+        archive.extractall(code, filter="data")
+    own = own_interpreter(python, folder / "environment").python
+    command = [str(own), "-m", "pip", "install", "--quiet", "-r", REQUIREMENTS]
+    try:
+        ended = subprocess.run(  # noqa: S603 - the user's own packages, as an argument list
+            command, cwd=code, env=dict(os.environ), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=limit_seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise _not_installed("its time was up; --minutes gives more") from None
+    if ended.returncode:
+        lines = [line for line in ended.stderr.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR:")] or lines[-1:]
+        raise _not_installed(" ".join(errors).replace("ERROR: ", ""))
+    return own
+
+
+def _not_installed(why: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"cannot be installed: {why or 'pip gave no reason'}", file=REQUIREMENTS,
+        fix="correct it, or name a Python that has what it lists with --python",
+    )  # fmt: skip

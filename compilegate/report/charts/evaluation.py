@@ -13,6 +13,7 @@ from typing import Any
 from compilegate.domain.formats import count, number, percent
 from compilegate.report.charts.figure import Axis, Bar, Figure, Label, Mark, View, arm_style
 from compilegate.report.charts.scale import NAME_ABOVE, ROW_PIXELS, axis, rows_axis
+from compilegate.report.statements import evaluation_split
 
 # Of the sizes in the decision, today's first: more bars would say nothing new.
 BARS = 5
@@ -20,13 +21,11 @@ BARS = 5
 
 def evaluation_view(quality: Mapping[str, Any]) -> View | None:
     """The picture, None where the decision has no split."""
-    evaluation = quality.get("evaluation") or {}
-    training = number(evaluation.get("spread_of_training_expected"))
-    own = number(evaluation.get("spread_of_evaluation"))
-    examples = number(evaluation.get("examples"))
-    if training is None or not own or not examples:
+    split = evaluation_split(quality)
+    if split is None:
         return None
-    today = {"examples": examples, "runs": evaluation.get("runs_needed")}
+    evaluation, own, training = split
+    today = {"examples": evaluation["examples"], "runs": evaluation.get("runs_needed")}
     larger = [one for one in evaluation.get("larger") or () if number(one.get("examples"))]
     return View("Spread", _figure([today, *larger[: BARS - 1]], own**2, training**2))
 

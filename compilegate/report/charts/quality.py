@@ -27,7 +27,6 @@ from compilegate.report.charts.figure import (
 )  # fmt: skip
 from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
 from compilegate.report.charts.speed import spread
-from compilegate.report.evaluation import evaluation_words
 from compilegate.report.figures import DecisionFigures, QualityFigures
 from compilegate.report.measured import (
     Measured,
@@ -59,7 +58,7 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
         _finding(trial.figures, reference, metric),
         note="A point is a full training run; bars are means. The difference is measured from the "
         "dashed reference; beyond the dotted limit the loss exceeds the margin. "
-        f"{evaluation_words(judged)}".rstrip(),
+        f"{statements.evaluation_words(judged)}".rstrip(),
         views=views,
         choice="What to show",
     )

@@ -15,7 +15,7 @@ from compilegate.domain.workload.model import Workload
 def attempt_message(
     record: ProductionRun | CapacityWait, workload: Workload, *, stage: str
 ) -> Notification:
-    """What the owner is told of an attempt."""
+    """The message to the owner about an attempt."""
     if isinstance(record, ProductionRun):
         return run_failed(record, workload.name, owner=workload.owner, stage=stage)
     return run_waits(record, workload.name, owner=workload.owner, stage=stage)
