@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from compilegate.usecases.job_output import read_steps
+from compilegate.adapters.job_outputs import read_steps
 
 ROOT = Path(__file__).resolve().parents[1]
 TRAINING_PYTHON = ROOT / ".venv-training" / "bin" / "python"

@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from compilegate.domain.workload.model import FactOverrides
 
-if TYPE_CHECKING:  # a function that sends nothing and sweeps nothing loads neither
+if TYPE_CHECKING:  # a function loads the types of those ports alone that it uses
+    from compilegate.domain.judging.evidence import FullRun, SpeedRun
     from compilegate.domain.notification import Notification
+    from compilegate.domain.production.job_evidence import JobEvidence
     from compilegate.domain.production.orphans import ExecutionEnd
-
-
-@dataclass(frozen=True)
-class Fetched:
-    """An object that may be larger than memory: ``size`` in bytes, ``stream`` to be read once.
-
-    ``identity`` says which object was read, as a run's record keeps it: S3's ``output_etag``, and
-    ``output_version`` where its bucket keeps versions.
-    """
-
-    size: int
-    stream: IO[bytes]
-    identity: Mapping[str, str] = field(default_factory=dict)
 
 
 class ObjectStore(Protocol):
@@ -41,14 +30,6 @@ class ObjectStore(Protocol):
 
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
         """Write an object from a file, however large it is."""
-        ...
-
-    def fetch(self, uri: str) -> Fetched:
-        """The object at an s3:// URI in any bucket; raises NotFoundError.
-
-        An object that may not be read counts as missing. Raises OverwrittenEvidenceError for one
-        of the data bucket that was written more than once.
-        """
         ...
 
     def exists(self, uri: str) -> bool:
@@ -123,11 +104,11 @@ class TrainingJobs(Protocol):
     """SageMaker training jobs."""
 
     def describe(self, job: str) -> Mapping[str, Any]:
-        """DescribeTrainingJob; raises NotFoundError."""
+        """DescribeTrainingJob; empty for a job that SageMaker never saw."""
         ...
 
     def tags(self, job: str) -> Mapping[str, str]:
-        """A job's tags by key; raises NotFoundError."""
+        """A job's tags by key; empty for a job that is gone."""
         ...
 
     def stop(self, job: str) -> None:
@@ -148,6 +129,29 @@ class TrainingJobs(Protocol):
 
     def statuses(self, prefix: str) -> Mapping[str, str]:
         """TrainingJobStatus of every job whose name begins with ``prefix``."""
+        ...
+
+
+class JobOutputs(Protocol):
+    """What completed training jobs left behind, read within bounds.
+
+    An output is the job's own word. Whatever is wrong with one, or with it being written more than
+    once, is an InvalidEvidenceError; one that may not be read counts as missing.
+    """
+
+    def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
+        """Arm and run of every segment of a trial's speed job, none where it left nothing."""
+        ...
+
+    def full_run(self, uri: str, job: str, metric: str) -> FullRun:
+        """A trial's full run, by the s3:// URI of its output; a missing output is invalid."""
+        ...
+
+    def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
+        """A production job's run, or why it cannot be read; nothing where it did not complete.
+
+        ``described`` is SageMaker's description of the job. Raises only for a lost connection.
+        """
         ...
 
 
@@ -257,6 +261,7 @@ class Services:
     locks: Locks
     flags: FlagStore
     jobs: TrainingJobs
+    outputs: JobOutputs
     roles: JobRoles
     quotas: Quotas
     tokens: Tokens

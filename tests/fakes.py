@@ -11,6 +11,8 @@ from typing import Any, BinaryIO
 
 from compilegate.adapters.dynamodb import Lock
 from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.job_outputs import StoredOutputs
+from compilegate.adapters.s3_store import Fetched
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
 from compilegate.domain.errors import (
@@ -22,7 +24,7 @@ from compilegate.domain.errors import (
 from compilegate.domain.notification import Notification
 from compilegate.domain.problem import ProblemWithFix, lease_lost
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.ports import Fetched, Services, Settings
+from compilegate.ports import Services, Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
 MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
@@ -145,19 +147,22 @@ class MemoryJobs:
         self.descriptions: dict[str, dict[str, Any]] = {}
 
     def describe(self, job: str) -> Mapping[str, Any]:
-        if job not in self.descriptions:
-            raise NotFoundError(f"there is no training job {job}")
-        return self.descriptions[job]
+        return self.descriptions.get(job, {})
 
     def tags(self, job: str) -> Mapping[str, str]:
         return {tag["Key"]: tag["Value"] for tag in self.describe(job).get("Tags", ())}
 
+    def _known(self, job: str) -> dict[str, Any]:
+        if job not in self.descriptions:
+            raise NotFoundError(f"there is no training job {job}")
+        return self.descriptions[job]
+
     def stop(self, job: str) -> None:
-        if self.describe(job)["TrainingJobStatus"] == "InProgress":
+        if self._known(job)["TrainingJobStatus"] == "InProgress":
             self.descriptions[job]["TrainingJobStatus"] = "Stopped"
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
-        merged = {**{t["Key"]: t["Value"] for t in self.describe(job).get("Tags", ())}, **tags}
+        merged = {**{t["Key"]: t["Value"] for t in self._known(job).get("Tags", ())}, **tags}
         self.descriptions[job]["Tags"] = [{"Key": k, "Value": v} for k, v in merged.items()]
 
     def active(self, prefix: str) -> Sequence[str]:
@@ -277,12 +282,14 @@ class FixedClock:
 def services(stage: str = "dev", simulated: str | None = None) -> Services:
     """Services in memory."""
     settings = Settings(stage=stage, region="us-east-1", job_roles=ROLES, simulated=simulated)
+    store = MemoryStore()
     return Services(
-        store=MemoryStore(),
+        store=store,
         ledger=MemoryLedger(),
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),
+        outputs=StoredOutputs(store),
         roles=MemoryRoles(),
         quotas=FixedQuotas(otherwise=1000),
         tokens=MemoryTokens(),

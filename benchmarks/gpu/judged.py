@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.gpu.runs import trained, whole_blocks
 from benchmarks.gpu.workloads import BASELINE, FULL_RUN_STEPS, Workload
+from compilegate.adapters.job_outputs import read_steps
 from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import JobOutput, quality_run, speed_runs
@@ -20,7 +21,6 @@ from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.noninferiority import Samples, compare
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
-from compilegate.usecases.job_output import read_steps
 
 CARDS = Path(__file__).with_name("cards.json")
 ERROR = 0.025  # of each side of an interval

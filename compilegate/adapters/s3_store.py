@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any, BinaryIO
 from urllib.parse import urlparse
 
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.clients import error_code
 from compilegate.domain.errors import NotFoundError, OverwrittenEvidenceError
-from compilegate.ports import Fetched
 
 ABSENT = ("NoSuchKey", "NoSuchBucket", "404", "NotFound", "AccessDenied", "403")
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An object that may be larger than memory: ``size`` in bytes, ``stream`` to be read once.
+
+    ``identity`` says which object was read, as a run's record keeps it: S3's ``output_etag``, and
+    ``output_version`` where its bucket keeps versions.
+    """
+
+    size: int
+    stream: IO[bytes]
+    identity: Mapping[str, str] = field(default_factory=dict)
 
 
 class S3Store:

@@ -20,21 +20,19 @@ class SageMakerJobs:
         self._sagemaker = sagemaker
 
     def describe(self, job: str) -> Mapping[str, Any]:
-        """DescribeTrainingJob; raises NotFoundError."""
+        """DescribeTrainingJob; empty for a job that SageMaker never saw."""
         try:
-            described: Mapping[str, Any] = self._sagemaker.describe_training_job(
-                TrainingJobName=job
-            )
-        except ClientError as error:
-            if "not found" in str(error).lower():
-                raise NotFoundError(f"there is no training job {job}") from error
-            raise
-        return described
+            return self._described(job)
+        except NotFoundError:
+            return {}
 
     def tags(self, job: str) -> Mapping[str, str]:
-        """A job's tags by key; raises NotFoundError."""
+        """A job's tags by key; empty for a job that is gone."""
+        described = self.describe(job)
+        if not described:
+            return {}
         pages = self._sagemaker.get_paginator("list_tags").paginate(
-            ResourceArn=self.describe(job)["TrainingJobArn"]
+            ResourceArn=described["TrainingJobArn"]
         )
         return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
 
@@ -43,13 +41,13 @@ class SageMakerJobs:
         try:
             self._sagemaker.stop_training_job(TrainingJobName=job)
         except ClientError:
-            if self.describe(job)["TrainingJobStatus"] == IN_PROGRESS:
+            if self._described(job)["TrainingJobStatus"] == IN_PROGRESS:
                 raise
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
         """Set tags of a job, those it has under other keys stay; raises NotFoundError."""
         self._sagemaker.add_tags(
-            ResourceArn=self.describe(job)["TrainingJobArn"],
+            ResourceArn=self._described(job)["TrainingJobArn"],
             Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
         )
 
@@ -68,6 +66,18 @@ class SageMakerJobs:
     def statuses(self, prefix: str) -> Mapping[str, str]:
         """TrainingJobStatus of every job whose name begins with ``prefix``."""
         return self._list(prefix)
+
+    def _described(self, job: str) -> Mapping[str, Any]:
+        """DescribeTrainingJob; raises NotFoundError."""
+        try:
+            described: Mapping[str, Any] = self._sagemaker.describe_training_job(
+                TrainingJobName=job
+            )
+        except ClientError as error:
+            if "not found" in str(error).lower():
+                raise NotFoundError(f"there is no training job {job}") from error
+            raise
+        return described
 
     def _list(self, prefix: str, **filters: str) -> dict[str, str]:
         pages = self._sagemaker.get_paginator("list_training_jobs").paginate(

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlparse
 
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.own_facts import fact_overrides
-from compilegate.ports import Services, Settings, Topic, TrainingLogs
+from compilegate.ports import JobOutputs, JobRoles, Services, Settings, Topic, TrainingLogs
 
+if TYPE_CHECKING:
+    from compilegate.adapters.s3_store import S3Store
+
+_Port = TypeVar("_Port")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -54,18 +59,31 @@ def training_logs() -> TrainingLogs:
     return CloudWatchTrainingLogs(client("logs"), int(days) if days else None)
 
 
-class _Roles:
-    """JobRoles, loaded by the two functions that make any."""
+class _Late:
+    """An adapter that few functions need, loaded when it is called."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
 
-    def ensure(self, workload: str) -> None:
-        """Make the workload's role if there is none."""
-        from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
-        from compilegate.adapters.job_roles import IamJobRoles  # noqa: PLC0415
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._load(), name)
 
-        IamJobRoles(client("iam"), self._settings).ensure(workload)
+
+def _late(load: Callable[[], _Port]) -> _Port:
+    return cast("_Port", _Late(load))
+
+
+def _roles(settings: Settings) -> JobRoles:
+    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
+    from compilegate.adapters.job_roles import IamJobRoles  # noqa: PLC0415
+
+    return IamJobRoles(client("iam"), settings)
+
+
+def _outputs(objects: S3Store) -> JobOutputs:
+    from compilegate.adapters.job_outputs import StoredOutputs  # noqa: PLC0415 - as above
+
+    return StoredOutputs(objects)
 
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
@@ -81,13 +99,15 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
     from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
     from compilegate.adapters.ssm_flags import SsmFlags  # noqa: PLC0415
 
+    store = S3Store(client("s3"), bucket)
     return Services(
-        store=S3Store(client("s3"), bucket),
+        store=store,
         ledger=DynamoDbLedger(client("dynamodb"), table),
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
-        roles=_Roles(settings),
+        outputs=_late(lambda: _outputs(store)),
+        roles=_late(lambda: _roles(settings)),
         quotas=ServiceQuotas(client("service-quotas", hasty=True), _quota_codes),
         tokens=StepFunctionsTokens(client("stepfunctions")),
         ends=StepFunctionsEnds(client("stepfunctions")),

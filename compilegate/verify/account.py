@@ -13,7 +13,7 @@ from compilegate.adapters.clients import error_code
 from compilegate.adapters.executions import StepFunctionsExecutions, StepFunctionsTokens
 from compilegate.adapters.sagemaker_jobs import SageMakerJobs
 from compilegate.adapters.training_logs import CloudJobWatch
-from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
+from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.problem import ProblemWithFix
 
 ClientFactory = Callable[[str], Any]
@@ -114,10 +114,7 @@ class Account:
 
     def job(self, name: str) -> Mapping[str, Any] | None:
         """DescribeTrainingJob, None for a job that does not exist."""
-        try:
-            return self.jobs.describe(name)
-        except NotFoundError:
-            return None
+        return self.jobs.describe(name) or None
 
     def log(self, name: str) -> Sequence[str]:
         """Every line of a job's log so far."""

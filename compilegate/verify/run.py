@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.adapters.executions import ExecutionState, StepFunctionsExecutions
+from compilegate.adapters.job_outputs import read_output
 from compilegate.adapters.job_roles import IamJobRoles
+from compilegate.adapters.s3_store import S3Store
 from compilegate.adapters.wiring import settings_from
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
@@ -16,8 +18,7 @@ from compilegate.domain.facts.model import Price
 from compilegate.domain.failures import IN_PROGRESS
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.workload.file import parse_workload
-from compilegate.ports import ObjectStore, Services, Settings
-from compilegate.usecases.job_output import read_output
+from compilegate.ports import Services, Settings
 from compilegate.usecases.job_requests import job_site
 from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.registration.upload import Shipment, upload
@@ -60,7 +61,7 @@ class Verification:
     """
 
     account: Account
-    store: ObjectStore
+    store: S3Store
     role_arn: str
     roles: IamJobRoles
     trial: str
@@ -273,7 +274,7 @@ def prepare_verification(
     over = _type_without_quota(services)
     verification = Verification(
         account=account,
-        store=services.store,
+        store=S3Store(client("s3"), services.store.bucket),
         role_arn=machines[naming.EVALUATE]["roleArn"],
         roles=IamJobRoles(client("iam"), services.settings),
         trial=trial,

@@ -28,7 +28,7 @@ SPEC_KEY = f"workloads/{NAME}/specs/1.json"
 FLAG = naming.flag_parameter(STAGE, NAME)
 ARN = "arn:aws:{}:us-east-1:111122223333:{}"
 JOB_SECONDS = 2 * 3600
-PORTS = ("store", "ledger", "locks", "flags", "jobs", "tokens", "ends")
+PORTS = ("store", "ledger", "locks", "flags", "jobs", "outputs", "tokens", "ends")
 # After these the world is another one; all other calls only read.
 WRITES = frozenset({
     "store.put", "ledger.put_once", "locks.acquire", "locks.extend", "locks.release",

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.adapters.job_outputs import read_output
 from compilegate.adapters.workload_files import load_yaml
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import (
@@ -26,7 +27,6 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.production.history import history
 from compilegate.domain.production.next_arm import FlagParameter, read_flag
-from compilegate.usecases.job_output import read_output
 from compilegate.usecases.production.on_run_ended import on_run_ended
 from compilegate.usecases.records import read_document
 from tests import fuzzing

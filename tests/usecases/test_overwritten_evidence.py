@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.usecases.production.job_evidence import job_evidence, output_uri
+from compilegate.domain.production.job_evidence import output_uri
 from compilegate.usecases.trial.judge_arms import judge_arms
 from tests import fakes
 from tests.usecases.trial_builder import (
@@ -54,7 +54,7 @@ def test_a_production_run_with_an_overwritten_output_is_no_evidence(services: An
         "OutputDataConfig": {"S3OutputPath": f"s3://{services.store.bucket}/production/bert-docs"},
     }
     services.store.overwritten.add(output_uri(described))
-    found = job_evidence(described, "eval_loss", services.store)
+    found = services.outputs.production_run(described, "eval_loss")
 
     assert {} == found.result
     assert "was written 2 times" in str(found.problem)

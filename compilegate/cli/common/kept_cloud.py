@@ -51,7 +51,8 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
     executions: Any = _NoExecutions()
     services = Services(
         store=store, ledger=kept, locks=nothing, flags=kept, jobs=nothing,
-        roles=nothing, quotas=nothing, tokens=nothing, ends=nothing, clock=SystemClock(),
+        outputs=nothing, roles=nothing, quotas=nothing, tokens=nothing, ends=nothing,
+        clock=SystemClock(),
         settings=Settings(
             stage=str(document["stage"]), region=str(document["region"]), job_roles="",
             simulated=str(document["simulated"]),

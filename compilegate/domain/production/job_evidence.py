@@ -26,6 +26,12 @@ class JobEvidence:
     problem: str | None = None
 
 
+def output_uri(described: Mapping[str, Any]) -> str:
+    """Where SageMaker leaves a job's output data, by the job's own description."""
+    place = str(described["OutputDataConfig"]["S3OutputPath"]).rstrip("/")
+    return f"{place}/{described['TrainingJobName']}/output/output.tar.gz"
+
+
 def kept_run(output: JobOutput, described: Mapping[str, Any], metric: str) -> Mapping[str, Any]:
     """The run of a completed job.
 

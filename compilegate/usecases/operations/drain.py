@@ -25,7 +25,6 @@ from compilegate.domain.failures import STOPPING
 from compilegate.domain.production.history import history
 from compilegate.ports import Schedules, Services
 from compilegate.usecases.drain_mark import drain_mark, put_mark
-from compilegate.usecases.job_output import tags_of
 from compilegate.usecases.trial.abort_trial import abort_trial
 
 CAUSE = "the deployment was drained"
@@ -146,7 +145,7 @@ class Drainage:
 
     def _own(self, name: str) -> UnfinishedJob | None:
         """None for a job of another stage, or one that is gone."""
-        tags = tags_of(name, self.deployment.services.jobs)
+        tags = self.deployment.services.jobs.tags(name)
         execution = tags.get(naming.TAG_EXECUTION, "")
         production = self.deployment.runs.owns(execution)
         if not production and not self.deployment.trials.owns(execution):

@@ -30,7 +30,6 @@ from compilegate.ports import (
     TrainingLogs,
 )
 from compilegate.report.notifications.production import swept as swept_message
-from compilegate.usecases.job_output import describe, tags_of
 from compilegate.usecases.operations.lost_runs import record_lost_runs
 from compilegate.usecases.operations.measure_day import measure_day
 from compilegate.usecases.registered import for_each_workload
@@ -109,7 +108,7 @@ def _own_jobs(services: Services) -> list[TaggedJob]:
 
 def _tagged(name: str, jobs: TrainingJobs) -> TaggedJob | None:
     """The job with its tags; None for one that has none of ours, or is gone."""
-    tags, described = tags_of(name, jobs), describe(name, jobs)
+    tags, described = jobs.tags(name), jobs.describe(name)
     try:
         return TaggedJob(
             name=name,

@@ -12,7 +12,6 @@ from compilegate.domain.production.ended_execution import EndedExecution, unreco
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.recorded_run import attempt_run
 from compilegate.ports import Services
-from compilegate.usecases.job_output import describe
 from compilegate.usecases.production.record_run import append_record, read_attempt
 
 
@@ -41,7 +40,7 @@ def _record_unattended(
     attempt: AttemptEnd, past: WorkloadHistory, end: EndedExecution, services: Services
 ) -> str:
     """Record the attempt as the machine would have; returns the key of the answer."""
-    described = describe(attempt.job, services.jobs)
+    described = services.jobs.describe(attempt.job)
     if described and described["TrainingJobStatus"] not in ENDED:
         if end.leaves_jobs:
             return "going_on"

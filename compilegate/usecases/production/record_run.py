@@ -25,9 +25,7 @@ from compilegate.domain.records.runs import CapacityWait, ProductionRun
 from compilegate.ports import Services, TrainingJobs
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
-from compilegate.usecases.job_output import describe
 from compilegate.usecases.production.build_request import run_jobs
-from compilegate.usecases.production.job_evidence import job_evidence
 from compilegate.usecases.records import put_once, spec_at
 
 logger = logging.getLogger("compilegate")
@@ -56,7 +54,7 @@ def read_attempt(end: AttemptEnd, past: WorkloadHistory, services: Services) -> 
             f"production run {end.run} of {end.workload} was never begun. {lost}".strip()
         )
     waits = tuple(wait for wait in past.waits_of(end.run) if wait.attempt < end.attempt.number)
-    described, spec = describe(end.job, services.jobs), spec_at(services.store, begun.spec_key)
+    described, spec = services.jobs.describe(end.job), spec_at(services.store, begun.spec_key)
     return EndedAttempt(
         reported=end,
         begun=begun,
@@ -64,7 +62,7 @@ def read_attempt(end: AttemptEnd, past: WorkloadHistory, services: Services) -> 
         described=described,
         same_prefix=_active(end, services.jobs),
         jobs=run_jobs(spec.job, services),
-        evidence=job_evidence(described, spec.workload.quality.metric, services.store),
+        evidence=services.outputs.production_run(described, spec.workload.quality.metric),
         now=services.clock.now(),
     )
 

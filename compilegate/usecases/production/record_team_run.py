@@ -21,8 +21,6 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
-from compilegate.usecases.job_output import describe
-from compilegate.usecases.production.job_evidence import job_evidence
 from compilegate.usecases.records import put_once
 from compilegate.usecases.registered import load_registered
 
@@ -37,7 +35,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     """
     fields = Fields(event, "event")
     workload, job = fields.text("workload"), fields.text("job")
-    described = describe(job, services.jobs)
+    described = services.jobs.describe(job)
     if not described:
         return _ignored(workload, job, f"SageMaker knows no training job {job}")
     tags = services.jobs.tags(job)
@@ -69,7 +67,7 @@ def _ignored(workload: str, job: str, problem: str) -> dict[str, Any]:
 def _record(
     described: Mapping[str, Any], tags: Mapping[str, str], registered: Workload, services: Services
 ) -> ProductionRun:
-    evidence = job_evidence(described, registered.quality.metric, services.store)
+    evidence = services.outputs.production_run(described, registered.quality.metric)
     versions, now = flag_versions(registered.name, services.ledger), services.clock.now()
     run = team_run(described, tags, evidence, registered.training, versions, now=now)
     recorded = put_once(services.ledger, registered.name, run)

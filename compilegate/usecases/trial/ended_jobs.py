@@ -10,13 +10,11 @@ from dataclasses import replace
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
-from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, NotFoundError
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
 from compilegate.domain.failures import COMPLETED
-from compilegate.domain.job_output import JobOutput, quality_run, speed_runs
 from compilegate.domain.outside import BROKEN
 from compilegate.domain.trial.jobs import EndedJob, OutputRuns
-from compilegate.ports import ObjectStore, TrainingJobs
-from compilegate.usecases.job_output import describe, read_stored
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.records import OpenTrial
 from compilegate.usecases.trial.stop_jobs import stopped_by_trial
 
@@ -25,24 +23,19 @@ logger = logging.getLogger("compilegate")
 
 
 def ended_job(
-    job: EndedJob,
-    opened: OpenTrial,
-    jobs: TrainingJobs,
-    store: ObjectStore,
-    *,
-    recorded: Collection[str],
+    job: EndedJob, opened: OpenTrial, services: Services, *, recorded: Collection[str]
 ) -> EndedJob:
     """The job with all that is known of it; what it left is not read where it is ``recorded``."""
-    job = job.with_description(describe(job.job, jobs))
+    job = job.with_description(services.jobs.describe(job.job))
     if job.was_stopped:
-        own = stopped_by_trial(job.job, opened.trial, store)
+        own = stopped_by_trial(job.job, opened.trial, services.store)
         job = replace(job, stopped_by_trial=own)
     if job.job in recorded:
         return job
     if job.run.group and (job.status != COMPLETED or job.controls(opened.plan.arms)):
-        job = replace(job, asked_arms=_asked_arms(job.run, opened, store))
+        job = replace(job, asked_arms=_asked_arms(job.run, opened, services.store))
     if job.status == COMPLETED:
-        job = replace(job, output=_output(job, opened, store))
+        job = replace(job, output=_output(job, opened, services))
     return job
 
 
@@ -58,10 +51,10 @@ def _asked_arms(run: naming.RunId, opened: OpenTrial, store: ObjectStore) -> tup
     return tuple(str(decoded_document(json.loads(text))["name"]) for text in described)
 
 
-def _output(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
+def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
     """The runs that a completed job left; no output but a control's excuses a lost connection."""
     try:
-        return _runs(job, opened, store)
+        return _runs(job, opened, services)
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=error)
     except Exception as error:
@@ -73,13 +66,10 @@ def _output(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
         return OutputRuns(unreadable=InvalidEvidenceError(why))
 
 
-def _runs(job: EndedJob, opened: OpenTrial, store: ObjectStore) -> OutputRuns:
+def _runs(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
     key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
-    try:
-        output = read_stored(store.fetch(f"s3://{store.bucket}/{key}"))
-    except NotFoundError:
-        output = JobOutput()
+    uri, outputs = f"s3://{services.store.bucket}/{key}", services.outputs
     if job.run.arm_index is None:
-        return OutputRuns(segments=tuple(speed_runs(output, job=job.job)))
+        return OutputRuns(segments=tuple(outputs.segments(uri, job.job)))
     metric = opened.spec.workload.quality.metric
-    return OutputRuns(full_run=quality_run(output, job=job.job, metric=metric))
+    return OutputRuns(full_run=outputs.full_run(uri, job.job, metric))

@@ -24,7 +24,6 @@ from compilegate.domain.trial.next_round import CanaryRequest, NextRound
 from compilegate.domain.trial.production_evidence import ProductionFacts
 from compilegate.ports import Ledger, ObjectStore, Services, TrainingJobs
 from compilegate.usecases.canary import close_canary
-from compilegate.usecases.job_output import describe
 from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.records import (
     OpenTrial,
@@ -67,9 +66,7 @@ def _read(
     """Everything that the round is judged on."""
     records = read_records(find_record(services.store, opened.trial, "evidence"))
     recorded = records.with_runs
-    ended = tuple(
-        ended_job(job, opened, services.jobs, services.store, recorded=recorded) for job in jobs
-    )
+    ended = tuple(ended_job(job, opened, services, recorded=recorded) for job in jobs)
     return RoundFacts(
         trial=opened.trial.trial,
         round=number,
@@ -105,7 +102,7 @@ def _duplicates(
     for job, status in jobs.statuses(prefix).items():
         run = naming.job_run(trial.workload, trial.trial, job)
         if job not in waited_for and run is not None and run.round_number < round_number:
-            yield EndedJob(run, job, status, described=describe(job, jobs))
+            yield EndedJob(run, job, status, described=jobs.describe(job))
 
 
 def _production(

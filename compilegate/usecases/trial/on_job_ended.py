@@ -117,10 +117,7 @@ def _read(end: JobEnded, services: Services) -> RoundSoFar:
     ]
     return RoundSoFar(
         jobs=jobs,
-        ended=tuple(
-            ended_job(one, opened, services.jobs, services.store, recorded=records.with_runs)
-            for one in ended
-        ),
+        ended=tuple(ended_job(one, opened, services, recorded=records.with_runs) for one in ended),
         evidence=assemble(opened.spec.workload, opened.plan, records),
     )
 

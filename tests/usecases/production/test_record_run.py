@@ -6,11 +6,11 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production import job_evidence
+from compilegate.domain.production.job_evidence import output_uri
 from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
 from compilegate.usecases.production import record_run as record_attempt
-from compilegate.usecases.production.job_evidence import output_uri
 from compilegate.usecases.records import read_document
 from tests.archives import tarball
 from tests.domain.workload_builder import SOUND

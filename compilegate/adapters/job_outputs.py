@@ -1,4 +1,4 @@
-"""Reads a job's description, and the evidence in its output tarball.
+"""Reads the evidence in a job's output tarball.
 
 What a job left is its own word: it is taken by value (compilegate/domain/outside.py) and within
 bounds, and whatever is wrong with it is an InvalidEvidenceError.
@@ -7,18 +7,32 @@ bounds, and whatever is wrong with it is an InvalidEvidenceError.
 from __future__ import annotations
 
 import json
+import logging
 import tarfile
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from gzip import BadGzipFile
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from compilegate.adapters.output_archive import bound, files
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
-from compilegate.domain.job_output import STEPS, SUMMARY, JobOutput, Steps, is_evidence
+from compilegate.domain.failures import COMPLETED
+from compilegate.domain.job_output import (
+    STEPS,
+    SUMMARY,
+    JobOutput,
+    Steps,
+    is_evidence,
+    quality_run,
+    speed_runs,
+)
+from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.outside import BROKEN, read_json, shorten
-from compilegate.ports import Fetched, TrainingJobs
-from compilegate.usecases.output_archive import bound, files
+from compilegate.domain.production.job_evidence import JobEvidence, kept_run, output_uri
+
+if TYPE_CHECKING:
+    from compilegate.adapters.s3_store import Fetched
 
 # Bytes of one summary, of all of an output, of all its steps, and of a line. A recorder's summary
 # has 20 KB, a speed job a hundred of them, and its steps stay below 100 MB
@@ -33,27 +47,55 @@ READ = frozenset({
     "initial_loss", "initial_weights_sha256", "final_weights_sha256", "final_start_sha256",
     "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds", "full_run_steps",
 })  # fmt: skip
+logger = logging.getLogger("compilegate")
 
 
-def tags_of(job: str, jobs: TrainingJobs) -> Mapping[str, str]:
-    """A job's tags, empty for one that is gone."""
-    try:
-        return jobs.tags(job)
-    except NotFoundError:
-        return {}
+class Objects(Protocol):
+    """Objects by their s3:// URIs, as S3Store has them."""
+
+    def fetch(self, uri: str) -> Fetched:
+        """The object; raises NotFoundError, or OverwrittenEvidenceError."""
+        ...
 
 
-def describe(job: str, jobs: TrainingJobs) -> Mapping[str, Any]:
-    """SageMaker's description of a job, empty where it never saw it."""
-    try:
-        return jobs.describe(job)
-    except NotFoundError:
-        return {}
+@dataclass(frozen=True)
+class StoredOutputs:
+    """JobOutputs in S3."""
 
+    objects: Objects
 
-def read_stored(stored: Fetched) -> JobOutput:
-    """Read an output tarball as ``read_output`` does, with the identity of its object."""
-    return replace(read_output(stored.stream, stored.size), identity=stored.identity)
+    def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
+        """Arm and run of every segment of a trial's speed job."""
+        return tuple(speed_runs(self._left(uri), job=job))
+
+    def full_run(self, uri: str, job: str, metric: str) -> FullRun:
+        """A trial's full run."""
+        return quality_run(self._left(uri), job=job, metric=metric)
+
+    def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
+        """A production job's run, or why it cannot be read."""
+        if described.get("TrainingJobStatus") != COMPLETED:
+            return JobEvidence()
+        try:
+            return JobEvidence(kept_run(self._read(output_uri(described)), described, metric))
+        except NotFoundError as error:
+            return JobEvidence(problem=f"it left no evidence that can be read: {error}")
+        except (InvalidEvidenceError, *BROKEN) as error:
+            # Whatever it left, the run is recorded: an error that no reader foresaw is ours to see.
+            if not isinstance(error, InvalidEvidenceError):
+                logger.exception("no evidence of %s", described["TrainingJobName"])
+            return JobEvidence(problem=f"its evidence cannot be read: {shorten(str(error))}")
+
+    def _left(self, uri: str) -> JobOutput:
+        """What a job left there, which may be nothing."""
+        try:
+            return self._read(uri)
+        except NotFoundError:
+            return JobOutput()
+
+    def _read(self, uri: str) -> JobOutput:
+        stored = self.objects.fetch(uri)
+        return replace(read_output(stored.stream, stored.size), identity=stored.identity)
 
 
 def read_output(stream: IO[bytes], size: int) -> JobOutput:

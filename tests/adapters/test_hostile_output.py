@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from compilegate.adapters import job_outputs
+from compilegate.adapters.job_outputs import read_output, read_steps
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import quality_run
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.usecases import job_output
-from compilegate.usecases.job_output import read_output, read_steps
 from tests.archives import tarball
 
 SUMMARY = {
@@ -184,13 +184,13 @@ def nested_values(size: int) -> str:
 def many_summaries() -> bytes:
     names = ["evidence/summary.json"]
     names += [f"evidence/block-{number}/a/summary.json" for number in range(20)]
-    size = job_output.LARGEST_SUMMARIES // len(names)
+    size = job_outputs.LARGEST_SUMMARIES // len(names)
     return tarball(dict.fromkeys(names, nested_values(size)))
 
 
 def many_steps() -> bytes:
     line = b'{"seconds":1,"step":1}\n'
-    steps = line * (job_output.MOST_LINES // 2)
+    steps = line * (job_outputs.MOST_LINES // 2)
     names = ["evidence/steps.jsonl", "evidence/block-0/a/steps.jsonl"]
     return tarball({"evidence/summary.json": SUMMARY, **dict.fromkeys(names, steps)})
 
@@ -206,7 +206,7 @@ def test_the_largest_output_takes_less_than_a_third_of_the_memory(
 ) -> None:
     """Memory grows with what is allowed, so that a share of that shows it in little time."""
     for limit in ("LARGEST_SUMMARIES", "MOST_LINES"):
-        monkeypatch.setattr(job_output, limit, getattr(job_output, limit) // share)
+        monkeypatch.setattr(job_outputs, limit, getattr(job_outputs, limit) // share)
     body = archive()
     tracemalloc.start()
     output_of(body)
@@ -228,7 +228,7 @@ def test_evidence_is_bounded_in_total(
     limit: str, files: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     each = {"LARGEST_SUMMARIES": 200, "MOST_LINES": 2, "LARGEST_STEPS": 200}[limit]
-    monkeypatch.setattr(job_output, limit, each)
+    monkeypatch.setattr(job_outputs, limit, each)
     body = tarball(files)
 
     with pytest.raises(InvalidEvidenceError, match=r"all|steps"):
