@@ -258,9 +258,9 @@ def _default(key: Expected) -> str:
 
 def assumptions(page: str) -> str:
     """What is assumed of AWS."""
-    head = ("behaviour", "relied on in", "proven by", "`make verify-aws` looks at")
+    head = ("behaviour (what relies on it)", "proven by", "`make verify-aws` looks at")
     rows = [
-        (f"{one.behaviour} (`{one.id}`)", f"[`{one.relied_on}`](../../{one.relied_on})",
+        (f"{one.behaviour} ([`{one.id}`](../../{one.relied_on}))",
          f"{one.proof}: {one.source}", one.check or f"not checked: {one.unchecked}")
         for one in load_assumptions()
     ]  # fmt: skip

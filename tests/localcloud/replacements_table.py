@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from pathlib import Path
 
 from compilegate.localcloud.emulator.replacements import LIBRARIES, REPLACEMENTS, Replacement
@@ -20,12 +21,21 @@ def locked_version(library: str) -> str:
     return re.search(rf"^{library}==(\S+)", LOCK.read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
-def row(one: Replacement) -> str:
-    """One replacement; the name without its package, the signature for functions."""
-    name = one.target.removeprefix(f"{one.library}.")
+def name(one: Replacement) -> str:
+    """The name without its package, with the signature of a function."""
     parameters = one.signature if one.signature.startswith("(") else f": {one.signature}"
-    cells = (f"`{name}{parameters}`", one.why, one.unnecessary_once)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+    return f"`{one.target.removeprefix(f'{one.library}.')}{parameters}`"
+
+
+def rows(library: str) -> str:
+    """A library's replacements; neighbours with one reason share a row."""
+    ours = (one for one in REPLACEMENTS if one.library == library)
+    lines = (
+        (", ".join(map(name, same)), *reason)
+        for reason, same in groupby(ours, lambda one: (one.why, one.unnecessary_once))
+    )
+    escaped = ([cell.replace("|", r"\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in escaped)
 
 
 def refreshed(page: str) -> str:
@@ -33,7 +43,7 @@ def refreshed(page: str) -> str:
     parts = [
         f"**{library} {locked_version(library)}**\n\n"
         "| replaced or extended | why | unnecessary once upstream has |\n|---|---|---|\n"
-        + "".join(row(one) for one in REPLACEMENTS if one.library == library)
+        + rows(library)
         for library in LIBRARIES
     ]
     table = "\n".join(parts)
