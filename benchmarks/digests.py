@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks import results
+from compilegate.adapters.ledger import RecordLedger
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.notification import BYTES_MAX
@@ -112,7 +113,9 @@ def _run(number: int) -> dict[str, Any]:
 def measure(workloads: int, call_seconds: float = CALL_SECONDS) -> dict[str, Any]:
     """One digest of so many workloads."""
     remote: Any = Remote(workloads, call_seconds)
-    cloud: Services = replace(services("prod"), store=remote, ledger=remote, clock=FixedClock(NOW))
+    cloud: Services = replace(
+        services("prod"), store=remote, ledger=RecordLedger(remote), clock=FixedClock(NOW)
+    )
     began, cpu = time.perf_counter(), time.process_time()
     (digest,) = digests(cloud)
     envelope = digest.notification.envelope()

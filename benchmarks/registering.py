@@ -24,6 +24,7 @@ import yaml
 
 from benchmarks import results
 from benchmarks.checks import SHIPPED, documents
+from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.workload_files import WorkloadFile, load_yaml
 from compilegate.cli.check.files import find_files, read_files
 from compilegate.cli.common.cloud import Cloud, Production
@@ -112,8 +113,8 @@ class Remote:
         """A cloud of this alone."""
         me: Any = self
         services = Services(
-            store=me, ledger=me, locks=me, flags=me, jobs=me, outputs=me, roles=me, quotas=me,
-            tokens=me, ends=me, clock=me,
+            store=me, ledger=RecordLedger(me), locks=me, flags=me, jobs=me, outputs=me, roles=me,
+            quotas=me, tokens=me, ends=me, clock=me,
             settings=Settings("dev", "us-east-1", "arn:aws:iam::111122223333:role/dev-"),
         )  # fmt: skip
         return Cloud(services, me, me, me, 0.0, Production(me, me))

@@ -11,8 +11,11 @@ from compilegate.domain.workload.model import FactOverrides
 if TYPE_CHECKING:  # a function loads the types of those ports alone that it uses
     from compilegate.domain.judging.evidence import FullRun, SpeedRun
     from compilegate.domain.notification import Notification
+    from compilegate.domain.production.history import WorkloadHistory
     from compilegate.domain.production.job_evidence import JobEvidence
     from compilegate.domain.production.orphans import ExecutionEnd
+    from compilegate.domain.records import LedgerRecord
+    from compilegate.domain.records.ledger import LedgerRecordT
 
 
 class ObjectStore(Protocol):
@@ -54,17 +57,27 @@ class Topic(Protocol):
 
 
 class Ledger(Protocol):
-    """Append-only history; an entry is written once and never changed."""
+    """Append-only history; a record is written once under its key and never changed."""
 
-    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Write the entry, or return the one that is already there."""
-        ...
-
-    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
-        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
+    def history(self, workload: str, prefix: str = "") -> WorkloadHistory:
+        """What a workload's entries say, of those whose sort keys begin with ``prefix``.
 
         Read consistently: what was written before the call is there.
         """
+        ...
+
+    def put_once(
+        self, workload: str, record: LedgerRecordT, *, key: str | None = None
+    ) -> LedgerRecordT:
+        """Write the record, or return the one that is already there.
+
+        ``key`` where it is not the record's own. Raises UnreadableRecordError where the one that is
+        there is damaged.
+        """
+        ...
+
+    def append(self, workload: str, record: LedgerRecord) -> None:
+        """Write the record; one that is already there stays, readable or not."""
         ...
 
 

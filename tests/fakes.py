@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 from compilegate.adapters.dynamodb import Lock
 from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.job_outputs import StoredOutputs
+from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.s3_store import Fetched
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
@@ -84,11 +85,11 @@ class MemoryTopic:
         self.sent.append(notification)
 
 
+@dataclass
 class MemoryLedger:
-    """Ledger in a dictionary."""
+    """RawLedger in a dictionary."""
 
-    def __init__(self) -> None:
-        self.items: dict[tuple[str, str], Mapping[str, Any]] = {}
+    items: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
 
     def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.items.setdefault((workload, sort_key), entry)
@@ -285,7 +286,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
     store = MemoryStore()
     return Services(
         store=store,
-        ledger=MemoryLedger(),
+        ledger=RecordLedger(MemoryLedger()),
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),
@@ -379,9 +380,8 @@ class MemoryOverview:
     services: Services
 
     def workloads(self) -> Sequence[str]:
-        ledger = self.services.ledger
-        assert isinstance(ledger, MemoryLedger)
-        return sorted({name for name, _ in ledger.items} - {ledger_keys.DEPLOYMENT})
+        ledger: Any = self.services.ledger
+        return sorted({name for name, _ in ledger.raw.items} - {ledger_keys.DEPLOYMENT})
 
     def locks(self) -> Sequence[Lock]:
         locks = self.services.locks

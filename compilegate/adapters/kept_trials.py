@@ -37,7 +37,7 @@ def keep_trial(trial: Trial, services: Services, project: Path) -> Path:
     Repeated, it replaces what was kept of the same trial.
     """
     folder = project / TRIALS / naming.execution_name(trial.workload, trial.trial)
-    entries = services.ledger.entries(trial.workload)
+    entries = [record.to_entry() for record in services.ledger.history(trial.workload).records]
     flag = naming.flag_parameter(services.settings.stage, trial.workload)
     for key in sorted(_keys(trial, entries)):
         try:
@@ -55,7 +55,7 @@ def keep_trial(trial: Trial, services: Services, project: Path) -> Path:
         "bucket": services.store.bucket,
         "simulated": services.settings.simulated,
         "flag": services.flags.read(flag),
-        "ledger": list(entries),
+        "ledger": entries,
     }
     write_whole(folder / RECORDS, to_json(document))
     ignored = project / PROJECT / ".gitignore"

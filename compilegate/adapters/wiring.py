@@ -94,6 +94,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         StepFunctionsEnds,
         StepFunctionsTokens,
     )
+    from compilegate.adapters.ledger import RecordLedger  # noqa: PLC0415
     from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
     from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
     from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
@@ -102,7 +103,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
     store = S3Store(client("s3"), bucket)
     return Services(
         store=store,
-        ledger=DynamoDbLedger(client("dynamodb"), table),
+        ledger=RecordLedger(DynamoDbLedger(client("dynamodb"), table)),
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),

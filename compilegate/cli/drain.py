@@ -18,11 +18,12 @@ from compilegate.cli.common.session import (
     YesOption,
     on_cloud,
 )
-from compilegate.domain.draining import DrainMark, DrainSteps, Work, next_steps
+from compilegate.domain.draining import DrainSteps, Work, next_steps
 from compilegate.domain.errors import InvalidInputError, NotDeployedError
 from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
 from compilegate.domain.records.flags import HUMAN
+from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso, minute
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain

@@ -17,7 +17,6 @@ from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.problem import ProblemWithFix
-from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.exports.junit import junit
 from compilegate.report.exports.openmetrics import openmetrics
@@ -148,7 +147,7 @@ def _decision(name: str | None, cloud: Cloud) -> tuple[str, TrialDecided]:
         (one, decision)
         for one in workloads
         if workload in (None, one)
-        for decision in history(cloud.services.ledger.entries(one)).decided
+        for decision in cloud.services.ledger.history(one).decided
         if trial in (None, decision.trial)
     ]
     if not decisions:

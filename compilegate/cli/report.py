@@ -21,7 +21,6 @@ from compilegate.cli.common.session import (
 )
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.domain.problem import ProblemWithFix
-from compilegate.domain.production.history import history
 from compilegate.ports import Services
 from compilegate.usecases.production.history_page import bodies, history_page
 from compilegate.usecases.records import Trial
@@ -115,7 +114,7 @@ def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
     decided = [
         (decision.at, Trial(name, decision.trial, ""))
         for name in ([workload] if workload else cloud.overview.workloads())
-        for decision in history(cloud.services.ledger.entries(name)).decided
+        for decision in cloud.services.ledger.history(name).decided
         if trial in (None, decision.trial)
     ]
     if not decided:

@@ -6,52 +6,29 @@ its end, because its model is needed; its job can be stopped on request.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Self
 
-from compilegate.domain.ledger_keys import drain_entry
-from compilegate.domain.records import LedgerRecord
-from compilegate.domain.records.ledger import read_as
+from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.records.ledger import DamagedRecord, DrainMark, Record
 
 # How long the deployment's own clean-up of a stopped trial may take before the drain does it.
 CLEAN_UP_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class DrainMark(LedgerRecord):
-    """Whether a deployment is drained, by whom and since when.
+def latest_mark(records: Iterable[Record]) -> DrainMark | None:
+    """The newest mark; None for a deployment that was never drained.
 
-    ``schedules`` are those that a drain has disabled and that are enabled again after it.
-    ``version`` counts the marks of a deployment from 1.
+    Raises UnreadableRecordError where one is damaged: it may be the one that holds.
     """
-
-    kind = "drain"
-
-    version: int
-    drained: bool
-    at: int
-    by: str
-    schedules: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return drain_entry(self.version)
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry; nothing but ``false`` lets a deployment start work."""
-        return super().from_entry({**entry, "drained": entry["drained"] is not False})
-
-
-def latest_mark(entries: Iterable[Mapping[str, Any]]) -> DrainMark | None:
-    """The newest mark; None for a deployment that was never drained."""
-    kept = (entry for entry in entries if entry.get("kind") == DrainMark.kind)
-    return max(
-        (read_as(DrainMark, entry) for entry in kept), key=lambda mark: mark.version, default=None
-    )
+    marks = []
+    for record in records:
+        if isinstance(record, DamagedRecord) and record.kind == DrainMark.kind:
+            raise UnreadableRecordError(record.problem)
+        if isinstance(record, DrainMark):
+            marks.append(record)
+    return max(marks, key=lambda mark: mark.version, default=None)
 
 
 class RunPhase(StrEnum):

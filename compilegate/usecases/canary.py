@@ -24,7 +24,7 @@ from compilegate.domain.production.canary import (
     requested_round,
     round_ending,
 )
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryReported,
@@ -34,7 +34,7 @@ from compilegate.domain.records.canary import (
 )
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Ledger, Services
-from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec, put_once
+from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec
 
 
 def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         now=now,
         until=until,
     )
-    services.ledger.put_once(trial.workload, requested.key, requested.to_entry())
+    services.ledger.append(trial.workload, requested)
     if services.locks.holder(trial.workload) != execution:
         close_canary(trial, ABORTED, services=services)
         raise lease_lost(trial.workload, execution)
@@ -92,7 +92,7 @@ def close_after_run(
 
 def end_canary(workload: str, *, services: Services) -> None:
     """The workload was retired: let every trial that waits for its runs continue at once."""
-    for one in history(services.ledger.entries(workload, CANARY_ENTRIES)).rounds:
+    for one in services.ledger.history(workload, CANARY_ENTRIES).rounds:
         if not one.reported:
             _end(one, RETIRED, workload, services)
 
@@ -106,7 +106,7 @@ def close_canary(
     comes late must not end what the first one has begun.
     """
     last, ledger, now = None, services.ledger, services.clock.now()
-    for one in history(ledger.entries(trial.workload, canary_entries(trial.trial))).rounds:
+    for one in ledger.history(trial.workload, canary_entries(trial.trial)).rounds:
         if before is not None and one.round >= before:
             continue
         last = _close(one, reason, trial.workload, ledger, now=now)
@@ -136,7 +136,7 @@ def reject_models(trial: Trial, *, services: Services) -> None:
 def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[str, Any]:
     """Release the models of the arm ``released``, reject all others; the jobs by their new tag."""
     tagged: dict[str, Any] = {RELEASED: [], REJECTED: []}
-    for run in held_runs(history(services.ledger.entries(trial.workload)), trial.trial):
+    for run in held_runs(services.ledger.history(trial.workload), trial.trial):
         value = RELEASED if run.arm == released else REJECTED
         services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
         tagged[value].append(run.job)
@@ -145,10 +145,10 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
 
 def _history_after_run(workload: str, ledger: Ledger) -> WorkloadHistory:
     """The whole ledger where a trial waits for runs; else the rounds alone, which are less."""
-    rounds = history(ledger.entries(workload, CANARY_ENTRIES))
+    rounds = ledger.history(workload, CANARY_ENTRIES)
     if all(one.reported for one in rounds.rounds):
         return rounds
-    return history(ledger.entries(workload))
+    return ledger.history(workload)
 
 
 def _with_token(
@@ -156,16 +156,16 @@ def _with_token(
 ) -> CanaryRound:
     """The round as it stands, with this wait's token on it."""
     while True:
-        (opened,) = history(ledger.entries(workload, requested.key)).rounds
+        (opened,) = ledger.history(workload, requested.key).rounds
         if token in opened.tokens:
             return opened
         number = len(opened.tokens)
         waiting = CanaryToken(now, opened.trial, opened.round, number, token)
-        ledger.put_once(workload, waiting.key, waiting.to_entry())
+        ledger.append(workload, waiting)
 
 
 def _close_if_over(opened: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> str | None:
-    reason = round_ending(opened, history(ledger.entries(workload)))
+    reason = round_ending(opened, ledger.history(workload))
     return None if reason is None else _close(opened, reason, workload, ledger, now=now)
 
 
@@ -174,7 +174,7 @@ def _close(canary: CanaryRound, reason: str, workload: str, ledger: Ledger, *, n
     if canary.closed is not None:
         return canary.closed
     closed = CanaryClosed(now, canary.trial, canary.round, reason)
-    return put_once(ledger, workload, closed).reason
+    return ledger.put_once(workload, closed).reason
 
 
 def _end(canary: CanaryRound, reason: str, workload: str, services: Services) -> None:
@@ -194,4 +194,4 @@ def _end(canary: CanaryRound, reason: str, workload: str, services: Services) ->
 def _record_reported(canary: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> None:
     """Record that no trial waits for the round without knowing of its end."""
     reported = CanaryReported(now, canary.trial, canary.round)
-    ledger.put_once(workload, reported.key, reported.to_entry())
+    ledger.append(workload, reported)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.draining import DrainMark, latest_mark
+from compilegate.domain.draining import latest_mark
 from compilegate.domain.errors import DrainedError
 from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import minute
 from compilegate.ports import Ledger, Services
-from compilegate.usecases.records import put_once
 
 
 def drain_mark(ledger: Ledger) -> DrainMark | None:
     """The mark that holds; None for a deployment that was never drained."""
-    entries = ledger.entries(ledger_keys.DEPLOYMENT, ledger_keys.DRAIN_ENTRIES)
-    return latest_mark(entries)
+    return latest_mark(ledger.history(ledger_keys.DEPLOYMENT, ledger_keys.DRAIN_ENTRIES).records)
 
 
 def refuse_if_drained(services: Services) -> None:
@@ -42,6 +41,6 @@ def put_mark(
     while True:
         version = 1 if before is None else before.version + 1
         mark = DrainMark(version, drained, services.clock.now(), by, schedules)
-        before = put_once(services.ledger, ledger_keys.DEPLOYMENT, mark)
+        before = services.ledger.put_once(ledger_keys.DEPLOYMENT, mark)
         if before == mark:
             return mark

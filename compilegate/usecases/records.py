@@ -14,12 +14,11 @@ from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
 from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.ledger import LedgerRecordT, read_as
 from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
-from compilegate.ports import Ledger, ObjectStore
+from compilegate.ports import ObjectStore
 
 if TYPE_CHECKING:
     from compilegate.domain.script_compiles import ScriptCompiles
@@ -222,12 +221,6 @@ def save_decision(store: ObjectStore, trial: Trial, decision: Decision, *, stage
     """Keep the decision where every later step reads it, and return its key."""
     document = decision.to_dict(naming.flag_parameter(stage, trial.workload))
     return save_record(store, trial, "decision", {**document, "trial": trial.trial})
-
-
-def put_once(ledger: Ledger, workload: str, record: LedgerRecordT) -> LedgerRecordT:
-    """The record as the ledger has it: this one, or the one that was there before it."""
-    entry = ledger.put_once(workload, record.key, record.to_entry())
-    return read_as(type(record), entry)
 
 
 def to_json(value: object) -> bytes:

@@ -84,7 +84,7 @@ class Production:
             },
         )  # fmt: skip
         entry = replace(ended, at=services.clock.now()).to_entry()
-        services.ledger.put_once(workload, ledger_keys.run_entry(run, job), entry)
+        services.ledger.raw.put_once(workload, ledger_keys.run_entry(run, job), entry)
         watch_production({"workload": workload, "run": run}, services=services)
 
     def _pass(self, seconds: int) -> None:

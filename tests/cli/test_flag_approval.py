@@ -46,7 +46,7 @@ def pending(providers: FakeProviders) -> Cloud:
 
 def answer_of(pending: Cloud) -> dict[str, Any]:
     key = ledger_keys.approval_answer_entry(TRIAL)
-    return dict(pending.services.ledger.entries("bert-docs", key)[0])
+    return dict(pending.services.ledger.raw.entries("bert-docs", key)[0])
 
 
 @pytest.mark.parametrize(("word", "approved"), [("approve", True), ("reject", False)])
@@ -100,7 +100,7 @@ def test_it_is_asked_before_it_is_answered(invoke: Invoke, pending: Cloud) -> No
     assert 2 == result.exit_code
     assert "add --yes" in result.stderr
     assert 0 == len(
-        pending.services.ledger.entries("bert-docs", ledger_keys.approval_answer_entry(TRIAL))
+        pending.services.ledger.raw.entries("bert-docs", ledger_keys.approval_answer_entry(TRIAL))
     )
 
 

@@ -24,7 +24,7 @@ WHY = "loss spikes since Monday"
 
 
 def entries(cloud: Cloud) -> list[dict[str, Any]]:
-    return [dict(entry) for entry in cloud.services.ledger.entries("bert-docs", "flag#")]
+    return [dict(entry) for entry in cloud.services.ledger.raw.entries("bert-docs", "flag#")]
 
 
 def revert(invoke: Invoke, *options: str) -> Any:
@@ -121,7 +121,7 @@ def test_an_override_that_was_not_even_recorded_is_an_error(
     def broken(*_: Any) -> None:
         raise ConnectionError("gone")
 
-    monkeypatch.setattr(promoted.services.ledger, "put_once", broken)
+    monkeypatch.setattr(promoted.services.ledger.raw, "put_once", broken)
     result = revert(invoke, "--yes")
 
     assert (1, 1) == (result.exit_code, len(entries(promoted)))
@@ -210,7 +210,7 @@ def test_a_workload_that_is_unknown_cannot_be_reverted(invoke: Invoke, promoted:
     assert 2 == result.exit_code
     assert "did you mean bert-docs?" in " ".join(result.stderr.split())
     assert "the flag" not in result.stdout  # nobody is asked about a name that there is not
-    assert [] == list(promoted.services.ledger.entries("bert-dcos"))
+    assert [] == list(promoted.services.ledger.raw.entries("bert-dcos"))
 
 
 def test_the_caller_of_aws_is_known_by_its_arn() -> None:
@@ -350,7 +350,7 @@ def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
     assert shown.stdout.startswith("bert-docs: on (probation, candidate compile)\n")
     assert "compiler         torch_compile" in shown.stdout
     assert "/compilegate/dev/workloads/bert-docs/compiler" in shown.stdout
-    (entry,) = promoted.services.ledger.entries("bert-docs", "flag#")
+    (entry,) = promoted.services.ledger.raw.entries("bert-docs", "flag#")
     message = " ".join(shown.stdout.split())
     assert f"by a trial (EVALUATE) why {entry['reason']} decision" in message
     assert f"since {json.loads(entry['to'])['since']} by" in message
@@ -360,7 +360,7 @@ def test_flag_show_and_history(invoke: Invoke, promoted: Cloud) -> None:
 
 
 def test_a_flag_never_set_is_reported_so(invoke: Invoke, promoted: Cloud) -> None:
-    promoted.services.ledger.put_once(
+    promoted.services.ledger.raw.put_once(
         "other", "trial#t#started", {"kind": "started", "at": 1, "execution": "other-t"}
     )
 

@@ -15,7 +15,9 @@ from tests.cli.conftest import Invoke
 
 
 def entry(promoted: Cloud) -> dict[str, Any]:
-    (one,) = (e for e in promoted.services.ledger.entries("bert-docs") if e["kind"] == "decision")
+    (one,) = (
+        e for e in promoted.services.ledger.raw.entries("bert-docs") if e["kind"] == "decision"
+    )
     return dict(one)
 
 

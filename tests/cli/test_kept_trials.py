@@ -137,7 +137,7 @@ def test_a_trial_that_failed_is_kept_with_its_reason(
 
     def fail(payload: dict[str, Any]) -> None:
         failure = TrialFailed(1, payload["trial"], reason="the script crashed")
-        local.services.ledger.put_once("bert-docs", failure.key, failure.to_entry())
+        local.services.ledger.append("bert-docs", failure)
 
     executions(local).on_start = fail
     executions(local).ends = {"bert-docs": "FAILED"}
@@ -189,7 +189,7 @@ def test_no_key_of_a_ledger_leads_out_of_the_folder(
         key = "../../../../stolen"
         local.services.store.put(key, b"x")
         entry = {"kind": "decision", "at": 1, "decision_key": key}
-        local.services.ledger.put_once("bert-docs", "trial#x#decision", entry)
+        local.services.ledger.raw.put_once("bert-docs", "trial#x#decision", entry)
 
     executions(local).on_start = hostile
     invoke("run", write_project(tmp_path), "--local")

@@ -107,7 +107,7 @@ def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(
 ) -> None:
     def fail(payload: dict[str, Any]) -> None:
         failure = TrialFailed(1, payload["trial"], reason="the quota is used up")
-        aws.services.ledger.put_once("bert-docs", failure.key, failure.to_entry())
+        aws.services.ledger.append("bert-docs", failure)
 
     executions(aws).on_start = fail
     executions(aws).ends = {"bert-docs": "FAILED"}

@@ -108,10 +108,10 @@ def test_while_production_carries_a_round_the_trial_waits(
         runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),
         job="j", until=services.clock.now() + 10, slot_seconds=1, hold=True,
     )  # fmt: skip
-    services.ledger.put_once("lm", asked.key, asked.to_entry())
+    services.ledger.append("lm", asked)
     if closed:
         closed = CanaryClosed(1, "0abc1234", 2, "complete")
-        services.ledger.put_once("lm", closed.key, closed.to_entry())
+        services.ledger.append("lm", closed)
 
     assert stage == watcher.read().stage
 

@@ -49,7 +49,7 @@ def test_status_says_what_a_trial_waits_for_production_to_train(
         runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),
         arms={}, job="j", until=services.clock.now() + 86_400, slot_seconds=1, hold=True,
     )  # fmt: skip
-    services.ledger.put_once("bert-docs", asked.key, asked.to_entry())
+    services.ledger.append("bert-docs", asked)
 
     (running,) = json.loads(invoke("status", "--json").stdout)["running"]
     assert {"round": 5, "arms": ["compile", "baseline"], "until": asked.until} == running["carried"]
@@ -64,7 +64,7 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
         result={"finished": False}, counts=True, why="flag", status="Failed",
         reason="CUDA out of memory",
     )  # fmt: skip
-    services.ledger.put_once(
+    services.ledger.raw.put_once(
         "bert-docs", ledger_keys.run_entry(ended.run, ended.job), replace(ended, at=now).to_entry()
     )
     for number, run in enumerate(("r2", "r3")):
@@ -72,9 +72,9 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
             at=now - 60 + number, run=run, execution="e", arm="baseline", why="refresh", seed=1,
             number=1, spec_key="s", source_key="s",
         )  # fmt: skip
-        services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun.to_entry())
+        services.ledger.raw.put_once("bert-docs", ledger_keys.begun_entry(run), begun.to_entry())
     wait = CapacityWait(now, "r3", 0, "j", "baseline", "no free instance", 0.0, 300, None)
-    services.ledger.put_once("bert-docs", wait.key, wait.to_entry())
+    services.ledger.append("bert-docs", wait)
 
     document = json.loads(invoke("status", "--json").stdout)["production"]
     assert [("r3", "waits for machines"), ("r2", "under way"), ("r1", "Failed")] == [
@@ -91,7 +91,7 @@ def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_a
 ) -> None:
     services, now = promoted.services, promoted.services.clock.now()
     ignored = IgnoredJob(now, "nightly-7", "arn:x:role/etl", "job_of_another_role")
-    services.ledger.put_once("bert-docs", ignored.key, ignored.to_entry())
+    services.ledger.append("bert-docs", ignored)
 
     (shown,) = json.loads(invoke("status", "--json").stdout)["ignored_jobs"]
     assert {"workload": "bert-docs", **ignored.to_entry(), "fix": advice(ignored.code)} == shown
@@ -100,7 +100,7 @@ def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_a
     assert "name its role as `schedule.team_role`" in screen
 
     again = RegistrationChange(revision=9, active=True, at=now + 1)
-    services.ledger.put_once("bert-docs", again.key, again.to_entry())
+    services.ledger.append("bert-docs", again)
     assert [] == json.loads(invoke("status", "--json").stdout)["ignored_jobs"]
 
 

@@ -44,7 +44,7 @@ def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
     status = "Completed" if ended.status == "Completed" else "Failed"
     jobs.add(job, status, ended.started_at, ended.ended_at)
     entry = dataclasses.replace(ended, at=clock.now()).to_entry()
-    cloud.services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, job), entry)
+    cloud.services.ledger.raw.put_once("bert-docs", ledger_keys.run_entry(run, job), entry)
 
 
 def test_a_run_starts_and_is_named(invoke: Invoke, registered: Cloud) -> None:
@@ -141,7 +141,7 @@ def test_a_run_that_reverts_exits_12(invoke: Invoke, registered: Cloud) -> None:
         run = begun(registered, payload)
         recorded(registered, run)
         review = Review(1, run, "0abc1234", "compile", verdict="revert")
-        registered.services.ledger.put_once("bert-docs", review.key, review.to_entry())
+        registered.services.ledger.append("bert-docs", review)
 
     executions(registered).on_start = train
 

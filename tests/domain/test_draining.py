@@ -8,7 +8,6 @@ import pytest
 
 from compilegate.domain.draining import (
     CLEAN_UP_SECONDS,
-    DrainMark,
     DrainSteps,
     HeldLease,
     RunningExecution,
@@ -19,6 +18,8 @@ from compilegate.domain.draining import (
     next_steps,
     phase_between_jobs,
 )
+from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.records.ledger import DrainMark, read
 
 TRIAL = RunningExecution("arn:evaluate:bert-1")
 RUNS = {phase: RunningExecution(f"arn:train:{phase}", phase) for phase in RunPhase}
@@ -82,7 +83,17 @@ def test_anything_in_progress_and_any_lease_is_not_idle() -> None:
 def test_the_newest_mark_holds_and_an_unreadable_one_lets_nothing_start() -> None:
     on, off = DrainMark(1, True, 10, "ada", ("a",)), DrainMark(2, False, 20, "bo")
 
-    assert latest_mark([{"kind": "sweep"}]) is None
-    assert off == latest_mark([off.to_entry(), on.to_entry()])
-    odd = {**off.to_entry(), "drained": "no"}
-    assert DrainMark.from_entry(odd).drained
+    assert latest_mark([read({"kind": "sweep"})]) is None
+    assert off == latest_mark([read(off.to_entry()), read(on.to_entry())])
+    odd = read({**off.to_entry(), "drained": "no"})
+    assert isinstance(odd, DrainMark)
+    assert odd.drained
+
+
+@pytest.mark.parametrize("lost", ["drained", "version"])
+def test_a_damaged_mark_lets_nothing_start_whichever_holds(lost: str) -> None:
+    entry = DrainMark(1, True, 10, "ada").to_entry()
+    del entry[lost]
+
+    with pytest.raises(UnreadableRecordError, match="drain"):
+        latest_mark([read(entry), DrainMark(2, False, 20, "bo")])

@@ -16,6 +16,7 @@ import pytest
 
 from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.dynamodb import DynamoDbLedger
+from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.s3_store import S3Store
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
@@ -69,7 +70,7 @@ class Running:
         """The trial's ledger entries by kind."""
         return {
             entry["kind"]: entry
-            for entry in self.app.ledger.entries(self.workload)
+            for entry in self.app.ledger.raw.entries(self.workload)
             if entry.get("trial", self.trial) == self.trial
         }
 
@@ -144,7 +145,7 @@ class App:
         self.outputs = outputs
         self.client = cloud.running_state().client
         self.store = S3Store(self.client("s3"), outputs["DataBucket"])
-        self.ledger = DynamoDbLedger(self.client("dynamodb"), outputs["LedgerTable"])
+        self.ledger = RecordLedger(DynamoDbLedger(self.client("dynamodb"), outputs["LedgerTable"]))
         self._count = 0
 
     def start(self, document: dict[str, Any], machine: str | None = None) -> Running:

@@ -12,7 +12,6 @@ from typing import Any
 from compilegate.adapters.bundle import make_bundle
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.file import parse_workload
@@ -64,7 +63,7 @@ class Production:
             "flag": naming.flag_parameter("local", self.name), "from": Flag(False, "off").to_json(),
             "to": text, "overrode": None, **more,
         }  # fmt: skip
-        self.app.ledger.put_once(self.name, ledger_keys.flag_entry(1), entry)
+        self.app.ledger.raw.put_once(self.name, ledger_keys.flag_entry(1), entry)
         self.set_flag(text)
 
     def start(self, **more: Any) -> str:
@@ -93,11 +92,11 @@ class Production:
 
     def entries(self, kind: str) -> list[Mapping[str, Any]]:
         """The ledger's entries of one kind."""
-        return [e for e in self.app.ledger.entries(self.name) if e["kind"] == kind]
+        return [e for e in self.app.ledger.raw.entries(self.name) if e["kind"] == kind]
 
     def runs(self) -> list[ProductionRun]:
         """The runs as the ledger has them, in the order of time."""
-        return list(history(self.app.ledger.entries(self.name)).runs)
+        return list(self.app.ledger.history(self.name).runs)
 
     def wait_for_runs(self, count: int, seconds: float = 30.0) -> list[ProductionRun]:
         """The runs once there are so many."""

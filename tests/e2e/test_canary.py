@@ -9,7 +9,6 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.canary import open_rounds
-from compilegate.domain.production.history import history
 from compilegate.flags import may_release
 from tests.e2e.conftest import COMPILE_CANDIDATE
 from tests.e2e.production import Production
@@ -40,7 +39,7 @@ def wait_for_round(production, trial, seconds=40.0):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         now = int(time.time())
-        if open_rounds(history(production.app.ledger.entries(production.name)), now):
+        if open_rounds(production.app.ledger.history(production.name), now):
             return True
         if trial_ended(trial):
             return False
@@ -144,7 +143,7 @@ def test_a_stopped_trial_gives_production_back_at_once(in_canary, app):
 
     last = production.runs()[-1]
     assert ("baseline", None) == (last.arm, last.canary)
-    (canary_round,) = list(history(app.ledger.entries(production.name)).rounds)
+    (canary_round,) = list(app.ledger.history(production.name).rounds)
     assert "aborted" == canary_round.closed
     assert not may_release(held, client=app.client("sagemaker"))
     assert "rejected" == tags_of(held, app.client("sagemaker"))["compilegate:release"]

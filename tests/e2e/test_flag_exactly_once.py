@@ -49,7 +49,7 @@ class Flag:
         )
 
     def entries(self) -> list[Any]:
-        return list(self.services.ledger.entries(self.workload, ledger_keys.FLAG_ENTRIES))
+        return list(self.services.ledger.raw.entries(self.workload, ledger_keys.FLAG_ENTRIES))
 
     def parameter(self) -> str | None:
         return self.services.flags.read(self.name)

@@ -29,7 +29,6 @@ from compilegate.cli.train import exit_code
 from compilegate.cli.trials.run_view import RunWatcher
 from compilegate.cli.trials.start import watch
 from compilegate.domain import naming
-from compilegate.domain.production.history import history
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services, Settings
 from compilegate.usecases.registered import load_registration
@@ -105,7 +104,7 @@ def scheduled(app: App, name: str) -> Any:
 
 def wait_for_run(cloud: Cloud, workload: str, seconds: float = 40.0) -> ProductionRun:
     def runs() -> list[ProductionRun]:
-        return list(history(cloud.services.ledger.entries(workload)).runs)
+        return list(cloud.services.ledger.history(workload).runs)
 
     first: ProductionRun = eventually(runs, seconds, f"no run of {workload} was recorded")[0]
     return first
@@ -144,7 +143,7 @@ def test_a_retired_workload_has_no_schedule_and_keeps_its_history(
     scheduler = app.client("scheduler")
     with pytest.raises(scheduler.exceptions.ResourceNotFoundException):
         scheduled(app, name)
-    kinds = [entry["kind"] for entry in app.ledger.entries(name, "registered#")]
+    kinds = [entry["kind"] for entry in app.ledger.raw.entries(name, "registered#")]
     assert ["registered", "retired"] == kinds
     assert "revived" == registered(file, cloud).what
     assert scheduled(app, name)["State"] == "ENABLED"

@@ -60,11 +60,11 @@ def test_an_orphan_is_stopped_and_recorded_and_a_running_trial_is_left_alone(tri
     sagemaker = app.client("sagemaker")
     status = sagemaker.describe_training_job(TrainingJobName=orphan)["TrainingJobStatus"]
     assert status in ("Stopping", "Stopped")
-    (entry,) = [e for e in app.ledger.entries(ended.workload) if e["kind"] == "swept"]
+    (entry,) = [e for e in app.ledger.raw.entries(ended.workload) if e["kind"] == "swept"]
     assert [orphan] == entry["stopped_jobs"]
     assert "InProgress" in running.jobs().values()
     assert before == running.lock() is not None
-    assert not [e for e in app.ledger.entries(running.workload) if e["kind"] == "swept"]
+    assert not [e for e in app.ledger.raw.entries(running.workload) if e["kind"] == "swept"]
 
     app.client("stepfunctions").stop_execution(executionArn=running.execution)
     running.wait_until_released()

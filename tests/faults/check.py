@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.usecases.flag.change_flag import repair_flag
 from tests.faults.world import FLAG, NAME, SPEC_KEY, World, execution_arn
 
@@ -30,7 +30,7 @@ def problems(world: World) -> list[str]:
     """What is wrong with a world whose executions have all ended; empty where nothing is."""
     found = [*_before_the_sweep(world.copy())]
     settle(world)
-    past = history(world.services.ledger.entries(NAME))
+    past = world.services.ledger.history(NAME)
     return [*found, *_flag(world), *_jobs(world, past), *_leases(world), *_waits(past),
             *_trials(world, past), *_words(world)]  # fmt: skip
 
@@ -45,7 +45,7 @@ def _before_the_sweep(world: World) -> Iterator[str]:
 
 
 def _flag(world: World) -> Iterator[str]:
-    entries = world.services.ledger.entries(NAME, ledger_keys.FLAG_ENTRIES)
+    entries = world.services.ledger.raw.entries(NAME, ledger_keys.FLAG_ENTRIES)
     written, latest = world.services.flags.read(FLAG), entries[-1]["to"] if entries else None
     if written != latest:
         yield f"the parameter holds {written}, the ledger {latest}"
@@ -66,7 +66,7 @@ def _jobs(world: World, past: WorkloadHistory) -> Iterator[str]:
 
 
 def _accounted(world: World, past: WorkloadHistory) -> Iterator[str]:
-    for entry in world.services.ledger.entries(NAME):
+    for entry in world.services.ledger.raw.entries(NAME):
         yield from entry.get("jobs") or ()
         yield from entry.get("stopped_jobs") or ()
         if entry.get("job"):
@@ -94,7 +94,9 @@ def _waits(past: WorkloadHistory) -> Iterator[str]:
 
 def _trials(world: World, past: WorkloadHistory) -> Iterator[str]:
     ended = {one.trial for one in past.decided} | {
-        entry["trial"] for entry in world.services.ledger.entries(NAME) if entry["kind"] == "failed"
+        entry["trial"]
+        for entry in world.services.ledger.raw.entries(NAME)
+        if entry["kind"] == "failed"
     }
     for started in past.started:
         if started.trial not in ended:
@@ -106,7 +108,7 @@ def _trials(world: World, past: WorkloadHistory) -> Iterator[str]:
 
 def _words(world: World) -> Iterator[str]:
     """Every reason is a sentence for people."""
-    for entry in world.services.ledger.entries(NAME):
+    for entry in world.services.ledger.raw.entries(NAME):
         if entry["kind"] == "failed":
             yield from _plain(str(entry["reason"]))
     for detail in world.ended.values():

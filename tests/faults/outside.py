@@ -152,7 +152,7 @@ def copies(of: Undisturbed) -> Iterator[Row]:
 def _copy(of: Undisturbed, entry: Entry) -> list[str]:
     one, world = of.execution, entry.world.copy()
     held = world.services.locks.holder(NAME)
-    if held is None and not world.services.ledger.entries(NAME, ledger_keys.TRIAL_ENTRIES):
+    if held is None and not world.services.ledger.raw.entries(NAME, ledger_keys.TRIAL_ENTRIES):
         return []  # the original has not begun: this one is the trial
     again = Execution(one.machine, "by-hand", one.given, world).run()
     found = [] if REFUSED in (again.output or {}) else [f"it ran: {again.status}"]
@@ -209,7 +209,7 @@ def broken_ledger_entry(of: Undisturbed) -> Iterator[Row]:
 def _unknown(of: Undisturbed, entry: Entry) -> list[str]:
     execution = _again(of, entry)
     new = json.loads('{"kind": "of a later release", "at": 1}')
-    execution.world.services.ledger.put_once(NAME, "new#1", new)
+    execution.world.services.ledger.raw.put_once(NAME, "new#1", new)
     execution.run(entry)
     return [*_unless_same(of, execution, True), *ended(of, execution)]
 

@@ -110,7 +110,7 @@ def at(index: int, act: Callable[[Execution], None]) -> Hook:
 
 def end_of(execution: Execution) -> tuple[str, str]:
     """How it ended, and what the flag then names."""
-    entries = execution.world.services.ledger.entries(NAME, "flag#")
+    entries = execution.world.services.ledger.raw.entries(NAME, "flag#")
     flag = json.loads(entries[-1]["to"]) if entries else {}
     return execution.status, f"{flag.get('candidate')} {flag.get('state')}"
 

@@ -132,7 +132,7 @@ def ledger_times(of: Undisturbed) -> Iterator[Row]:
 
 
 def _entries(prefix: str, seconds: int, world: World) -> None:
-    items: dict[Any, Any] = world.services.ledger.items
+    items: dict[Any, Any] = world.services.ledger.raw.items
     for (name, key), written in list(items.items()):
         if key.startswith(prefix):
             items[name, key] = {**json.loads(json.dumps(written)), "at": written["at"] + seconds}

@@ -31,8 +31,8 @@ JOB_SECONDS = 2 * 3600
 PORTS = ("store", "ledger", "locks", "flags", "jobs", "outputs", "tokens", "ends")
 # After these the world is another one; all other calls only read.
 WRITES = frozenset({
-    "store.put", "ledger.put_once", "locks.acquire", "locks.extend", "locks.release",
-    "flags.write", "jobs.stop", "jobs.tag", "tokens.send_success", "topic.publish",
+    "store.put", "ledger.put_once", "ledger.append", "locks.acquire", "locks.extend",
+    "locks.release", "flags.write", "jobs.stop", "jobs.tag", "tokens.send_success", "topic.publish",
 })  # fmt: skip
 
 

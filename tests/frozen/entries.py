@@ -111,7 +111,9 @@ def stored_in(cloud: Any, topic: Any, pages: tuple[str, ...]) -> dict[str, Any]:
         "objects": {
             key: _content(key, body, pages) for key, body in sorted(services.store.objects.items())
         },
-        "ledger": {f"{name} {key}": entry for (name, key), entry in services.ledger.items.items()},
+        "ledger": {
+            f"{name} {key}": entry for (name, key), entry in services.ledger.raw.items.items()
+        },
         "flags": {name: parsed(text) for name, text in services.flags.values.items()},
         "locks": services.locks.held,
         "jobs": {
@@ -137,7 +139,7 @@ def restore(cloud: Any, kept: dict[str, Any]) -> None:
         raw = body.encode() if isinstance(body, str) else b64decode(body["base64"])
         services.store.objects[key] = raw
     for workload, key, entry in kept["ledger"]:
-        services.ledger.items[workload, key] = entry
+        services.ledger.raw.items[workload, key] = entry
     services.flags.values.update(kept["flags"])
     services.locks.held.update({name: tuple(lock) for name, lock in kept["locks"].items()})
     for name, described in kept["jobs"].items():

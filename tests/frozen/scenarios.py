@@ -266,7 +266,7 @@ def lookups() -> World:
     made = production(5)
     (decision,) = {
         entry["decision_id"]
-        for (_, key), entry in made.cloud.services.ledger.items.items()
+        for (_, key), entry in made.cloud.services.ledger.raw.items.items()
         if key.endswith("#decision")
     }
     for arguments in (

@@ -30,7 +30,7 @@ def approval(world: World) -> None:
     world.command("status", NAME)
     world.command("flag", "approve", NAME, *YES)
     world.step("await_approval", workload=NAME, trial=TRIAL, spec_key=SPEC_KEY, token="approval")
-    items = world.cloud.services.ledger.items
+    items = world.cloud.services.ledger.raw.items
     (key,) = {entry["decision_key"] for entry in items.values() if "decision_key" in entry}
     world.apply_decision(key)
     look_up_everything(world)
@@ -69,7 +69,7 @@ def look_up_everything(world: World) -> None:
     """Every command that reads the ledger and the records; trials and probations are replayed."""
     ids = {
         entry["decision_id"]
-        for entry in world.cloud.services.ledger.items.values()
+        for entry in world.cloud.services.ledger.raw.items.values()
         if entry.get("decision_key")
     }
     for decision in sorted(ids):

@@ -18,6 +18,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from compilegate.adapters.dynamodb import DynamoDbLedger
+from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
 from compilegate.localcloud.lifecycle import LocalCloud
@@ -113,7 +114,7 @@ def services_at(cloud: LocalCloud, **proxies: str) -> Any:
 
     return replace(
         fakes.services("local"),
-        ledger=DynamoDbLedger(client("dynamodb"), TABLE),
+        ledger=RecordLedger(DynamoDbLedger(client("dynamodb"), TABLE)),
         flags=SsmFlags(client("ssm")),
     )
 
@@ -129,7 +130,7 @@ def create_table(cloud: LocalCloud) -> None:
 
 
 def assert_made_once(services: Any, workload: str) -> None:
-    (entry,) = services.ledger.entries(workload, ledger_keys.FLAG_ENTRIES)
+    (entry,) = services.ledger.raw.entries(workload, ledger_keys.FLAG_ENTRIES)
     name = naming.flag_parameter("local", workload)
     assert (1, entry["to"]) == (entry["version"], services.flags.read(name))
 

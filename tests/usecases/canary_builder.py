@@ -94,7 +94,7 @@ def produce(
         spec_key=SPEC, source_key="s",
     )  # fmt: skip
     for record in (begun, replace(made, at=now)):
-        services.ledger.put_once("bert-docs", record.key, record.to_entry())
+        services.ledger.append("bert-docs", record)
     services.jobs.add(made.job, "Completed", now - 1800, now)
     services.jobs.descriptions[made.job]["TrainingJobArn"] = f"arn:{made.job}"
     close_after_run("bert-docs", made, job=job, services=services)
@@ -102,12 +102,12 @@ def produce(
 
 
 def next_slot(services: Any) -> Any:
-    entries = services.ledger.entries("bert-docs")
+    entries = services.ledger.raw.entries("bert-docs")
     return open_slot(history(entries), now=services.clock.now(), job=JOB)
 
 
 def ended_with(services: Any) -> str | None:
-    return list(history(services.ledger.entries("bert-docs")).rounds)[-1].closed
+    return list(services.ledger.history("bert-docs").rounds)[-1].closed
 
 
 def reason(services: Any) -> str:

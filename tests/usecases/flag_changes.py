@@ -47,7 +47,7 @@ def flag_change(kind: str, change_id: str | None = None, decided_at: int = 0) ->
 
 def history(services: Any) -> list[dict[str, Any]]:
     """The ledger's changes of the flag as they lie there."""
-    entries: list[dict[str, Any]] = services.ledger.entries(WORKLOAD, "flag#")
+    entries: list[dict[str, Any]] = services.ledger.raw.entries(WORKLOAD, "flag#")
     return entries
 
 

@@ -92,7 +92,7 @@ def record(services: Services, number: int, arm: str = "compile", **changed: Any
     run = production_run(number, arm, **(usual | changed))
     assert hasattr(services.clock, "seconds")
     services.clock.seconds = max(services.clock.seconds, BEGIN + number * DAY + 30_000)
-    services.ledger.put_once(
+    services.ledger.raw.put_once(
         WORKLOAD,
         ledger_keys.run_entry(run.run, run.job),
         replace(run, at=services.clock.now()).to_entry(),
@@ -132,11 +132,11 @@ def flag_of(services: Any) -> Flag:
 
 
 def entries(services: Any) -> list[Any]:
-    return list(services.ledger.entries(WORKLOAD))
+    return list(services.ledger.raw.entries(WORKLOAD))
 
 
 def flag_entries(services: Any) -> list[Any]:
-    return list(services.ledger.entries(WORKLOAD, "flag#"))
+    return list(services.ledger.raw.entries(WORKLOAD, "flag#"))
 
 
 def say(services: Any, flag: Flag, at: int = BEGIN + 100) -> None:

@@ -55,7 +55,7 @@ def flag_entry(
         "by": "train", "action": "revert", "reason": "r", "decision_id": "d1", "overrode": None,
         "from": was.to_json(), "to": to.to_json(), **more,
     }  # fmt: skip
-    services.ledger.put_once(name, ledger_keys.flag_entry(version), entry)
+    services.ledger.raw.put_once(name, ledger_keys.flag_entry(version), entry)
 
 
 def ran(
@@ -72,7 +72,7 @@ def ran(
 
 def write(services: Services, name: str, record: Record) -> None:
     """Any other record."""
-    services.ledger.put_once(name, record.key, record.to_entry())
+    services.ledger.append(name, record)
 
 
 def decided(trial: str, at: float, verdict: str = "promote", **more: Any) -> TrialDecided:

@@ -77,5 +77,5 @@ class Production:
         return load_registration(self.store, "bert-docs")
 
     def history(self) -> list[tuple[str, int]]:
-        entries = self.services.ledger.entries("bert-docs")
+        entries = self.services.ledger.raw.entries("bert-docs")
         return [(entry["kind"], entry["revision"]) for entry in entries]

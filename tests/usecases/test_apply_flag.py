@@ -57,7 +57,7 @@ def test_a_promotion_that_names_no_candidate_changes_nothing(services: Any) -> N
     with pytest.raises(InvalidEvidenceError, match="candidate"):
         apply_flag(event, services=services)
 
-    assert [] == services.ledger.entries("bert-docs", ledger_keys.FLAG_ENTRIES)
+    assert [] == services.ledger.raw.entries("bert-docs", ledger_keys.FLAG_ENTRIES)
 
 
 def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:
@@ -77,7 +77,7 @@ def test_a_manual_override_outranks_a_trial_that_began_earlier(
 ) -> None:
     event = decide(services, "promote", "enable")
     started = {"kind": "started", "execution": "x", "at": services.clock.now()}
-    services.ledger.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
+    services.ledger.raw.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
     services.clock.seconds += 10 if said == "since" else -10
     change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 3600
@@ -119,7 +119,7 @@ def test_a_later_word_does_not_hide_the_one_that_binds(services: Any) -> None:
     """Without a version it goes by the clocks: ana's word is newer than the trial, bo's is not."""
     event, now = decide(services, "promote", "enable"), services.clock.now()
     started = {"kind": "started", "execution": "x", "at": now}
-    services.ledger.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
+    services.ledger.raw.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
     for by, seconds in (("human:ana", now + 50), ("human:bo", now - 50)):
         services.clock.seconds = seconds
         change_flag("bert-docs", replace(flag_change("human revert", by), by=by), services=services)

@@ -101,7 +101,7 @@ def test_a_question_gets_one_answer() -> None:
     for after, done in every_run(
         lambda: deepcopy(before), [answers(ANA, True), answers(BEN, False)], ports=PORTS
     ):
-        entries = after.ledger.entries(WORKLOAD)
+        entries = after.ledger.raw.entries(WORKLOAD)
         assert 1 == sum(one["kind"] == "approval" for one in entries), done.moves
 
 
@@ -139,6 +139,6 @@ def test_two_that_register_at_once_leave_ledger_registration_and_schedule_agreed
     works = [work(act) for act in REGISTRATIONS[name]]
     for after, done in every_run(lambda: deepcopy(production.services), works,
                                  ports=("ledger", "store")):  # fmt: skip
-        latest = after.ledger.entries(WORKLOAD)[-1]["registration"]
+        latest = after.ledger.raw.entries(WORKLOAD)[-1]["registration"]
         agreed = {WORKLOAD: latest["schedule"]} if latest["schedule"] and latest["active"] else {}
         assert agreed == after.store.schedules, done.moves

@@ -8,7 +8,6 @@ import pytest
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import WorkloadLockedError
-from compilegate.domain.production.history import history
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.records import to_json
 from compilegate.usecases.registered import load_registration
@@ -125,7 +124,7 @@ def test_of_two_waits_the_newer_one_is_answered(services: Any) -> None:
     produce(services, "r2", "baseline", 1)
 
     assert {"second"} == set(services.tokens.answers)
-    assert 1 == len(list(history(services.ledger.entries("bert-docs")).rounds))
+    assert 1 == len(list(services.ledger.history("bert-docs").rounds))
 
 
 def test_a_wait_that_begins_after_the_end_is_answered_at_once(services: Any) -> None:
@@ -145,7 +144,7 @@ def test_what_a_crash_left_undone_the_next_production_run_does(
 ) -> None:
     begun_round(services)
     produce(services, "r1", "compile", 0)
-    place = services.ledger if broken == "put_once" else services.tokens
+    place = services.ledger.raw if broken == "put_once" else services.tokens
     sound = getattr(place, broken)
 
     def crash(*arguments: Any) -> Any:
@@ -189,7 +188,9 @@ def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
 ) -> None:
     answer = begin(services)
     crashing = Crashing(boundary, after=after)
-    monkeypatch.setattr(services.ledger, "put_once", crashing.around(services.ledger.put_once))
+    monkeypatch.setattr(
+        services.ledger.raw, "put_once", crashing.around(services.ledger.raw.put_once)
+    )
     message = crashing.around(services.tokens.send_success)
     monkeypatch.setattr(services.tokens, "send_success", message)
     steps = [
@@ -207,10 +208,10 @@ def test_a_crash_at_any_boundary_is_repaired_by_running_the_step_again(
 
     assert 1 == crashes
     assert {"first": {"round": 4, "reason": "complete"}} == services.tokens.answers
-    (rounds,) = list(history(services.ledger.entries("bert-docs")).rounds)
+    (rounds,) = list(services.ledger.history("bert-docs").rounds)
     assert ("complete", True, ("first",)) == (rounds.closed, rounds.reported, rounds.tokens)
     assert ["r1", "r2"] == [
-        entry["run"] for entry in services.ledger.entries("bert-docs") if entry["kind"] == "run"
+        entry["run"] for entry in services.ledger.raw.entries("bert-docs") if entry["kind"] == "run"
     ]
 
 
@@ -280,7 +281,7 @@ def test_a_workload_that_is_registered_again_carries_the_next_round(services: An
         "kind": "registered", "at": services.clock.now(), "by": "human:ada", "revision": 2,
         "changes": [], "registration": {},
     }  # fmt: skip
-    services.ledger.put_once("bert-docs", ledger_keys.registered_entry(2), again)
+    services.ledger.raw.put_once("bert-docs", ledger_keys.registered_entry(2), again)
     register(services)
 
     assert open_round(services, answer)["closed"] is None

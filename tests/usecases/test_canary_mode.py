@@ -108,7 +108,7 @@ def test_runs_of_another_job_beside_the_trial_are_none_of_its_evidence(services:
     body = {"workload": other.to_dict(), "source_key": "workloads/bert-docs/s.tgz"}
     services.store.put("other.json", to_json(body))
     begun = BegunRun(0, "r1", "e", "baseline", "scheduled", 1, 1, "other.json", "s.tgz")
-    services.ledger.put_once("bert-docs", begun.key, begun.to_entry())
+    services.ledger.append("bert-docs", begun)
     produce(services, "r1", "baseline", None)
     call_judge(services, 5, [], says("promote"))
 

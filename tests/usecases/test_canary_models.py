@@ -35,7 +35,7 @@ def test_an_aborted_trial_gives_production_back_at_once_and_keeps_what_was_recor
 
     assert next_slot(services) is None
     assert "aborted" == ended_with(services)
-    entries = services.ledger.entries("bert-docs")
+    entries = services.ledger.raw.entries("bert-docs")
     assert [made.job] == [entry["job"] for entry in entries if entry["kind"] == "run"]
     assert "rejected" == tag_of(services, made.job)
 

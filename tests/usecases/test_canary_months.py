@@ -99,14 +99,14 @@ class Months:
         if not self.production:
             return
         now, run = self.services.clock.now(), f"r{self.nights:04d}"
-        entries = self.services.ledger.entries("bert-docs")
+        entries = self.services.ledger.raw.entries("bert-docs")
         slot = open_slot(history(entries), now=now, job=self.job)
         arm = slot.arm if slot else "baseline"
         begun = BegunRun(
             at=now, run=run, execution="e", arm="baseline", why="scheduled", seed=1, number=1,
             spec_key=SPEC, source_key="s",
         ).to_entry()  # fmt: skip
-        self.services.ledger.put_once("bert-docs", ledger_keys.begun_entry(run), begun)
+        self.services.ledger.raw.put_once("bert-docs", ledger_keys.begun_entry(run), begun)
         result = {
             "stage": "quality", "finished": True, "applied": True, "seed": slot.seed if slot else 1,
             "metric": self.metric(arm), "wall_seconds": self.seconds(arm),
@@ -118,7 +118,7 @@ class Months:
             canary=slot.slot if slot else None, usd=1.0,
         )  # fmt: skip
         entry = replace(made, at=now).to_entry()
-        self.services.ledger.put_once("bert-docs", ledger_keys.run_entry(run, made.job), entry)
+        self.services.ledger.raw.put_once("bert-docs", ledger_keys.run_entry(run, made.job), entry)
         close_after_run("bert-docs", made, job=self.job, services=self.services)
 
     def extra_job(self, run: dict[str, str]) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def test_weekly_runs_carry_a_trial_beyond_the_time_of_one_that_makes_its_own() -
 def test_the_two_arms_take_turns_so_that_neither_keeps_its_day_of_the_week() -> None:
     trial = Months("canary", runs_per_week=2.0, spread=0.6)
     trial.run()
-    entries = trial.services.ledger.entries("bert-docs")
+    entries = trial.services.ledger.raw.entries("bert-docs")
     runs = [ProductionRun.from_entry(entry) for entry in entries if entry["kind"] == "run"]
     days = {(run.arm, int(run.run[1:]) % 2) for run in runs}
 

@@ -288,7 +288,7 @@ def begin_trial(services: Any, trial: str, after: int) -> int:
     services.clock.seconds += after
     now = int(services.clock.now())
     entry = {"kind": "started", "execution": f"arn:{WORKLOAD}-{trial}", "at": now}
-    services.ledger.put_once(WORKLOAD, ledger_keys.started_entry(trial), entry)
+    services.ledger.raw.put_once(WORKLOAD, ledger_keys.started_entry(trial), entry)
     return now
 
 

@@ -100,7 +100,7 @@ def test_repeating_it_changes_nothing(deployment: Deployment) -> None:
     assert first == begin_drain(deployment, "human:bo")
     end_drain(deployment, "human:ada")
     assert end_drain(deployment, "human:ada") is None
-    keys = [e["version"] for e in deployment.services.ledger.entries(ledger_keys.DEPLOYMENT)]
+    keys = [e["version"] for e in deployment.services.ledger.raw.entries(ledger_keys.DEPLOYMENT)]
     assert [1, 2, 3] == keys
 
 
@@ -158,7 +158,7 @@ def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_recor
 
     assert [RunPhase.RECORDING] == [one.phase for one in drainage.read().runs]
     wait = CapacityWait(1, run, 0, name, "baseline", None, 0.0, 300, None).to_entry()
-    services.ledger.put_once("lm", ledger_keys.wait_entry(run, 0), wait)
+    services.ledger.raw.put_once("lm", ledger_keys.wait_entry(run, 0), wait)
     assert [RunPhase.WAITING] == [one.phase for one in drainage.read().runs]
 
 
@@ -177,7 +177,7 @@ def test_it_ends_with_nothing_running_and_every_lease_free(deployment: Deploymen
 
     assert {trial: "the deployment was drained"} == scripted(deployment.trials).stopped
     assert "Stopped" == services.jobs.describe("cg-lm-0mabc123-q1a0-r0")["TrainingJobStatus"]
-    (failed,) = [e for e in services.ledger.entries("lm") if e["kind"] == "failed"]
+    (failed,) = [e for e in services.ledger.raw.entries("lm") if e["kind"] == "failed"]
     assert trial == failed["execution"]
     mark = drain_mark(services.ledger)
     assert mark is not None

@@ -117,7 +117,7 @@ def run(services: Any, step: Step, number: int | None = None, how: str = GO) -> 
 def state(services: Any) -> tuple[Any, ...]:
     """Everything that a step can leave behind."""
     return (
-        dict(services.ledger.items), dict(services.store.objects), dict(services.flags.values),
+        dict(services.ledger.raw.items), dict(services.store.objects), dict(services.flags.values),
         dict(services.tokens.answers),
     )  # fmt: skip
 

@@ -20,7 +20,6 @@ from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_override import Override
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import replay_probation
-from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, IgnoredJob
@@ -59,7 +58,7 @@ def next_arm(services: Any) -> tuple[str, bool]:
     """Which arm is next, and whether it checks an alarm; every sixth run is the baseline's."""
     if not parse_flag(services.flags.read(FLAG)).enabled:
         return "baseline", False
-    entries = list(services.ledger.entries(WORKLOAD))
+    entries = list(services.ledger.raw.entries(WORKLOAD))
     reviews = [entry for entry in entries if entry["kind"] == "watch"]
     step = max(reviews, key=lambda entry: entry["at"])["next"] if reviews else None
     run = (step or {"runs": [{"arm": "compile", "confirm": False}]})["runs"][0]
@@ -113,7 +112,7 @@ def registered(services: Any, *, active: bool = True, revision: int = 1, **more:
         revision=revision, active=active, at=services.clock.now() + 1, by="human:ada",
         document=replace(document, active=active, revision=revision).to_dict(), **more,
     )  # fmt: skip
-    services.ledger.put_once(WORKLOAD, change.key, change.to_entry())
+    services.ledger.append(WORKLOAD, change)
 
 
 def retired(services: Any) -> None:
@@ -159,7 +158,7 @@ def test_the_page_shows_the_speed_up_and_the_saving_of_the_trials_report(service
     key = naming.record_key(WORKLOAD, TRIAL, "decision")
     services.store.put(key, to_json(decision))
     decided = TrialDecided(BEGIN, TRIAL, "promote", key, "d1", "compile")
-    services.ledger.put_once(WORKLOAD, decided.key, decided.to_entry())
+    services.ledger.append(WORKLOAD, decided)
     for number, arm in enumerate(("baseline", "compile", "compile"), 1):
         record(services, number, arm, wall_seconds=WALLS[arm])
     page, document = page_of(services)
@@ -216,7 +215,7 @@ def test_an_alarm_that_is_not_confirmed_is_one_event_each(services: Any) -> None
 
 def test_listening_to_the_replay_changes_nothing(services: Any) -> None:
     reverted(services)
-    reviews = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch"]
+    reviews = [e for e in services.ledger.raw.entries(WORKLOAD) if e["kind"] == "watch"]
     evidence = json.loads(services.store.get(reviews[-1]["evidence_key"]))
     arms: list[str] = []
 
@@ -249,7 +248,7 @@ def test_without_a_promotion_there_are_no_savings_and_no_sums(services: Any) -> 
         services.clock.now(), "0mabc123", "inconclusive", "decisions/x", "d", "compile",
         reasons=("compile: blocks vary too much.",),
     )  # fmt: skip
-    services.ledger.put_once(WORKLOAD, decided.key, decided.to_entry())
+    services.ledger.append(WORKLOAD, decided)
 
     _, document = page_of(services)
 
@@ -271,7 +270,7 @@ def test_an_injected_fault_is_named_at_every_run_that_it_affected(services: Any)
         begun = BegunRun(
             int(BEGIN + number * DAY), f"r{number:07d}", "arn", arm, "flag", 1, number, key, "s"
         )
-        services.ledger.put_once(WORKLOAD, begun.key, begun.to_entry())
+        services.ledger.append(WORKLOAD, begun)
         watch(services, record(services, number, arm, details={"spec_key": key}).run)
 
     _, document = page_of(services)
@@ -294,7 +293,7 @@ def test_runs_that_are_scheduled_later_than_they_ran_have_a_simulated_clock(
 
 def test_runs_without_evidence_and_failed_ones_say_why(services: Any) -> None:
     run = production_run(1, result={}, counts=False, reason="it left no evidence")
-    services.ledger.put_once(
+    services.ledger.raw.put_once(
         WORKLOAD, ledger_keys.run_entry(run.run, run.job), replace(run, at=BEGIN + DAY).to_entry()
     )
     record(services, 2, "baseline", finished=False, metric=None, reason="out of memory")
@@ -311,7 +310,7 @@ def test_runs_without_evidence_and_failed_ones_say_why(services: Any) -> None:
 def test_a_job_of_another_role_is_in_it_with_what_to_do(services: Any) -> None:
     registered(services)
     ignored = IgnoredJob(services.clock.now(), "nightly-7", "arn:etl", "job_of_another_role")
-    services.ledger.put_once(WORKLOAD, ignored.key, ignored.to_entry())
+    services.ledger.append(WORKLOAD, ignored)
 
     _, document = page_of(services)
 
@@ -343,7 +342,9 @@ def test_text_from_outside_stays_text(services: Any) -> None:
 
 def test_the_page_lies_where_the_message_says(services: Any) -> None:
     reverted(services)
-    reviews = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
+    reviews = [
+        e for e in services.ledger.raw.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]
+    ]
 
     place = write_history(WORKLOAD, services)
     answer = watch(services, reviews[-1]["run"])
@@ -358,7 +359,9 @@ def test_a_page_that_cannot_be_written_holds_no_message_up(
     services: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reverted(services)
-    reviews = [e for e in services.ledger.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]]
+    reviews = [
+        e for e in services.ledger.raw.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]
+    ]
     put = services.store.put
 
     def broken(key: str, body: bytes, content_type: str = "application/json") -> None:
@@ -386,7 +389,7 @@ def test_the_page_says_what_next_links_what_it_names_and_gives_the_runs_as_csv(
     assert "console.aws" not in history_page(WORKLOAD, there).html
     assert saved_runs is not None
     runs_saved = base64.b64decode(saved_runs[1]).decode().splitlines()
-    assert 1 + len(history(services.ledger.entries(WORKLOAD)).runs) == len(runs_saved)
+    assert 1 + len(services.ledger.history(WORKLOAD).runs) == len(runs_saved)
 
 
 @pytest.mark.slow

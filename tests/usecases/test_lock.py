@@ -52,7 +52,7 @@ def job(event: dict[str, str]) -> str:
 
 
 def kinds(services: Any) -> list[str]:
-    return [entry["kind"] for entry in services.ledger.entries(WORKLOAD)]
+    return [entry["kind"] for entry in services.ledger.raw.entries(WORKLOAD)]
 
 
 @pytest.mark.parametrize("status", ["ABORTED", "FAILED", "TIMED_OUT"])
@@ -169,7 +169,7 @@ def test_a_lease_released_by_hand_is_recorded_and_cleaned_up_after(services: Any
 
     assert services.locks.holder(WORKLOAD) is None
     assert "Stopped" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
-    (entry,) = services.ledger.entries(WORKLOAD, "unlocked#")
+    (entry,) = services.ledger.raw.entries(WORKLOAD, "unlocked#")
     assert ("unlocked", "human:ana", "stuck", FIRST["execution"], "ABORTED", True) == tuple(
         entry[name] for name in ("kind", "by", "reason", "execution", "status", "stopped")
     )

@@ -17,7 +17,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.flag_override import Override
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.ports import Services
 from compilegate.usecases.canary import open_canary
 from compilegate.usecases.flag.approval import ask_approval
@@ -104,7 +104,7 @@ def stopped(services: Any) -> Services:
 
 
 def past(services: Any) -> WorkloadHistory:
-    return history(services.ledger.entries(WORKLOAD))
+    return services.ledger.history(WORKLOAD)
 
 
 def test_of_two_trials_that_begin_at_once_one_has_the_workload(schedules: Schedules) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.workload.model import Schedule
 from compilegate.usecases.planning import past_overheads
@@ -40,7 +39,7 @@ def decided(services: Any, trial: str, *, warm: float | None, **plan: Any) -> No
         services.store, Trial("bert-docs", trial, SPEC), decided_so, stage="prod"
     )
     entry = TrialDecided(1, trial, "promote", decision).to_entry()
-    services.ledger.put_once("bert-docs", f"trial#{trial}#decision", entry)
+    services.ledger.raw.put_once("bert-docs", f"trial#{trial}#decision", entry)
 
 
 def verdicts(services: Any) -> tuple[str, str]:
@@ -84,10 +83,10 @@ def test_another_image_compiler_or_mode_tells_nothing(services: Any, plan: dict[
 def test_a_trial_without_times_or_documents_tells_nothing(services: Any) -> None:
     decided(services, "00000001", warm=None)
     entry = TrialDecided(1, "00000002", "promote", "decisions/gone.json").to_entry()
-    services.ledger.put_once("bert-docs", "trial#00000002#decision", entry)
-    services.ledger.put_once("bert-docs", "trial#00000003#other", {"kind": "other"})
+    services.ledger.raw.put_once("bert-docs", "trial#00000002#decision", entry)
+    services.ledger.raw.put_once("bert-docs", "trial#00000003#other", {"kind": "other"})
 
-    past = history(services.ledger.entries("bert-docs"))
+    past = services.ledger.history("bert-docs")
     assert () == past_overheads("bert-docs", past, services.store)
 
 

@@ -203,4 +203,4 @@ def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(
     abort_trial({**EVENT, "execution": "copy", "error": "X", "cause": ""}, services=services)
 
     assert services.jobs.describe(job)["TrainingJobStatus"] == "InProgress"
-    assert "failed" not in [entry["kind"] for entry in services.ledger.entries("bert-docs")]
+    assert "failed" not in [entry["kind"] for entry in services.ledger.raw.entries("bert-docs")]

@@ -82,7 +82,7 @@ def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
     uri = spec.workload.training.inputs["train"]
     assert b"1,2\n" == production.store.get(uri.removeprefix("s3://data/") + "rows.csv")
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
-    (entry,) = production.services.ledger.entries("bert-docs")
+    (entry,) = production.services.ledger.raw.entries("bert-docs")
     assert ("registered", "human:ada", registered.to_dict()) == (
         entry["kind"], entry["by"], entry["registration"],
     )  # fmt: skip

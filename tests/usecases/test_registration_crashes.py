@@ -42,8 +42,12 @@ def crash_at(production: Production, number: int, *, after: bool) -> None:
 
         return write
 
+    ledger: Any = production.services.ledger
+    owners: dict[str, Any] = {
+        "store": production.store, "ledger": ledger.raw, "schedules": production.schedules,
+    }  # fmt: skip
     for owner, name in WRITES:
-        one = production.schedules if owner == "schedules" else getattr(production.services, owner)
+        one = owners[owner]
         setattr(one, name, counted(getattr(one, name)))
 
 
@@ -53,7 +57,7 @@ def restarted(production: Production) -> Production:
     again.store.objects = production.store.objects
     ledger: Any = again.services.ledger
     crashed: Any = production.services.ledger
-    ledger.items = crashed.items
+    ledger.raw.items = crashed.raw.items
     again.schedules.expressions = production.schedules.expressions
     return again
 
@@ -154,7 +158,7 @@ def test_two_that_register_at_once_leave_ledger_registration_and_schedule_agreed
 
     production.register(asked(scheduled(None)))
 
-    latest = production.services.ledger.entries("bert-docs")[-1]["registration"]
+    latest = production.services.ledger.raw.entries("bert-docs")[-1]["registration"]
     assert WEEKLY == latest["schedule"]  # the other was recorded later
     assert latest == production.registered().to_dict()
     assert {"bert-docs": WEEKLY} == production.schedules.expressions

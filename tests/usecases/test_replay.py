@@ -240,7 +240,7 @@ def test_a_decision_of_release_0_1_in_other_words_is_the_same(case: dict[str, An
 def test_every_decision_that_release_0_1_left_comes_out_the_same(name: str, later: None) -> None:
     """Those of its probations as well as those of its trials, whatever today's judge decides."""
     services = World.restored(_fixture(f"records-0.1/{name}")).cloud.services
-    entries = services.ledger.entries(NAME)
+    entries = services.ledger.raw.entries(NAME)
     recorded_ids = {one["decision_id"] for one in entries if one.get("decision_key")}
 
     comparisons = {one: again(services, one).comparison for one in sorted(recorded_ids)}

@@ -63,7 +63,7 @@ class Cloud:
         return str(self.services.jobs.describe(job)["TrainingJobStatus"])
 
     def entries(self) -> dict[str, Any]:
-        return {entry["kind"]: entry for entry in self.services.ledger.entries("w")}
+        return {entry["kind"]: entry for entry in self.services.ledger.raw.entries("w")}
 
 
 @pytest.fixture
@@ -203,13 +203,13 @@ def test_figures_of_all_workloads_are_summed(measured: Any, caplog: Any) -> None
 def test_a_workload_that_cannot_be_read_does_not_hide_the_others(
     measured: Any, caplog: Any
 ) -> None:
-    measured.ledger.put_once("one", "trial#b#decision", {"kind": "decision", "at": NOW - 60})
+    measured.ledger.raw.put_once("one", "trial#b#decision", {"kind": "decision", "at": NOW - 60})
     with caplog.at_level(logging.INFO):
         total = measure_day(services=measured)
 
     assert {"promote": 2} == total.decisions
     assert "one: the ledger's entry of kind 'decision'" in caplog.text
-    measured.ledger.put_once("one", "flag#000009", {"kind": "flag", "at": NOW - 60})
+    measured.ledger.raw.put_once("one", "flag#000009", {"kind": "flag", "at": NOW - 60})
     with caplog.at_level(logging.INFO):
         total = measure_day(services=measured)
 

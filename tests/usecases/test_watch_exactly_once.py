@@ -23,7 +23,11 @@ from tests.usecases.production_builder import (
 
 
 def snapshot(services: Any) -> tuple[Any, ...]:
-    return (dict(services.ledger.items), dict(services.flags.values), dict(services.store.objects))
+    return (
+        dict(services.ledger.raw.items),
+        dict(services.flags.values),
+        dict(services.store.objects),
+    )
 
 
 def writes(services: Any, dies_at: int) -> list[str]:
@@ -40,7 +44,7 @@ def writes(services: Any, dies_at: int) -> list[str]:
         return call
 
     services.store.put = watched("store", services.store.put)
-    services.ledger.put_once = watched("ledger", services.ledger.put_once)
+    services.ledger.raw.put_once = watched("ledger", services.ledger.raw.put_once)
     services.flags.write = watched("flag", services.flags.write)
     return made
 
@@ -52,12 +56,12 @@ def two_crashes(dies_at: int) -> tuple[Any, list[str]]:
     event = {"workload": WORKLOAD}
     for number in (1, 2):
         event["run"] = record(services, number, finished=False, metric=None).run
-    real = services.store.put, services.ledger.put_once, services.flags.write
+    real = services.store.put, services.ledger.raw.put_once, services.flags.write
     made = writes(services, dies_at)
     try:
         watch_production(event, services=services)
     except SystemExit:
-        services.store.put, services.ledger.put_once, services.flags.write = real
+        services.store.put, services.ledger.raw.put_once, services.flags.write = real
         watch_production(event, services=services)
     return services, made
 
@@ -83,7 +87,7 @@ def test_two_looks_at_once_make_one_change(services: Any) -> None:
 
 def look_alone(services: Any, run: str) -> None:
     """A look that reads a ledger without what other looks have written."""
-    ledger, real = services.ledger, services.ledger.entries
+    ledger, real = services.ledger.raw, services.ledger.raw.entries
     first: list[bool] = []
 
     def stale(workload: str, prefix: str = "") -> Any:
@@ -149,17 +153,17 @@ def broken_off(services: Any) -> dict[str, str]:
     """The look that settles on a revert, and dies before it appends to the flag's history."""
     record(services, 1, finished=False, metric=None)
     run = record(services, 2, finished=False, metric=None).run
-    kept = services.ledger.put_once
+    kept = services.ledger.raw.put_once
 
     def dies(workload: str, sort_key: str, entry: Any) -> Any:
         if sort_key.startswith("flag#"):
             raise ConnectionError("gone")
         return kept(workload, sort_key, entry)
 
-    services.ledger.put_once = dies
+    services.ledger.raw.put_once = dies
     with pytest.raises(ConnectionError):
         watch(services, run)
-    services.ledger.put_once = kept
+    services.ledger.raw.put_once = kept
     assert (
         "revert" == next(e for e in entries(services) if e["kind"] == "watch")["change"]["action"]
     )

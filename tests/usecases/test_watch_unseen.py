@@ -177,7 +177,7 @@ def test_a_run_whose_entry_is_damaged_is_reported_and_the_others_are_judged(serv
     promote(services)
     run_and_watch(services, 1)
     damaged = {"kind": "run", "run": "x", "at": services.clock.now()}
-    services.ledger.put_once(WORKLOAD, "run#x#j", damaged)
+    services.ledger.raw.put_once(WORKLOAD, "run#x#j", damaged)
     run_and_watch(services, 2)
 
     last = [entry for entry in entries(services) if entry["kind"] == "watch"][-1]

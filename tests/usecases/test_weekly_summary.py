@@ -205,7 +205,7 @@ def test_one_broken_workload_is_named_and_the_others_are_reported(cloud: Any, br
     if breaks == "registration":
         cloud.store.put(naming.registration_key("broken"), b"{")
     else:
-        cloud.ledger.put_once("broken", "flag#00000001", {"kind": "flag", "at": NOW})
+        cloud.ledger.raw.put_once("broken", "flag#00000001", {"kind": "flag", "at": NOW})
     topic = MemoryTopic()
 
     send_digests({}, services=cloud, topic=topic)

@@ -110,7 +110,7 @@ def check_workload_exists(workload: str, cloud: Cloud) -> None:
     services = cloud.services
     flag = naming.flag_parameter(services.settings.stage, workload)
     if not (
-        services.ledger.entries(workload)
+        services.ledger.history(workload).records
         or services.flags.read(flag) is not None
         or services.store.has(naming.registration_key(workload))
     ):

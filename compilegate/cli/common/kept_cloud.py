@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from compilegate.adapters.kept_trials import TRIALS, KeptStore, KeptTrials, NothingRuns, keep_trial
+from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.wiring import SystemClock
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.output import error_text
@@ -50,7 +51,7 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
     nothing: Any = NothingRuns()
     executions: Any = _NoExecutions()
     services = Services(
-        store=store, ledger=kept, locks=nothing, flags=kept, jobs=nothing,
+        store=store, ledger=RecordLedger(kept), locks=nothing, flags=kept, jobs=nothing,
         outputs=nothing, roles=nothing, quotas=nothing, tokens=nothing, ends=nothing,
         clock=SystemClock(),
         settings=Settings(

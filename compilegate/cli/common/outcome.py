@@ -17,7 +17,6 @@ from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.failures import explain
-from compilegate.domain.production.history import history
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import (
     FlagOutcome,
@@ -222,7 +221,7 @@ def _rendered_report(trial: Trial, services: Services) -> dict[str, bytes]:
 
 def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
     """The ledger's reason, else the error of the execution."""
-    for failure in history(services.ledger.entries(trial.workload)).failed:
+    for failure in services.ledger.history(trial.workload).failed:
         if failure.trial == trial.trial:
             return failure.reason
     return explain(state.error or state.status, state.cause)
@@ -230,7 +229,7 @@ def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
 
 def _decided_before(trial: Trial, cloud: Cloud) -> tuple[Missing, ...]:
     """An execution may be stopped from outside after its decision was recorded."""
-    for decision in history(cloud.services.ledger.entries(trial.workload)).decided:
+    for decision in cloud.services.ledger.history(trial.workload).decided:
         if decision.trial == trial.trial:
             text = f"Its decision was recorded before ({decision.verdict}). The flag now:"
             return (Missing(text, cloud.command(f"flag show {trial.workload}")),)

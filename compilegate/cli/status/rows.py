@@ -12,10 +12,10 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import report_command
 from compilegate.cli.trials.view import waiting_rounds
 from compilegate.domain import naming
-from compilegate.domain.draining import DrainMark
 from compilegate.domain.production.attempts import RUN_SECONDS
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons.registry import advice
+from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.records.runs import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.usecases.drain_mark import drain_mark
@@ -138,7 +138,7 @@ def read_status(cloud: Cloud, workload: str | None) -> StageStatus:
     running = _running(cloud, workload)
     mark = drain_mark(cloud.services.ledger)
     names = [workload] if workload else cloud.overview.workloads()
-    pasts = {name: history(cloud.services.ledger.entries(name)) for name in names}
+    pasts = {name: cloud.services.ledger.history(name) for name in names}
     locks = cloud.overview.locks()
     return StageStatus(
         stage=cloud.stage,

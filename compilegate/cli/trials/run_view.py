@@ -10,7 +10,7 @@ from compilegate.cli.trials.view import JobView, TrialView, read_job
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.attempts import Attempt, attempt_number, attempt_of
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
@@ -77,7 +77,7 @@ class RunWatcher:
         )
 
     def _past(self, prefix: str) -> WorkloadHistory:
-        return history(self._cloud.services.ledger.entries(self.run.workload, prefix))
+        return self._cloud.services.ledger.history(self.run.workload, prefix)
 
     def _read_begun(self) -> BegunRun | None:
         try:

@@ -15,7 +15,6 @@ from compilegate.domain.failures import ACTIVE
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.speed_jobs import arm_of, measured_by
 from compilegate.domain.production.canary import open_rounds
-from compilegate.domain.production.history import history
 from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.request.sections import PROGRESS_LINE
 from compilegate.domain.trial.plan import RecordedPlan
@@ -222,8 +221,8 @@ class TrialWatcher:
 
 def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
     """The rounds of canary runs that production has yet to train for a workload's trials."""
-    entries = cloud.services.ledger.entries(workload, ledger_keys.CANARY_ENTRIES)
-    return open_rounds(history(entries), cloud.services.clock.now())
+    past = cloud.services.ledger.history(workload, ledger_keys.CANARY_ENTRIES)
+    return open_rounds(past, cloud.services.clock.now())
 
 
 def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.ledger_keys import drain_entry
 from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.records import LAST_SECOND, LedgerRecord
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
@@ -68,6 +69,33 @@ class Unlocked(LedgerRecord):
 
 
 @dataclass(frozen=True)
+class DrainMark(LedgerRecord):
+    """Whether a deployment is drained, by whom and since when.
+
+    ``schedules`` are those that a drain has disabled and that are enabled again after it.
+    ``version`` counts the marks of a deployment from 1.
+    """
+
+    kind = "drain"
+
+    version: int
+    drained: bool
+    at: int
+    by: str
+    schedules: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Sort key of the entry."""
+        return drain_entry(self.version)
+
+    @classmethod
+    def _read(cls, entry: Mapping[str, Any]) -> Self:
+        """Nothing but ``false`` lets a deployment start work."""
+        return super()._read({**entry, "drained": entry["drained"] is not False})
+
+
+@dataclass(frozen=True)
 class UnknownRecord:
     """An entry of a kind that a later release writes."""
 
@@ -105,7 +133,7 @@ class DamagedRecord(UnknownRecord):
 
 Record = (
     ApprovalAnswer | ApprovalRequested | ApprovalToken | BegunRun | CanaryClosed | CanaryReported
-    | CanaryRound | CanaryToken | CapacityWait | FlagVersion | IgnoredJob | ProbationEnd
+    | CanaryRound | CanaryToken | CapacityWait | DrainMark | FlagVersion | IgnoredJob | ProbationEnd
     | ProductionRun | RegistrationChange | Review | Swept | TrialDecided | TrialFailed
     | TrialStarted | UnknownRecord | Unlocked
 )  # fmt: skip
@@ -115,9 +143,9 @@ _READERS: Mapping[str, Callable[[Entry], Record]] = {
         record.kind: record.from_entry
         for record in (
             ApprovalAnswer, ApprovalRequested, ApprovalToken, BegunRun, CanaryClosed,
-            CanaryReported, CanaryRound, CanaryToken, CapacityWait, FlagVersion, IgnoredJob,
-            ProbationEnd, ProductionRun, Review, Swept, TrialDecided, TrialFailed, TrialStarted,
-            Unlocked,
+            CanaryReported, CanaryRound, CanaryToken, CapacityWait, DrainMark, FlagVersion,
+            IgnoredJob, ProbationEnd, ProductionRun, Review, Swept, TrialDecided, TrialFailed,
+            TrialStarted, Unlocked,
         )
     },
     RegistrationChange.REGISTERED: RegistrationChange.from_entry,

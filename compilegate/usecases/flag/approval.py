@@ -16,7 +16,7 @@ from compilegate.domain.flag_override import Override
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.problem import lease_lost
 from compilegate.domain.production.approvals import answerable, check_answer, unanswered
-from compilegate.domain.production.history import Approval, history
+from compilegate.domain.production.history import Approval
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.trials import (
     NOBODY,
@@ -30,7 +30,7 @@ from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Ledger, ObjectStore, Services, Tokens
 from compilegate.report.notifications.decision import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.records import Trial, load_decision, load_spec, put_once
+from compilegate.usecases.records import Trial, load_decision, load_spec
 from compilegate.usecases.registered import readable_spec
 
 UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
@@ -60,7 +60,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         decision_key=key,
         candidate=decision.candidate,
     )
-    recorded = put_once(services.ledger, trial.workload, request)
+    recorded = services.ledger.put_once(trial.workload, request)
     if services.locks.holder(trial.workload) != execution:
         abandon_approval(trial, services=services)
         raise lease_lost(trial.workload, execution)
@@ -102,8 +102,8 @@ def abandon_approval(trial: Trial, *, services: Services) -> None:
 
 def approval_of(trial: Trial, ledger: Ledger) -> Approval | None:
     """The question of one trial, None where there is none."""
-    entries = ledger.entries(trial.workload, ledger_keys.approval_entry(trial.trial))
-    return history(entries).approval_of(trial.trial)
+    key = ledger_keys.approval_entry(trial.trial)
+    return ledger.history(trial.workload, key).approval_of(trial.trial)
 
 
 def answer_once(
@@ -114,7 +114,7 @@ def answer_once(
     _, seen = latest_flag(trial.workload, services.ledger)
     now = services.clock.now()
     answer = ApprovalAnswer(now, trial.trial, by, approved, reason, flag_version=seen)
-    return put_once(services.ledger, trial.workload, answer)
+    return services.ledger.put_once(trial.workload, answer)
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def answer_approval(
 
 
 def _approvals(workload: str, ledger: Ledger) -> Sequence[Approval]:
-    return history(ledger.entries(workload, ledger_keys.APPROVAL_ENTRIES)).approvals
+    return ledger.history(workload, ledger_keys.APPROVAL_ENTRIES).approvals
 
 
 def _wake(approval: Approval, tokens: Tokens) -> bool:
@@ -181,4 +181,4 @@ def _with_token(trial: Trial, token: str, services: Services) -> Approval:
             return approval
         number = len(approval.tokens)
         waiting = ApprovalToken(services.clock.now(), trial.trial, number, token)
-        services.ledger.put_once(trial.workload, waiting.key, waiting.to_entry())
+        services.ledger.append(trial.workload, waiting)

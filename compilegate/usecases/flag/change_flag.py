@@ -25,11 +25,9 @@ from compilegate.domain.flag_change import (
     same_change,
     superseded_by,
 )
-from compilegate.domain.production.history import history
 from compilegate.domain.records.flags import Author, FlagVersion
 from compilegate.domain.utc import iso
 from compilegate.ports import Ledger, Services
-from compilegate.usecases.records import put_once
 
 logger = logging.getLogger("compilegate")
 
@@ -84,7 +82,7 @@ def half_made(
 
 def flag_versions(workload: str, ledger: Ledger) -> Sequence[FlagVersion]:
     """Every change of a workload's flag from the ledger, oldest first."""
-    return history(ledger.entries(workload, ledger_keys.FLAG_ENTRIES)).flags
+    return ledger.history(workload, ledger_keys.FLAG_ENTRIES).flags
 
 
 def latest_flag(workload: str, ledger: Ledger) -> tuple[Flag, int]:
@@ -120,7 +118,7 @@ def _append(
     dated = replace(change, flag=replace(change.flag, since=change.flag.since or since))
     name = naming.flag_parameter(services.settings.stage, workload)
     version = next_version(dated, versions, name=name, at=now)
-    return put_once(services.ledger, workload, version)
+    return services.ledger.put_once(workload, version)
 
 
 def _bring_up_to_date(workload: str, versions: Sequence[FlagVersion], services: Services) -> None:

@@ -12,7 +12,6 @@ from compilegate.domain.flag_override import (
     turned_off,
 )
 from compilegate.domain.notification import command_at
-from compilegate.domain.production.history import history
 from compilegate.domain.trial.planned_candidates import (
     PlannedCandidate,
     candidate_named,
@@ -32,7 +31,7 @@ from compilegate.usecases.records import Trial, find_plan
 def find_candidate(workload: str, name: str, services: Services) -> PlannedCandidate:
     """A candidate that a decided trial has planned; raises InvalidInputError that names those."""
     planned = []
-    for decided in history(services.ledger.entries(workload, ledger_keys.TRIAL_ENTRIES)).decided:
+    for decided in services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES).decided:
         plan = find_plan(services.store, Trial(workload, decided.trial, ""))
         if plan is not None:  # None: refused before it was planned
             planned.append((decided, plan))
@@ -52,7 +51,7 @@ def revert_by_hand(workload: str, override: Override, *, services: Services) -> 
 
     Raises InvalidInputError for a workload without a ledger.
     """
-    if not services.ledger.entries(workload):
+    if not services.ledger.history(workload).records:
         raise InvalidInputError(
             "is not a workload that this stage knows", field="WORKLOAD", value=workload,
             fix=f"see `{command_at('compilegate status', services.settings.stage)}`",
@@ -65,7 +64,7 @@ def _override(
     workload: str, requested: RequestedFlag, override: Override, services: Services
 ) -> Changed:
     versions = flag_versions(workload, services.ledger)
-    trials = history(services.ledger.entries(workload, ledger_keys.TRIAL_ENTRIES)).started
+    trials = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES).started
     change = override_change(requested, override, versions, trials, now=services.clock.now())
     try:
         return change_flag(workload, change, services=services)

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import (
-    DrainMark,
     DrainSteps,
     HeldLease,
     RunningExecution,
@@ -22,7 +21,7 @@ from compilegate.domain.draining import (
     phase_between_jobs,
 )
 from compilegate.domain.failures import STOPPING
-from compilegate.domain.production.history import history
+from compilegate.domain.records.ledger import DrainMark
 from compilegate.ports import Schedules, Services
 from compilegate.usecases.drain_mark import drain_mark, put_mark
 from compilegate.usecases.trial.abort_trial import abort_trial
@@ -161,7 +160,7 @@ class Drainage:
         if "job" in execution_input or "detail" in execution_input:  # a team's job
             return RunPhase.RECORDING
         services, workload = self.deployment.services, str(execution_input.get("workload", ""))
-        runs = history(services.ledger.entries(workload, ledger_keys.RUN_ENTRIES))
+        runs = services.ledger.history(workload, ledger_keys.RUN_ENTRIES)
         begun = runs.run_of_execution(arn)
         if begun is None:
             return RunPhase.WAITING

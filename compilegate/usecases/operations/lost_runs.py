@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.production.history import history
 from compilegate.domain.production.orphans import ENDED_BADLY
 from compilegate.domain.records.runs import BegunRun
 from compilegate.ports import Services
@@ -40,7 +39,7 @@ def record_lost_runs(services: Services, *, grace_seconds: float) -> int:
 
 
 def _unended(workload: str, services: Services) -> tuple[str, list[BegunRun]]:
-    past = history(services.ledger.entries(workload, ledger_keys.RUN_ENTRIES))
+    past = services.ledger.history(workload, ledger_keys.RUN_ENTRIES)
     since = services.clock.now() - LOOK_BACK_SECONDS
     return workload, [
         one for one in past.begun if one.run not in past.ended_runs and one.at > since

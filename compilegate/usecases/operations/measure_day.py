@@ -6,7 +6,6 @@ import logging
 from dataclasses import asdict
 
 from compilegate.domain import metrics
-from compilegate.domain.production.history import history
 from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.ports import Services
 from compilegate.usecases.metrics import measure
@@ -44,7 +43,7 @@ def measure_day(*, services: Services) -> DayFigures:
 def _day(workload: str, services: Services) -> DayFigures:
     now = services.clock.now()
     try:
-        past = history(services.ledger.entries(workload))
+        past = services.ledger.history(workload)
         for record in past.damaged:
             logger.error("%s: %s", workload, record.problem)
         return day_of(past, since=now - DAY_SECONDS, until=now)

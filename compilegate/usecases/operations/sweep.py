@@ -146,4 +146,4 @@ def _clean_up(
     for lease in orphans.leases:
         services.locks.release(workload, lease.execution)
     swept = Swept(services.clock.now(), orphans.stopped_jobs, orphans.released_leases_of)
-    services.ledger.put_once(workload, swept.key, swept.to_entry())
+    services.ledger.append(workload, swept)

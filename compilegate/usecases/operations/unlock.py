@@ -32,7 +32,7 @@ def unlock(
         status=end.status,
         stopped=stopped,
     )
-    services.ledger.put_once(workload, record.key, record.to_entry())
+    services.ledger.append(workload, record)
     clean_up_after(execution, end, services=services)
     services.locks.release(workload, execution)
     return record

@@ -10,7 +10,6 @@ from typing import Any
 
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.notification import Notification
-from compilegate.domain.production.history import history
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
     Fleet,
@@ -130,7 +129,7 @@ def _read(name: str, services: Services, window: TimeWindow) -> WeeklySummary | 
         return _Unread(name, None)
     owner = registration.owner
     try:
-        past = history(services.ledger.entries(name))
+        past = services.ledger.history(name)
         expected = _expected(name, promoting_trials(past), registration.spec_key, services.store)
         summary = weekly_summary(name, past, window, owner=owner, expected=expected)
     except Exception:

@@ -18,7 +18,6 @@ from compilegate.domain.formats import money
 from compilegate.domain.notification import command_at
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.production.flag_transition import STALE
-from compilegate.domain.production.history import history
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.trial.plan import RecordedPlan
@@ -144,7 +143,7 @@ def _new_trial(workload: str, services: Services) -> _NewTrial:
         origin = load_registration(services.store, workload).origin
         command = command_at(f"compilegate run {origin}", stage) if origin else command
         registered = load_registered(workload, services.store).spec.workload
-        past = history(services.ledger.entries(workload))
+        past = services.ledger.history(workload)
         measured = past_overheads(workload, past, services.store)
         plan = plan_for(registered, services.settings, measured=measured)
     except CompilegateError as error:

@@ -13,7 +13,7 @@ from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
 from compilegate.domain.production.fingerprint import Fingerprint, proven_fingerprint
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.next_arm import FlagParameter, FlagReading, read_flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.records.runs import BegunRun
@@ -23,7 +23,7 @@ from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import repair_if_possible
 from compilegate.usecases.metrics import count
 from compilegate.usecases.production.build_request import run_jobs
-from compilegate.usecases.records import Trial, load_plan, put_once, spec_at
+from compilegate.usecases.records import Trial, load_plan, spec_at
 from compilegate.usecases.registered import load_registered
 
 logger = logging.getLogger("compilegate")
@@ -40,7 +40,7 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     start = RunStart.from_event(event)
     # Parameter first, then ledger: a change between the two shows as a difference.
     parameter = _parameter(start.workload, services)
-    past = history(services.ledger.entries(start.workload))
+    past = services.ledger.history(start.workload)
     begun = past.begun_run(start.run)
     if begun is not None:
         return _answer(begun, start, spec_at(services.store, begun.spec_key).workload)
@@ -98,7 +98,7 @@ def _proven(workload: str, promotion: Promotion, store: ObjectStore) -> Fingerpr
 
 def _write(workload: str, begun: BegunRun, services: Services) -> BegunRun:
     """The run that stands: this one, or that of an execution which was faster."""
-    written = put_once(services.ledger, workload, begun)
+    written = services.ledger.put_once(workload, begun)
     if written != begun or begun.flag_told is None:
         return written
     if begun.flag_problem is not None:

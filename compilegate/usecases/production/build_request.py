@@ -8,7 +8,6 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.history import history
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.next_arm import SCHEDULED
 from compilegate.domain.production.registration import TrainedJob
@@ -37,7 +36,7 @@ def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, 
 
 def load_begun(workload: str, run: str, ledger: Ledger) -> BegunRun:
     """How a run began; raises NotFoundError."""
-    begun = history(ledger.entries(workload, ledger_keys.begun_entry(run))).begun_run(run)
+    begun = ledger.history(workload, ledger_keys.begun_entry(run)).begun_run(run)
     if begun is None:
         raise NotFoundError(f"production run {run} of {workload} was never begun")
     return begun

@@ -10,7 +10,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.production.flag_transition import PERMANENT
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import latest_promotion
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.reviews import Review
@@ -30,7 +30,7 @@ def history_page(workload: str, services: Services) -> HistoryReport:
 
     Raises NotFoundError for a workload that the ledger knows nothing of.
     """
-    past, store = history(services.ledger.entries(workload)), services.store
+    past, store = services.ledger.history(workload), services.store
     if not past.records:
         raise NotFoundError(
             ProblemWithFix(

@@ -9,7 +9,7 @@ from compilegate.domain import naming
 from compilegate.domain.failures import ENDED
 from compilegate.domain.production.attempts import AttemptEnd
 from compilegate.domain.production.ended_execution import EndedExecution, unrecorded_attempts
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import attempt_run
 from compilegate.ports import Services
 from compilegate.usecases.production.record_run import append_record, read_attempt
@@ -26,7 +26,7 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
     answer: dict[str, list[str]] = {"recorded": [], "going_on": []}
     if end.workload is None:
         return answer  # a team's job: its event can be sent again
-    past = history(services.ledger.entries(end.workload))
+    past = services.ledger.history(end.workload)
     begun = past.run_of_execution(end.execution)
     if begun is None:  # a duplicate, or nothing to train
         return answer

@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.production.attempts import AttemptEnd
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import (
     AttemptOutcome,
     EndedAttempt,
@@ -26,7 +26,7 @@ from compilegate.ports import Services, TrainingJobs
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.production.build_request import run_jobs
-from compilegate.usecases.records import put_once, spec_at
+from compilegate.usecases.records import spec_at
 
 logger = logging.getLogger("compilegate")
 
@@ -39,7 +39,7 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     job that has not ended, NotFoundError for a run that was never begun.
     """
     end = AttemptEnd.from_event(event)
-    past = history(services.ledger.entries(end.workload, ledger_keys.run_entries(end.run)))
+    past = services.ledger.history(end.workload, ledger_keys.run_entries(end.run))
     ended = read_attempt(end, past, services)
     outcome = attempt_outcome(ended)
     return _write(outcome, ended, services)
@@ -75,7 +75,7 @@ def append_record(
     A trial that waits for canary runs is woken afterwards, so that it reads the run.
     """
     workload, job = ended.workload.name, ended.jobs.trained.digest
-    written = put_once(services.ledger, workload, record)
+    written = services.ledger.put_once(workload, record)
     if isinstance(written, ProductionRun):
         close_after_run(workload, written, job=job, services=services)
     return written

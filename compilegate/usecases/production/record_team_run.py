@@ -21,7 +21,6 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
-from compilegate.usecases.records import put_once
 from compilegate.usecases.registered import load_registered
 
 logger = logging.getLogger("compilegate")
@@ -50,7 +49,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
         described, services.settings.role_of(workload), registered, now=services.clock.now()
     )
     if foreign is not None:
-        services.ledger.put_once(workload, foreign.key, foreign.to_entry())
+        services.ledger.append(workload, foreign)
         fix = advice(foreign.code)
         return _ignored(workload, job, f"it ran as {foreign.role} ({foreign.code}). {fix}")
     run = _record(described, tags, registered, services)
@@ -70,6 +69,6 @@ def _record(
     evidence = services.outputs.production_run(described, registered.quality.metric)
     versions, now = flag_versions(registered.name, services.ledger), services.clock.now()
     run = team_run(described, tags, evidence, registered.training, versions, now=now)
-    recorded = put_once(services.ledger, registered.name, run)
+    recorded = services.ledger.put_once(registered.name, run)
     close_after_run(registered.name, recorded, job=None, services=services)
     return recorded

@@ -19,7 +19,7 @@ from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange
 from compilegate.domain.judging.production import Judge, judge_production
 from compilegate.domain.production.fingerprint import proven_fingerprint, registered_fingerprint
 from compilegate.domain.production.flag_transition import PERMANENT
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.production.watch import measures
@@ -31,7 +31,6 @@ from compilegate.usecases.records import (
     Trial,
     load_plan,
     load_record,
-    put_once,
     spec_at,
     to_json,
 )
@@ -51,7 +50,7 @@ def watch_production(
     NotFoundError where the records of the trial behind the promotion are gone.
     """
     workload, run = str(event["workload"]), str(event["run"])
-    past = history(services.ledger.entries(workload))
+    past = services.ledger.history(workload)
     review = past.review_of(run)
     if review is None:
         promotion = standing_promotion(past.flags)
@@ -122,7 +121,7 @@ def _review(inputs: ReviewInput, judge: Judge, services: Services) -> Review:
     outcome = review_promotion(inputs, judge)
     for key, document in outcome.documents.items():
         services.store.put(key, to_json(document))
-    return put_once(services.ledger, inputs.workload, outcome.review)
+    return services.ledger.put_once(inputs.workload, outcome.review)
 
 
 def _change_flag(workload: str, review: Review, services: Services) -> Changed | None:
@@ -164,7 +163,7 @@ def _record_probation_end(workload: str, review: Review, services: Services) -> 
         judge_version=JUDGE_VERSION,
         reasons=tuple(reason.message for reason in review.reasons),
     )
-    services.ledger.put_once(workload, end.key, end.to_entry())
+    services.ledger.append(workload, end)
 
 
 def _answer(review: Review | None, change: Changed | None) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.production.history import history
 from compilegate.domain.production.registering import (
     RETIRED,
     UNCHANGED,
@@ -30,7 +29,7 @@ from compilegate.domain.production.registration import Registration, registratio
 from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
 from compilegate.usecases.flag.change_flag import latest_flag
-from compilegate.usecases.records import put_once, to_json
+from compilegate.usecases.records import to_json
 from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.upload import Package, Shipment, prepare, upload
 
@@ -179,7 +178,7 @@ def _claim(
         if latest is not None and not options.take_over:
             check_owner(latest, requested)  # another owner may have been faster
         change = next_change(latest, requested, made, by=options.by, at=services.clock.now())
-        claimed = registration_of(put_once(services.ledger, requested.workload, change))
+        claimed = registration_of(services.ledger.put_once(requested.workload, change))
         if claimed.says_the_same(requested):
             return claimed
 
@@ -202,6 +201,5 @@ def _apply(claimed: Registration, services: Services, schedules: Schedules) -> R
 
 
 def _latest(workload: str, ledger: Ledger) -> Registration | None:
-    entries = ledger.entries(workload, ledger_keys.REGISTERED_ENTRIES)
-    revisions = history(entries).registrations
+    revisions = ledger.history(workload, ledger_keys.REGISTERED_ENTRIES).registrations
     return registration_of(revisions[-1]) if revisions else None

@@ -15,12 +15,11 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.failures import explain
 from compilegate.domain.production.canary import ABORTED
 from compilegate.domain.production.orphans import ExecutionEnd, lacks_clean_up
-from compilegate.domain.records.ledger import read_as
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.canary import close_canary, reject_models
 from compilegate.usecases.flag.approval import abandon_approval
-from compilegate.usecases.records import Trial, put_once
+from compilegate.usecases.records import Trial
 from compilegate.usecases.trial.stop_jobs import stop_jobs
 
 logger = logging.getLogger("compilegate")
@@ -47,7 +46,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         stopped_jobs=tuple(stopped),
         jobs=tuple(sorted(naming.own_jobs(trial.workload, trial.trial, same_prefix))),
     )
-    written = put_once(services.ledger, trial.workload, record)
+    written = services.ledger.put_once(trial.workload, record)
     services.locks.release(trial.workload, str(call["execution"]))
     # Again: a step that outlived its execution may have begun to wait. From here on it would see
     # that the lease is gone.
@@ -89,8 +88,8 @@ def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
     """
     started = TrialStarted(services.clock.now(), str(call["execution"]))
     key = ledger_keys.started_entry(trial.trial)
-    entry = services.ledger.put_once(trial.workload, key, started.to_entry())
-    return read_as(TrialStarted, entry).execution == started.execution
+    written = services.ledger.put_once(trial.workload, started, key=key)
+    return written.execution == started.execution
 
 
 def _from_status_change(detail: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.planning.arm_plan import promoted
-from compilegate.domain.production.history import history
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     FlagOutcome,
@@ -54,7 +53,7 @@ def _read(event: Mapping[str, Any], services: Services) -> _Facts:
     decision, approval = load_decision(services.store, key), approval_of(trial, services.ledger)
     promotes = decision.flag_action is FlagAction.ENABLE and decision.candidate is not None
     entry = ledger_keys.started_entry(trial.trial)
-    started = history(services.ledger.entries(trial.workload, entry)).started
+    started = services.ledger.history(trial.workload, entry).started
     return _Facts(
         trial=trial,
         decision_key=key,

@@ -7,7 +7,6 @@ from typing import Any
 
 from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.eligibility import check_eligibility as check
-from compilegate.domain.production.history import history
 from compilegate.domain.trial.refusals import ineligible
 from compilegate.ports import Services
 from compilegate.usecases.planning import past_overheads
@@ -19,7 +18,7 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
     """Record the eligibility; where nothing is eligible, record that as the decision."""
     trial = Trial.from_event(event)
     workload = load_spec(services.store, trial).workload
-    past = history(services.ledger.entries(trial.workload))
+    past = services.ledger.history(trial.workload)
     eligibility = check(
         workload,
         facts_for_workload(workload, services.settings),

@@ -15,7 +15,6 @@ from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.production.canary import OVERDUE
-from compilegate.domain.production.history import history
 from compilegate.domain.trial.evidence import to_document
 from compilegate.domain.trial.job_records import read_records
 from compilegate.domain.trial.jobs import EndedJob
@@ -111,7 +110,7 @@ def _production(
     """Production's runs, read only where they are evidence."""
     if not opened.plan.runs_in_production:
         return ProductionFacts(canary_ended=canary_ended)
-    past = history(ledger.entries(opened.trial.workload))
+    past = ledger.history(opened.trial.workload)
     keys = dict.fromkeys(begun.spec_key for begun in past.begun)
     return ProductionFacts(past, {key: _job_of(key, store) for key in keys}, canary_ended)
 

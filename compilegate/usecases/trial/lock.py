@@ -10,9 +10,7 @@ from compilegate.domain import ledger_keys
 from compilegate.domain.errors import DrainedError, WorkloadLockedError
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.problem import RESTART, ProblemWithFix, lease_lost, message_of
-from compilegate.domain.production.history import history
 from compilegate.domain.production.orphans import GRACE_SECONDS
-from compilegate.domain.records.ledger import read_as
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
@@ -40,8 +38,8 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     _, seen = latest_flag(trial.workload, services.ledger)
     started = TrialStarted(services.clock.now(), execution, flag_version=seen)
     key = ledger_keys.started_entry(trial.trial)
-    written = services.ledger.put_once(trial.workload, key, started.to_entry())
-    _check_own(read_as(TrialStarted, written), trial, execution, services)
+    written = services.ledger.put_once(trial.workload, started, key=key)
+    _check_own(written, trial, execution, services)
     return {}
 
 
@@ -84,7 +82,7 @@ def _began_long_ago(workload: str, execution: str, services: Services) -> bool:
     DescribeExecution is eventually consistent:
     https://docs.aws.amazon.com/step-functions/latest/apireference/API_DescribeExecution.html
     """
-    past = history(services.ledger.entries(workload, ledger_keys.TRIAL_ENTRIES))
+    past = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
     since = services.clock.now() - GRACE_SECONDS
     return any(one.execution == execution and one.at < since for one in past.started)
 
@@ -108,7 +106,7 @@ def _check_own(started: TrialStarted, trial: Trial, execution: str, services: Se
 
 def _is_aborted(trial: Trial, services: Services) -> bool:
     key = TrialFailed(0, trial.trial).key
-    return bool(services.ledger.entries(trial.workload, key))
+    return bool(services.ledger.history(trial.workload, key).records)
 
 
 def _has_ended(execution: str, services: Services) -> bool:

@@ -11,7 +11,7 @@ from compilegate.domain.eligibility import MeasuredOverhead
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
 from compilegate.domain.trial.refusals import refused, too_soon
 from compilegate.ports import ObjectStore, Services
@@ -55,7 +55,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
 
 def _read(event: Mapping[str, Any], services: Services) -> _Facts:
     trial, store = Trial.from_event(event), services.store
-    spec, past = load_spec(store, trial), history(services.ledger.entries(trial.workload))
+    spec, past = load_spec(store, trial), services.ledger.history(trial.workload)
     context = TrialContext(
         trial=trial.trial,
         spec_key=trial.spec_key,

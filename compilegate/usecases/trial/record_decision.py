@@ -29,7 +29,7 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         spent_usd=None if evidence is None else recorded_spend(evidence),
         reasons=decision.messages,
     )
-    services.ledger.put_once(trial.workload, record.key, record.to_entry())
+    services.ledger.append(trial.workload, record)
     return {
         "decision_id": decision.decision_id,
         "verdict": decision.verdict,

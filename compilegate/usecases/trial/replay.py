@@ -14,7 +14,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.domain.judging.production import Judge
 from compilegate.domain.judging.replay import Comparison, compare
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.domain.records.trials import RecordedDecision, TrialDecided, read_decision
 from compilegate.ports import Services
@@ -73,7 +73,7 @@ def find_decision(
 ) -> DecisionRecord:
     """Where a decision of one of these workloads lies; raises InvalidInputError."""
     for workload in workloads:
-        record = _record_of(decision_id, workload, history(services.ledger.entries(workload)))
+        record = _record_of(decision_id, workload, services.ledger.history(workload))
         if record is not None:
             return record
     where = ", ".join(workloads) if 0 < len(workloads) < 4 else f"{len(workloads)} workloads"

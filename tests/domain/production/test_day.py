@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-from compilegate.domain.production.history import history
 from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.reviews import ProbationEnd
 from compilegate.domain.records.trials import TrialFailed
@@ -31,7 +30,7 @@ def cloud():
 
 
 def figures(cloud):
-    return day_of(history(cloud.ledger.entries("w")), since=TODAY, until=NOW)
+    return day_of(cloud.ledger.history("w"), since=TODAY, until=NOW)
 
 
 def test_a_day_without_entries_has_no_figures(cloud):

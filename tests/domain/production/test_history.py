@@ -24,8 +24,8 @@ from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
     (Path(__file__).parent / "ledger_0_1.json").read_text()
 )
-# Kinds that no release before this one wrote.
-LATER = {"job_ignored", "unlocked"}
+# Kinds that no release before this one wrote, or that no workload's ledger has.
+LATER = {"drain", "job_ignored", "unlocked"}
 ENTRIES = [entry for entries in LEDGERS.values() for entry in entries.values()]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
@@ -57,7 +56,7 @@ class Production:
             "action": "enable", "reason": "r", "decision_id": "d1", "flag": FLAG,
             "from": Flag(False, "off").to_json(), "to": text, "overrode": None,
         }  # fmt: skip
-        self.services.ledger.put_once(NAME, ledger_keys.flag_entry(1), entry)
+        self.services.ledger.raw.put_once(NAME, ledger_keys.flag_entry(1), entry)
         self.services.flags.write(FLAG, text)
 
     def begin(self, day: int = 1, execution: str | None = None) -> dict[str, Any]:
@@ -131,11 +130,11 @@ class Production:
 
     def runs(self) -> list[ProductionRun]:
         """The runs as the ledger has them."""
-        return list(history(self.services.ledger.entries(NAME)).runs)
+        return list(self.services.ledger.history(NAME).runs)
 
     def entries(self, kind: str) -> list[Mapping[str, Any]]:
         """The ledger's entries of one kind."""
-        return [e for e in self.services.ledger.entries(NAME) if e["kind"] == kind]
+        return [e for e in self.services.ledger.raw.entries(NAME) if e["kind"] == kind]
 
 
 def summary_tar(**changed: Any) -> bytes:

@@ -62,7 +62,7 @@ def test_a_second_execution_of_the_same_time_is_a_duplicate_and_changes_nothing(
 def test_two_executions_that_look_at_the_same_moment_agree_on_who_came_first(production, caplog):
     first = production.begin(execution="one")
     # What the second saw was read before the first had written.
-    production.services.ledger.entries = lambda *_: []
+    production.services.ledger.raw.entries = lambda *_: []
     production.services.flags.write(FLAG, "{on")
 
     second = production.begin(execution="two")
@@ -243,7 +243,7 @@ def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any
     production.promote()
     at = production.services.clock.now()
     review = Review(at, "r", "abcd1234", "compile", next={"runs": [CONFIRM]})
-    production.services.ledger.put_once(NAME, review.key, review.to_entry())
+    production.services.ledger.append(NAME, review)
 
     answers = [production.begin(1)]
     production.services.clock.seconds += 3600
@@ -256,7 +256,7 @@ def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any
 
 def test_a_damaged_ledger_of_the_flag_trains_the_baseline_and_leaves_the_parameter(production):
     production.promote()
-    production.services.ledger.put_once(NAME, "flag#000002", {"kind": "flag", "at": 2})
+    production.services.ledger.raw.put_once(NAME, "flag#000002", {"kind": "flag", "at": 2})
 
     answer = production.begin()
 

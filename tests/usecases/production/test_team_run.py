@@ -87,7 +87,7 @@ def test_a_job_that_another_role_ran_feeds_no_watch_whatever_its_tags_say(produc
     assert ANOTHER in answers[0]["reason"]
     assert [] == production.runs()
     (kept,) = [
-        one for one in production.services.ledger.entries(NAME) if one["kind"] == "job_ignored"
+        one for one in production.services.ledger.raw.entries(NAME) if one["kind"] == "job_ignored"
     ]
     assert (job, ANOTHER, "job_of_another_role") == (kept["job"], kept["role"], kept["code"])
 
