@@ -173,7 +173,7 @@ def schema_text() -> str:
 
 
 def workload_keys(page: str) -> str:
-    """Every key of the workload file, a table for each section."""
+    """Every key of the workload file, by section."""
     sections: dict[str, dict[str, Expected]] = {}
     titles = {"": "Top of the file"}
     for key in every_key():
@@ -189,9 +189,9 @@ def workload_keys(page: str) -> str:
         rows = [_key_row(name, key, same) for name, key in keys.items() if name not in names]
         if names:
             listed = ", ".join(_key_name(name, keys[name]) for name in names)
-            rows.append((listed, _as(like), ""))
+            rows.append(f"- {listed}: {_as(like)}\n")
         if section not in same:
-            parts.append(f"### {titles[section]}\n\n{table(('key', 'type', 'meaning'), rows)}")
+            parts.append(f"### {titles[section]}\n\n{''.join(rows)}")
     return _between(page, "keys", "\n".join(parts))
 
 
@@ -208,10 +208,10 @@ def _shared(section: str, sections: Mapping[str, Mapping[str, Expected]]) -> tup
     return (most, shared[most]) if most and len(shared[most]) > 1 else ("", [])
 
 
-def _key_row(name: str, key: Expected, same: Mapping[str, str]) -> tuple[str, str, str]:
+def _key_row(name: str, key: Expected, same: Mapping[str, str]) -> str:
     like = same.get(_path(key))
     kind = _as(like) if like else _kind(key) + _default(key)
-    return _key_name(name, key), kind, key.about
+    return f"- {_key_name(name, key)} ({kind}): {key.about}\n"
 
 
 def _path(key: Expected) -> str:
@@ -244,7 +244,7 @@ def _kind(key: Expected) -> str:
     above, bounded = key.above > key.low, key.high < LARGEST
     begin = f"above {low}" if above else low if bounded else f"from {low}"
     bounds = f"{begin} to {high}" if bounded else begin
-    return f"{names[key.kind]} ({key.unit}), {bounds}"
+    return f"{names[key.kind]}, {key.unit}, {bounds}"
 
 
 def _default(key: Expected) -> str:

@@ -60,13 +60,13 @@ def test_the_page_of_the_workload_file_names_every_key() -> None:
 
 
 def listed_keys() -> Iterator[str]:
-    """The path of every key in the tables of the page, without marks of lists."""
+    """The path of every key on the page, without marks of lists."""
     section = ""
     for line in KEYS.splitlines():
         if heading := re.match(r"### `?([\w.\[\]]+)", line):
             section = "" if heading[1] == "Top" else "." + heading[1].replace("[]", "")
-        elif line.startswith(("| `", "| **`")):
-            for name in re.findall(r"`(\w+)`", line.split("|")[1]):
+        elif line.startswith("- "):
+            for name in re.findall(r"`(\w+)`", re.split(r" \(|: ", line)[0]):
                 yield f"{section}.{name}"
                 if name == "framework" and "(#framework)" in line:
                     yield from (f"{section}.{name}.{key}" for key in FRAMEWORK)

@@ -58,7 +58,7 @@ def test_every_command_is_documented_and_shows_an_example(name: str) -> None:
     page = (ROOT / "docs" / "commands.md").read_text()
     topics = name.startswith("facts ") and "`facts [TOPIC]`" in page
 
-    assert topics or re.search(rf"(^\| |, )`{name}[` ]", page, re.MULTILINE)
+    assert topics or re.search(rf"(^- |, |^  )`{name}[` ]", page, re.MULTILINE)
     assert f"compilegate {name}" in (COMMANDS[name].help or "")
 
 
