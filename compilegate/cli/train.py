@@ -17,6 +17,7 @@ from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
 )
+from compilegate.cli.flag.status import on_words
 from compilegate.cli.trials.run_view import RunView, RunWatcher
 from compilegate.cli.trials.start import watch
 from compilegate.domain import naming
@@ -153,21 +154,13 @@ def show_run(view: RunView, reading: FlagReading) -> None:
         reason = view.state.cause or view.state.error or "no attempt was recorded"
         say(f"{view.stage}: {reason}", indent=2)
     verdict = view.review and (view.review.verdict or "nothing to judge")
-    say_rows([("judge", verdict or ""), ("flag", flag_words(reading))])
+    say_rows([("judge", verdict or ""), ("flag", reading.explanation or on_words(reading.flag))])
 
 
 def chosen(begun: BegunRun) -> str:
     """Which arm, and why."""
     flag_message = f": {begun.flag_told}" if begun.flag_told else ""
     return f"run {begun.run} trained {begun.arm} ({run_reason(begun.why)}{flag_message})"
-
-
-def flag_words(reading: FlagReading) -> str:
-    """On or off, in which state, or why it is not followed."""
-    if reading.explanation is not None:
-        return reading.explanation
-    word = "on" if reading.flag.enabled else "off"
-    return word if reading.flag.state == word else f"{word} ({reading.flag.state})"
 
 
 def _show_attempt(run: ProductionRun) -> None:

@@ -166,7 +166,7 @@ def _parameters(reader: str, function: Function, command: str) -> Taken:
     for item in (*function.args.args, *function.args.kwonlyargs):
         default, said = defaults.get(item.arg), _said(item, defaults.get(item.arg))
         if said is not None and default is said:
-            default = _default(said)
+            default = argument(said, 0, "default") or keyword(said, "default_factory")
         value = value_of(default)
         required = default is None or value is ...
         kind = last_name(said.func) if said is not None else ""
@@ -190,11 +190,6 @@ def _parameters(reader: str, function: Function, command: str) -> Taken:
         changed |= {options[-1].name} if _changes(said, default) else set()
     kept = dict(_kept(function, (one for one in options if one.name not in changed)))
     return Taken(reader, tuple(options), tuple(positional), command, kept)
-
-
-def _default(said: ast.Call) -> ast.expr | None:
-    """The default that ``typer.Option(...)`` or ``typer.Argument(...)`` gives."""
-    return argument(said, 0, "default") or keyword(said, "default_factory")
 
 
 def _said(item: ast.arg, default: ast.expr | None) -> ast.Call | None:

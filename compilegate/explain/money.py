@@ -93,8 +93,10 @@ def _runs(
         formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": whole.speedup},
         of=saved_share,
     )  # fmt: skip
+    ends = saving["interval_usd_per_run"]
+    between = f"Between {money(ends[0])} and {money(ends[1])} by the interval of S." if ends else ""
     yield item(
-        "saving per run", saving["usd_per_run"], _between(saving["interval_usd_per_run"]),
+        "saving per run", saving["usd_per_run"], between,
         unit="USD", formula="price of a run x share saved",
         inputs={"price": saving["usd_per_run_baseline"], "share": part}, of=saving_from_speedup,
     )  # fmt: skip
@@ -160,7 +162,3 @@ def _same_quality(saving: Mapping[str, Any]) -> Iterator[Item]:
             inputs={"steps": steps, "loss": same["loss"], "final loss of": same["loss_of"]},
             of=same_quality_figures,
         )  # fmt: skip
-
-
-def _between(ends: Any) -> str:
-    return f"Between {money(ends[0])} and {money(ends[1])} by the interval of S." if ends else ""

@@ -144,7 +144,13 @@ def plan_jobs(
     jobs += [_probe(kind, workload, planned[0], context) for kind in PROBES]
     limits = {JobKind.SPEED: JOB_SECONDS, JobKind.QUALITY: JOB_SECONDS,
               JobKind.LIMITED: limited_seconds}  # fmt: skip
-    return tuple(_limited(job, limits.get(job.kind, PROBE_SECONDS)) for job in jobs)
+    return tuple(
+        replace(job, request={
+            **job.request,
+            "StoppingCondition": {"MaxRuntimeInSeconds": limits.get(job.kind, PROBE_SECONDS)},
+        })
+        for job in jobs
+    )  # fmt: skip
 
 
 def _probe(kind: JobKind, workload: Workload, arm: ArmPlan, context: JobContext) -> PlannedJob:
@@ -162,9 +168,3 @@ def _probe(kind: JobKind, workload: Workload, arm: ArmPlan, context: JobContext)
     place = naming.checkpoint_prefix(workload.name, context.trial, "probe")
     checkpoints = {"S3Uri": context.uri(place), "LocalPath": naming.CHECKPOINT_PATH}
     return PlannedJob(kind, run, {**request, "CheckpointConfig": checkpoints})
-
-
-def _limited(job: PlannedJob, seconds: int) -> PlannedJob:
-    return replace(
-        job, request={**job.request, "StoppingCondition": {"MaxRuntimeInSeconds": seconds}}
-    )

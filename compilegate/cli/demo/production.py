@@ -33,11 +33,10 @@ from compilegate.cli.demo.scenario import (
     ScenarioResult,
 )
 from compilegate.cli.demo.start import demo_cloud
+from compilegate.cli.flag.status import on_words
 from compilegate.cli.report import page_files, save_history
-from compilegate.cli.train import flag_words
 from compilegate.cli.trials.start import read_workloads
 from compilegate.domain.formats import UNKNOWN, clock, fixed
-from compilegate.domain.production.next_arm import FlagReading
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
@@ -219,7 +218,7 @@ def run_line(run: NightlyRun) -> str:
         f"{run.number:>3} {date:<6}", f"{arm:<9}", f"{note:<12}",
         f"{UNKNOWN if metric is None else fixed(metric):>7}",
         f"{UNKNOWN if wall is None else clock(wall):>5}", f"{state:<6}",
-        f"flag {flag_words(FlagReading(run.flag))}",
+        f"flag {on_words(run.flag)}",
     )  # fmt: skip
     return "  ".join(columns).rstrip()
 

@@ -102,12 +102,9 @@ def register(
     files, wrong = ([], []) if remove else _read(targets)
     names = names_to_retire(targets) if remove else []
     options = partial(RegisterOptions, take_over=take_over, again=again, dry_run=dry_run)
-
-    def cloud() -> Cloud:
-        return invocation.open_cloud()
-
     count = len(files) + len(names)
-    acted = progress(_act(files, names, cloud, options), count, "Registering", above=MOST_LINES)
+    acting = _act(files, names, invocation.open_cloud, options)
+    acted = progress(acting, count, "Registering", above=MOST_LINES)
     results: list[Result] = []
     by_path = {str(file.path): file for file in files}
     for result in chain(wrong, acted):

@@ -13,7 +13,7 @@ from compilegate.domain.production.attempts import Attempt, attempt_number, atte
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.usecases.production.build_request import jobs_of, load_begun
 from compilegate.usecases.records import Trial
 
@@ -99,16 +99,14 @@ class RunWatcher:
         begun = self._begun
         if begun is None:
             return job
-        attempt = attempt_of(attempt_number(job.name), self._waits())
+        waits = self._past(ledger_keys.wait_entries(self.run.trial)).waits
+        attempt = attempt_of(attempt_number(job.name), waits)
         return replace(
             job,
             run=run.rpartition("-r")[0],
             arm=attempt.arm(begun),
             usd_per_hour=self._price(begun, attempt),
         )
-
-    def _waits(self) -> Sequence[CapacityWait]:
-        return self._past(ledger_keys.wait_entries(self.run.trial)).waits
 
     def _price(self, begun: BegunRun, attempt: Attempt) -> float | None:
         try:

@@ -80,7 +80,9 @@ def mark_step(script: Script) -> Iterator[Hit]:
     if _library_runs_it(script) or not script.uses("torch"):
         return
     marks = any(
-        called(call) in BARRIERS or script.called(call) in WHOLE_STEPS or _with_barrier(call)
+        called(call) in BARRIERS
+        or script.called(call) in WHOLE_STEPS
+        or (called(call) == "optimizer_step" and keyword(call, "barrier") is not None)
         for call in script.calls
     )
     if marks or not script.steps.loops:
@@ -88,10 +90,6 @@ def mark_step(script: Script) -> Iterator[Hit]:
     ported = "" if script.uses("torch_xla") else "; the script does not use torch_xla at all"
     loop = next(filter(script.steps.moves_weights, script.steps.loops), script.steps.loops[-1])
     yield Hit(loop, f"Nothing in this training loop makes XLA run the step{ported}")
-
-
-def _with_barrier(call: ast.Call) -> bool:
-    return called(call) == "optimizer_step" and keyword(call, "barrier") is not None
 
 
 def optimizer_step(script: Script) -> Iterator[Hit]:
@@ -126,13 +124,11 @@ def entry_function(script: Script) -> Iterator[Hit]:
     if not trains or script.uses("tensorflow") or start is None:
         return
     names = {function.name for function in script.functions}
-    names |= {item.split(".")[-1] for item in map(script.meaning, _imported(script))}
+    names |= {
+        script.meaning(node).split(".")[-1] for node in script.nodes if isinstance(node, ast.Name)
+    }
     if "_mp_fn" not in names:
         yield Hit(start, "There is no _mp_fn(index), which the launcher calls per GPU")
-
-
-def _imported(script: Script) -> Iterator[ast.AST]:
-    return (node for node in script.nodes if isinstance(node, ast.Name))
 
 
 def _is_main(node: ast.AST) -> bool:

@@ -44,11 +44,6 @@ class Need:
         """The quota as the Service Quotas console lists it."""
         return f"{self.instance_type} for {'spot ' * self.spot}training job usage"
 
-    @property
-    def exceeded(self) -> bool:
-        """Whether the jobs of one round exceed the quota, although each fits alone."""
-        return self.quota is not None and self.one_job <= self.quota < self.at_once
-
 
 @dataclass(frozen=True)
 class RoundLayout:

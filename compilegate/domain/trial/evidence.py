@@ -172,18 +172,7 @@ def to_evidence(evidence: TrialEvidence) -> Evidence:
         runs_remaining=evidence.runs_remaining,
         arms=evidence.judged_arms,
         controls=evidence.controls,
-        plan=TrialPlan(
-            speed_steps=plan.speed_steps,
-            blocks_per_round=plan.blocks_per_round,
-            max_blocks=plan.max_blocks,
-            production_beside=plan.quality_mode.beside,
-            asked_quality_runs=plan.quality_mode.asked,
-            runs_as_shadow_because=plan.quality_mode.why,
-            usd_per_block=plan.usd_per_block,
-            usd_per_quality_run=plan.usd_per_quality_run,
-            spent_usd=evidence.spent_usd,
-            runs_at_start=evidence.runs_at_start,
-        ),
+        plan=_plan(evidence),
         content=content_of(to_document(evidence)),
     )
 
@@ -203,28 +192,30 @@ def to_document(evidence: TrialEvidence) -> dict[str, Any]:
         "devices": plan.baseline.devices,
         "runs_per_week": workload.schedule.runs_per_week,
         "runs_remaining": evidence.runs_remaining,
-        "plan": _plan(evidence),
+        "plan": {
+            **asdict(_plan(evidence)),
+            "usd_by_job": dict(evidence.usd_by_job),
+            **({"lost_rounds": list(evidence.lost_rounds)} if evidence.lost_rounds else {}),
+        },
         "arms": [_arm_document(arm, evidence) for arm in evidence.judged_arms],
         **({"controls": controls} if controls else {}),
     }
 
 
-def _plan(evidence: TrialEvidence) -> dict[str, Any]:
-    plan, lost = evidence.plan, list(evidence.lost_rounds)
-    return {
-        "speed_steps": plan.speed_steps,
-        "blocks_per_round": plan.blocks_per_round,
-        "max_blocks": plan.max_blocks,
-        "usd_per_block": plan.usd_per_block,
-        "usd_per_quality_run": plan.usd_per_quality_run,
-        "spent_usd": evidence.spent_usd,
-        "runs_at_start": evidence.runs_at_start,
-        "usd_by_job": dict(evidence.usd_by_job),
-        "asked_quality_runs": plan.quality_mode.asked,
-        "runs_as_shadow_because": plan.quality_mode.why,
-        "production_beside": plan.quality_mode.beside,
-        **({"lost_rounds": lost} if lost else {}),
-    }
+def _plan(evidence: TrialEvidence) -> TrialPlan:
+    plan = evidence.plan
+    return TrialPlan(
+        speed_steps=plan.speed_steps,
+        blocks_per_round=plan.blocks_per_round,
+        max_blocks=plan.max_blocks,
+        production_beside=plan.quality_mode.beside,
+        asked_quality_runs=plan.quality_mode.asked,
+        runs_as_shadow_because=plan.quality_mode.why,
+        usd_per_block=plan.usd_per_block,
+        usd_per_quality_run=plan.usd_per_quality_run,
+        spent_usd=evidence.spent_usd,
+        runs_at_start=evidence.runs_at_start,
+    )
 
 
 def _arm_document(arm: Arm, evidence: TrialEvidence) -> dict[str, Any]:

@@ -179,10 +179,6 @@ def lost_arms(
     arms = evidence.plan.arms
     if decision.verdict in (Verdict.STAY_OFF, Verdict.INVALID):
         return set(range(len(arms)))
-    lost = _lost(decision)
+    lost = {reason.arm for reason in decision.reasons if reason.code in LOST}
     indexes = {run.arm_index for run in under_test if run.arm_index}
     return {index for index in indexes if arms[index].name in lost}
-
-
-def _lost(decision: Decision) -> set[str | None]:
-    return {reason.arm for reason in decision.reasons if reason.code in LOST}

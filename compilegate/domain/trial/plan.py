@@ -213,7 +213,7 @@ def _why_not(
     if changed:
         return f"production trains another job, which differs in {changed}: register the file again"
     # A team that starts its own jobs reads the flag, and that says baseline until the verdict.
-    if registration.schedule is None and not _has_trained(history):
+    if registration.schedule is None and TRAIN not in (run.launched_by for run in history.runs):
         return (
             "schedule.cron is not set and no production run has gone through TRAIN yet "
             "(compilegate train), so none is to be expected"
@@ -228,7 +228,3 @@ def _changed(measured: TrainedJob, produced: TrainedJob) -> str:
     if measured.code != produced.code:
         differing.append("the source")
     return ", ".join(differing)
-
-
-def _has_trained(history: WorkloadHistory) -> bool:
-    return any(run.launched_by == TRAIN for run in history.runs)

@@ -11,6 +11,7 @@ from compilegate.report.charts.figure import Axis, Label, Tick
 
 ROW_PIXELS = 58  # a name, and its marks below it
 NAME_ABOVE = 14
+TICKS = 5
 
 
 def axis(
@@ -18,7 +19,6 @@ def axis(
     values: Iterable[float],
     *,
     show: Callable[[float], str] = significant,
-    ticks: int = 5,
     room: float = 0.06,
     from_zero: bool = False,
     grid: bool = False,
@@ -29,7 +29,7 @@ def axis(
     span = (high - low) or abs(high) or 1.0
     first = low if from_zero and low == 0 else low - room * span
     last = high if from_zero and high == 0 else high + room * span
-    return Axis(title, first, last, round_ticks(first, last, ticks, show), grid)
+    return Axis(title, first, last, round_ticks(first, last, TICKS, show), grid)
 
 
 def round_ticks(low: float, high: float, most: int, show: Callable[[float], str]) -> list[Tick]:
@@ -93,9 +93,9 @@ def thin(values: Sequence[float], *, points: int) -> list[Point]:
     return [(index, values[index]) for index in sorted(kept)]
 
 
-def smooth(values: Sequence[float], *, share: float = 0.05) -> list[float]:
-    """A centred running mean over ``share`` of the series, at most 15 points, never padded."""
-    half = min(7, int(len(values) * share / 2))
+def smooth(values: Sequence[float]) -> list[float]:
+    """A centred running mean over a twentieth of the series, at most 15 points, never padded."""
+    half = min(7, len(values) // 40)
     return [
         statistics.fmean(values[max(0, index - half) : index + half + 1])
         for index in range(len(values))

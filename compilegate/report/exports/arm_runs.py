@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.formats import number, pair
-from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import Document
 from compilegate.report.measured import MeasuredArm
@@ -112,13 +111,10 @@ def _series(report: TrialReport, arm: MeasuredArm) -> dict[str, Sequence[Point]]
         "speed/samples_per_second": _points(blocks.items()),
         f"full_runs/{report.metric}": _points((run.order, run.metric) for run in runs),
         "full_runs/wall_seconds": _points((run.order, run.wall_seconds) for run in runs),
-        **{f"loss/run_{run.order}": _loss(run) for run in runs},
-    }
+        **{f"loss/run_{run.order}": _points((one.step, one.loss) for one in loss_curve(run))
+           for run in runs},
+    }  # fmt: skip
     return {name: points for name, points in series.items() if points}
-
-
-def _loss(run: FullRun) -> list[Point]:
-    return _points((point.step, point.loss) for point in loss_curve(run))
 
 
 def _points(values: Iterable[tuple[Any, Any]]) -> list[Point]:

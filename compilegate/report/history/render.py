@@ -103,7 +103,11 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
         "facts": _facts(view),
         "next": (command_at(f"compilegate status {view.name}", view.stage), "how it stands now"),
         "timeline": [
-            (bare_minute(event.at), event, [_kept(view, key) for key in event.links])
+            (
+                bare_minute(event.at),
+                event,
+                [kept_at(key, region=view.region, bucket=view.bucket) for key in event.links],
+            )
             for event in folded(view, events)
         ],
         "runs": _runs_table(view),
@@ -130,10 +134,6 @@ def _facts(view: HistoryView) -> list[tuple[str, str]]:
         ("Machines", f"{count} x {kind}" if count and kind else ""),
     ]
     return [(name, value) for name, value in rows if value]
-
-
-def _kept(view: HistoryView, key: str) -> str:
-    return kept_at(key, region=view.region, bucket=view.bucket)
 
 
 def _runs_csv(view: HistoryView, summary: Document) -> list[Download]:
