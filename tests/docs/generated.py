@@ -38,8 +38,7 @@ MEASUREMENTS = ROOT / "benchmarks" / "README.md"
 NOTIFICATIONS = DOCS / "notifications.md"
 SEVERITY = re.compile(r"^\*\*`(?P<severity>[a-z]+)`\*\*")
 REASON_ROW = re.compile(
-    r"^\| (?P<codes>`[a-z0-9_]+`[^|]*?) \| (?:(?P<severities>[a-z, ]+) \| )?[^|]+ \| [^|]+ \|$",
-    re.MULTILINE,
+    r"^\| (?P<codes>`[a-z0-9_]+`[^|]*?) \| (?:(?P<severities>[a-z, ]+) \| )?[^|]+ \|$", re.MULTILINE
 )
 CHANGED = re.compile(r"(?P<begin>.* what was proven) in (?P<what>.*)(?P<end>; .*)")
 EXAMPLE = re.compile(r"(?P<begin><!-- decision -->\n```json\n).*?(?P<end>```\n)", re.DOTALL)
@@ -71,16 +70,17 @@ def documented_codes(page: str) -> dict[str, set[str]]:
     return codes
 
 
-def _reason_row(codes: str, kind: ReasonKind) -> tuple[str, str, str, str]:
-    severities = ", ".join(map(str, kind.severities))
-    return codes, severities, kind.meaning, kind.fix or "—"
+def _text(kind: ReasonKind) -> str:
+    return f"{kind.meaning} {kind.fix}".rstrip()
 
 
 def eligibility(page: str) -> str:
     """The rows of the registry, in the places that the page gives them."""
 
     def row(match: re.Match[str]) -> str:
-        return f"| {' | '.join(_reason_row(match['codes'], REGISTRY[match['codes'].strip('`')]))} |"
+        kind = REGISTRY[match["codes"].strip("`")]
+        severities = ", ".join(map(str, kind.severities))
+        return f"| {match['codes']} | {severities} | {_text(kind)} |"
 
     return REASON_ROW.sub(row, page)
 
@@ -89,7 +89,7 @@ def reasons(page: str) -> str:
     """The codes of trials and of production by severity; those of a changed job share a row."""
     for name, kinds in {"trial": TRIAL, "production": PRODUCTION}.items():
         parts = [
-            f"**`{severity}`**\n\n{table(('code', 'meaning', 'what helps'), rows)}"
+            f"**`{severity}`**\n\n{table(('code', 'meaning, and what helps'), rows)}"
             for severity in Severity
             if (rows := _reason_rows(kinds, severity))
         ]
@@ -97,19 +97,15 @@ def reasons(page: str) -> str:
     return page
 
 
-def _reason_rows(kinds: Mapping[str, ReasonKind], severity: Severity) -> list[tuple[str, str, str]]:
+def _reason_rows(kinds: Mapping[str, ReasonKind], severity: Severity) -> list[tuple[str, str]]:
     own = {code: kind for code, kind in sorted(kinds.items()) if kind.severities == (severity,)}
     changed = {code: match for code, kind in own.items() if (match := CHANGED.match(kind.meaning))}
-    rows = [
-        (f"`{code}`", kind.meaning, kind.fix or "—")
-        for code, kind in own.items()
-        if code not in changed
-    ]
+    rows = [(f"`{code}`", _text(kind)) for code, kind in own.items() if code not in changed]
     if changed:
         first = next(iter(changed))
         codes = ", ".join(_changed(code, match["what"]) for code, match in changed.items())
-        meaning = changed[first]["begin"] + changed[first]["end"]
-        rows.append((codes, meaning, kinds[first].fix))
+        begin, end = changed[first].group("begin", "end")
+        rows.append((codes, f"{begin}{end} {kinds[first].fix}"))
     return rows
 
 
