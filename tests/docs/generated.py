@@ -139,18 +139,18 @@ def how_it_decides(page: str) -> str:
 
 def compilers(page: str) -> str:
     """Every compiler that a candidate may name."""
-    head = ("`compiler`", "what", "needs", "`compile_mode`", "keeps a cache", "assumed gain",
-            "proof that a run was compiled")  # fmt: skip
     rows = [
-        (f"`{one.name}`", one.title, _needs(one), _words(one.modes),
-         "yes" if one.keeps_cache else "no", _gain(one.compute_speedup), one.proof)
+        f"- `{one.name}`: {one.title}. Needs {_needs(one)}; {_modes(one)}"
+        f"{'keeps a cache' if one.keeps_cache else 'keeps no cache'}; assumed gain "
+        f"{_gain(one.compute_speedup)}. Proof: {one.proof}\n"
         for one in DESCRIPTORS.values()
-    ]  # fmt: skip
-    return _between(page, "compilers", table(head, rows))
+    ]
+    return _between(page, "compilers", "".join(rows))
 
 
-def _words(values: Sequence[str]) -> str:
-    return ", ".join(f"`{value}`" for value in values) or "—"
+def _modes(compiler: Compiler) -> str:
+    modes = ", ".join(f"`{mode}`" for mode in compiler.modes)
+    return f"`compile_mode` {modes}; " if modes else ""
 
 
 def _needs(compiler: Compiler) -> str:
