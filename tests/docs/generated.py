@@ -111,7 +111,7 @@ def _reason_rows(kinds: Mapping[str, ReasonKind], severity: Severity) -> list[tu
 
 def _changed(code: str, what: str) -> str:
     """The code, with what it is about where its name does not say that."""
-    about = what.removeprefix("the ")
+    about = re.sub(r"^(.*) that the job recorded$", r"recorded \1", what.removeprefix("the "))
     plain = about == code.removesuffix("_changed").replace("_", " ")
     return f"`{code}`" if plain else f"`{code}` ({about})"
 

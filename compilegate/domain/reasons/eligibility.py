@@ -12,15 +12,15 @@ EITHER = (Severity.BLOCK, Severity.WARN)
 ELIGIBILITY: Mapping[str, ReasonKind] = {
     "data_bound": ReasonKind(
         EITHER,
-        "Most of the waiting is for data. `block` where even the best plausible speed-up is below"
-        " `policy.promote_speedup`.",
-        "Fix the data loader first: more workers, prefetching, local or sharded data. The message"
-        " says what that is worth.",
+        "Most of the waiting is for data; `block`: even the best plausible speed-up is below "
+        "`policy.promote_speedup`.",
+        "Fix the data loader first: more workers, prefetching, local or sharded data. The "
+        "message says what that is worth.",
     ),
     "communication_bound": ReasonKind(
         EITHER,
         "As `data_bound`, for gradient exchange.",
-        "Reduce communication first: a larger batch, fewer synchronisations, fewer nodes.",
+        "Communicate less: a larger batch, fewer synchronisations, fewer nodes.",
     ),
     "speedup_below_policy": ReasonKind(
         BLOCK,
@@ -30,7 +30,7 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "low_gpu_utilization": ReasonKind(
         WARN,
-        "The GPU is idle more than half of the time and the profile does not explain why.",
+        "The GPU is idle more than half of the time, and the profile does not explain why.",
         "Find out what the GPU waits for.",
     ),
     "not_gpu": ReasonKind(
@@ -47,39 +47,39 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
         BLOCK,
         "The compiler does not support this version; the managed one not even some that the "
         "SDK accepts or that its documentation names.",
-        "Use one of the nearest configurations, which the message lists as lines to copy.",
+        "The message lists the nearest configurations as lines to copy.",
     ),
     "no_compiler_image": ReasonKind(
         BLOCK,
-        "No image of these versions is on file for the baseline or the candidate.",
+        "No image of the baseline's or the candidate's versions is on file.",
         "Use other versions, or name your own image under `facts.images`.",
     ),
     "image_unpatched": ReasonKind(
         (Severity.WARN, Severity.INFO),
-        "The image gets no security patches any more; always reported for the managed compiler.",
+        "The image gets no security patches any more; always so of the managed compiler.",
         "Prefer `torch_compile`, or plan the move to a patched version.",
     ),
     "region_unsupported": ReasonKind(
         BLOCK,
-        "The image is not published in this region. The managed compiler is not available in "
-        "China or GovCloud.",
+        "The image is not published in this region, the managed compiler's not in China or "
+        "GovCloud.",
         "Use another region.",
     ),
     "instance_unsupported": ReasonKind(
         BLOCK,
-        "The instance type is not on file (local mode included), or the managed compiler does not"
-        " support its family (`p4de`, `p5`, `g6`, …).",
-        "Use a supported family: `g5`, `g4dn` or `p4d`.",
+        "The instance type is not on file (nor is local mode), or the managed compiler does "
+        "not support its family (`p4de`, `p5`, `g6`, …).",
+        "Use `g5`, `g4dn` or `p4d`.",
     ),
     "instance_retired": ReasonKind(
         BLOCK,
-        "The SDK and the API accept the instance type, but EC2 no longer offers it (`p3`).",
+        "SDK and API accept the instance type, but EC2 no longer offers it (`p3`).",
         "Use a current type.",
     ),
     "heterogeneous_cluster": ReasonKind(
         BLOCK,
-        "`training.instance_groups` is set. The managed compiler rejects it, and a trial measures"
-        " clusters of one type.",
+        "`training.instance_groups` is set, which the managed compiler rejects; a trial "
+        "measures clusters of one type.",
         "Measure the part that trains.",
     ),
     "distribution_unsupported": ReasonKind(
@@ -89,34 +89,34 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "distribution_missing": ReasonKind(
         EITHER,
-        "The job has several GPUs and no distribution that uses them together, or `pytorchxla` is"
-        " disabled by hand.",
+        "No distribution uses the job's several GPUs together, or `pytorchxla` is disabled by "
+        "hand.",
         "Use `torch_distributed`, or `pytorchxla` with the managed compiler.",
     ),
     "compiler_disabled": ReasonKind(
         BLOCK,
-        "`sagemaker_training_compiler_enabled: false` is among the hyperparameters.",
+        "The hyperparameter `sagemaker_training_compiler_enabled: false` is set.",
         "Remove it.",
     ),
     "compiler_debug": ReasonKind(
         BLOCK,
-        "`sagemaker_training_compiler_debug_mode: true` is among the hyperparameters.",
+        "The hyperparameter `sagemaker_training_compiler_debug_mode: true` is set.",
         "Remove it.",
     ),
     "reserved_hyperparameter": ReasonKind(
         BLOCK,
-        "Another `sagemaker_…` key, which the toolkit reads and the script does not.",
+        "Another `sagemaker_…` hyperparameter, which the toolkit reads and the script does not.",
         "Remove it.",
     ),
     "profiler_on": ReasonKind(
         WARN,
-        "An argument of the SDK's debugger or profiler is among the hyperparameters.",
+        "A hyperparameter is an argument of the SDK's debugger or profiler.",
         "Remove it.",
     ),
     "script_needs_port": ReasonKind(
         WARN,
         "The script must contain XLA calls, `_mp_fn`, `TF_CONFIG` or fp8 code.",
-        "Port the script and name it as the candidate's `entry_point`.",
+        "Port it and name it as the candidate's `entry_point`.",
     ),
     "script_unsupported": ReasonKind(
         BLOCK,
@@ -125,8 +125,7 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "no_same_version_baseline": ReasonKind(
         WARN,
-        "No image of these versions exists without the compiler, so a comparison mixes compiler "
-        "and version.",
+        "These versions have no image without the compiler, so a comparison mixes both.",
         "Use versions that have one.",
     ),
     "same_job": ReasonKind(
@@ -147,7 +146,7 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "family_unproven": ReasonKind(
         WARN,
-        "Models of families `custom` and `diffusion` gain in some cases and lose in others.",
+        "Families `custom` and `diffusion` gain in some cases and lose in others.",
         "Measure it.",
     ),
     "dynamic_shapes": ReasonKind(
@@ -167,7 +166,7 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "shapes_by_augmentation": ReasonKind(
         WARN,
-        "A vision or diffusion model with `static: true` and `padding: none`: only cropping "
+        "Of a vision or diffusion model with `static: true` and `padding: none`, only cropping "
         "and resizing keep the shapes equal.",
         "Check every augmentation path, evaluation included.",
     ),
@@ -183,8 +182,8 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "compile_mode_cost": ReasonKind(
         (Severity.INFO, Severity.WARN),
-        "`max-autotune` compiles for a long time. `reduce-overhead` takes more memory, and "
-        "records a CUDA graph for each shape.",
+        "`max-autotune` compiles for a long time; `reduce-overhead` takes more memory and a "
+        "CUDA graph for each shape.",
         "Try the default mode first.",
     ),
     "fp32_only": ReasonKind(
@@ -233,8 +232,8 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "saving_below_trial_cost": ReasonKind(
         BLOCK,
-        "The expected saving is below the cost of measuring it or of proving quality, or too few "
-        "production runs remain.",
+        "The expected saving is below the cost of measuring it or of proving quality, or too "
+        "few production runs remain.",
         "Leave it off, and check again when the schedule changes.",
         "{but}a proof would cost more than it saves",
     ),
@@ -287,8 +286,8 @@ ELIGIBILITY: Mapping[str, ReasonKind] = {
     ),
     "margin_wide": ReasonKind(
         WARN,
-        "A metric between 0 and 1 may fall by more than half of its level, so nearly every "
-        "candidate would pass.",
+        "A metric between 0 and 1 may fall by more than half of its level, which nearly every "
+        "candidate passes.",
         "Set the loss that you would accept, in the metric's own unit.",
     ),
 }

@@ -43,7 +43,7 @@ PRODUCTION: Mapping[str, ReasonKind] = {
     ),
     "probation_weak": ReasonKind(
         WARN,
-        "The metric varies too much for the probation to detect a loss reliably.",
+        "The metric varies too much for the probation to detect a loss.",
         "Use a metric that varies less, or raise `policy.probation_runs`.",
     ),
     "quality_not_watched": ReasonKind(
@@ -64,7 +64,7 @@ PRODUCTION: Mapping[str, ReasonKind] = {
     "nothing_to_judge": ReasonKind(
         WARN,
         "The candidate's last runs recorded nothing to judge.",
-        "Check what the jobs record. After 6 completed runs like this the promotion becomes stale.",
+        "Check what the jobs record. After 6 such completed runs the promotion becomes stale.",
     ),
     "not_watched": ReasonKind(
         BLOCK,
@@ -75,7 +75,7 @@ PRODUCTION: Mapping[str, ReasonKind] = {
         WARN,
         "A job with this workload's tags ran as another role, so it was not recorded as its run.",
         "If the job is yours, name its role as `schedule.team_role` and register the file "
-        "again. Otherwise find out in CloudTrail who started it.",
+        "again; else find out in CloudTrail who started it.",
     ),
     "not_measured": ReasonKind(
         WARN,

@@ -61,8 +61,8 @@ TRIAL: Mapping[str, ReasonKind] = {
     "quality_worse": ReasonKind(
         BLOCK,
         "The metric is significantly worse than the baseline's.",
-        "Adjust the learning rate to the candidate, or widen `quality.margin` if the team accepts"
-        " the loss.",
+        "Adjust the learning rate to the candidate, or widen `quality.margin` if the loss is "
+        "acceptable.",
         "{but}{metric} is significantly worse",
     ),
     "quality_unsettled": ReasonKind(
@@ -90,8 +90,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "seeds_repeated": ReasonKind(
         WARN,
-        "Runs of an arm repeat a seed on the same data, which does not show how much training "
-        "varies.",
+        "Runs of an arm repeat a seed on the same data.",
         "Train every run with the seed that it is given, or with new data.",
         "runs of one seed on the same data prove nothing more than the first of them",
     ),
@@ -131,13 +130,13 @@ TRIAL: Mapping[str, ReasonKind] = {
     "runs_as_shadow": ReasonKind(
         INFO,
         "The trial made full runs itself, although policy asks for production's.",
-        "Register the workload so that production can provide runs.",
+        "Register the workload, so that production can provide runs.",
     ),
     "start_unknown": ReasonKind(
         WARN,
         "An equal start is not proven: no seed has a recorded first loss or initial weights in "
         "both arms.",
-        "Let the script record its first loss or its initial weights.",
+        "Let the script record its first loss or initial weights.",
     ),
     "treatment_not_applied": ReasonKind(
         BLOCK,
@@ -148,8 +147,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     "arms_differ": ReasonKind(
         BLOCK,
         "The arms differ in more than the change.",
-        "Use the same image, driver, data and code in every arm. The fingerprint table marks "
-        "what differs.",
+        "Use one image, driver, data and code; the fingerprint table marks what differs.",
         "the arms differ in more than the change itself",
     ),
     "arms_continue_each_other": ReasonKind(
@@ -182,7 +180,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     "unequal_initial_loss": ReasonKind(
         BLOCK,
         "With one seed, the arms start at different losses.",
-        "With one seed, train the same model on the same data in both arms.",
+        "Train the same model on the same data in both arms.",
         "the arms did not start from the same model and data",
     ),
     "unequal_initial_weights": ReasonKind(
@@ -194,7 +192,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     "evaluation_sets_differ": ReasonKind(
         BLOCK,
         "The arms were scored on different evaluation examples.",
-        "Score every run of both arms on the same held-out examples.",
+        "Score every run of both arms on the same examples.",
         "the arms were scored on different evaluation examples",
     ),
     "history_other_set": ReasonKind(
@@ -206,7 +204,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     "evidence_invalid": ReasonKind(
         BLOCK,
         "What the jobs recorded cannot be read.",
-        "Repair what the job records. Until then no run is judged and the flag stays as it is.",
+        "Repair what the job records; until then no run is judged.",
         "the jobs' records cannot be read",
     ),
     "clock_implausible": ReasonKind(
@@ -217,7 +215,7 @@ TRIAL: Mapping[str, ReasonKind] = {
     ),
     "evidence_overwritten": ReasonKind(
         BLOCK,
-        "A job's output was written more than once, so what the job left is not known.",
+        "A job's output was written more than once.",
         "Find out who may write to the data bucket (CloudTrail data events name them), take "
         "that permission away, and start a new trial.",
         "a job's output was overwritten",
