@@ -71,12 +71,18 @@ class _Recorder:
 
 
 def _resolve_variables(recorder: _Recorder) -> None:
+    from ministack.core.iam_evaluator import _action_matches  # noqa: PLC0415
+
     original = upstream(_FIRST_MATCH)
 
     def first_match(ctx: Any, stmts: list[Any], effect: str) -> Any:
         if effect == "Allow":
             recorder.add(ctx)
-        asked = [_resolved(one, ctx) for one in stmts if one.effect == effect]
+        asked = [
+            _resolved(one, ctx)
+            for one in stmts
+            if one.effect == effect and _action_matches(ctx.action, one.actions, one.not_actions)
+        ]
         return original(ctx, asked, effect)
 
     replace(_FIRST_MATCH, first_match)

@@ -140,6 +140,11 @@ REPLACEMENTS = (
         "iam:PermissionsBoundary, iam:PolicyARN and dynamodb:LeadingKeys among a request's keys",
     ),
     Replacement(
+        "ministack.core.iam_actions._load_botocore_model", "(botocore_service)",
+        "permission checks read the description of a service anew for each of three questions",
+        "descriptions that are read once",
+    ),
+    Replacement(
         "ministack.app.pin_request_origin", "(source_ip, secure_transport)",
         "policies deny requests without TLS; these never leave the machine",
         "a setting that treats the loopback interface as secure transport",
