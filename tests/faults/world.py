@@ -6,8 +6,8 @@ jobs leave the evidence that a real candidate of known speed and quality would l
 
 from __future__ import annotations
 
-import copy
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -80,7 +80,9 @@ class World:
 
     def copy(self) -> World:
         """The same world; what happens in one does not happen in the other."""
-        return copy.deepcopy(self)
+        # A quarter of the time of copy.deepcopy, which goes through each value in Python.
+        made: World = pickle.loads(pickle.dumps(self, pickle.HIGHEST_PROTOCOL))
+        return made
 
     def put(self, key: str, document: Document) -> None:
         self.services.store.put(key, json.dumps(document).encode())
