@@ -29,7 +29,8 @@ from compilegate.domain.job_output import (
 )
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.outside import BROKEN, read_json, shorten
-from compilegate.domain.production.job_evidence import JobEvidence, kept_run, output_uri
+from compilegate.domain.production.attempts import JobEvidence
+from compilegate.domain.production.job_evidence import kept_run, output_uri
 
 if TYPE_CHECKING:
     from compilegate.adapters.s3_store import Fetched

@@ -24,7 +24,6 @@ from compilegate.domain.production.canary import (
     requested_round,
     round_ending,
 )
-from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryReported,
@@ -82,7 +81,9 @@ def close_after_run(
     unknown. The ledger is read after the run was recorded: of two runs that end at once, the
     later one sees both.
     """
-    past = _history_after_run(workload, services.ledger)
+    past = services.ledger.history(workload, CANARY_ENTRIES)
+    if any(not one.reported for one in past.rounds):  # a trial waits for runs
+        past = services.ledger.history(workload)
     effect = effect_of_run(run, past, job)
     if effect.too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
@@ -141,14 +142,6 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
         services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
         tagged[value].append(run.job)
     return tagged
-
-
-def _history_after_run(workload: str, ledger: Ledger) -> WorkloadHistory:
-    """The whole ledger where a trial waits for runs; else the rounds alone, which are less."""
-    rounds = ledger.history(workload, CANARY_ENTRIES)
-    if all(one.reported for one in rounds.rounds):
-        return rounds
-    return ledger.history(workload)
 
 
 def _with_token(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
@@ -93,6 +93,14 @@ class AttemptEnd:
             # Of the execution's input, which a person may have written.
             first_wait_seconds=first if isinstance(first, int | float) else FIRST_SECONDS,
         )
+
+
+@dataclass(frozen=True)
+class JobEvidence:
+    """A completed job's run as evidence has it; ``problem`` says why there is none."""
+
+    result: Mapping[str, Any] = field(default_factory=dict)
+    problem: str | None = None
 
 
 NO_ATTEMPT = Attempt()

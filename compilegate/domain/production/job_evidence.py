@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import job_clock
@@ -16,14 +15,6 @@ from compilegate.domain.job_output import JobOutput, quality_run
 NOT_KEPT = ("stage", "mode", "order", "loss_curve")
 # Characters of a run in the ledger, whose entries may have 400 KB each; a recorder's has 5,000.
 LARGEST_RUN = 100_000
-
-
-@dataclass(frozen=True)
-class JobEvidence:
-    """The run as evidence has it; ``problem`` says why there is none."""
-
-    result: Mapping[str, Any] = field(default_factory=dict)
-    problem: str | None = None
 
 
 def output_uri(described: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ A job of a team's own pipeline becomes the same kind of record (team_run.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -18,12 +18,12 @@ from compilegate.domain.production.attempts import (
     NO_ATTEMPT,
     Attempt,
     AttemptEnd,
+    JobEvidence,
     RunAnswer,
     most_wait_seconds,
     next_wait,
 )
 from compilegate.domain.production.job_builder import JobBuilder
-from compilegate.domain.production.job_evidence import JobEvidence
 from compilegate.domain.production.run_figures import failed
 from compilegate.domain.records.runs import (
     BegunRun,
@@ -221,11 +221,17 @@ def run_answer(
     )
 
 
-def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> RunAnswer:
-    """The answer for an attempt, with what the ledger has of it."""
+def attempt_answer(
+    record: ProductionRun | CapacityWait, ended: EndedAttempt, message: Mapping[str, Any]
+) -> RunAnswer:
+    """The answer for an attempt, with what the ledger has of it.
+
+    ``message`` is about the record; it is published where the owner is to be notified.
+    """
     owner, following = ended.workload.owner, next_attempt(ended.attempt, record)
+    tell = message if notifies_owner(record, ended) else None
     if isinstance(record, ProductionRun):
-        return run_answer(what_next(record), record, owner, following)
+        return replace(run_answer(what_next(record), record, owner, following), tell=tell)
     return RunAnswer(
         WAIT,
         record.run,
@@ -235,6 +241,7 @@ def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) ->
         attempt=following,
         wait_seconds=int(record.wait_seconds),
         owner=owner,
+        tell=tell,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.failures import ENDED, Ending, job_end
 from compilegate.domain.flag_change import Versions
-from compilegate.domain.production.job_evidence import JobEvidence
+from compilegate.domain.production.attempts import JobEvidence
 from compilegate.domain.production.recorded_run import billable_seconds, failed_result, times
 from compilegate.domain.records.runs import TEAM, IgnoredJob, ProductionRun
 from compilegate.domain.workload.model import Training, Workload

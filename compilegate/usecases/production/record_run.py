@@ -6,22 +6,19 @@ The ledger's entry is written once: a repeated or late call reads it and answers
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.production.attempts import AttemptEnd
-from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import (
     AttemptOutcome,
     EndedAttempt,
     attempt_answer,
     attempt_outcome,
-    notifies_owner,
 )
-from compilegate.domain.records.runs import CapacityWait, ProductionRun
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services, TrainingJobs
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
@@ -40,25 +37,26 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     """
     end = AttemptEnd.from_event(event)
     past = services.ledger.history(end.workload, ledger_keys.run_entries(end.run))
-    ended = read_attempt(end, past, services)
-    outcome = attempt_outcome(ended)
-    return _write(outcome, ended, services)
-
-
-def read_attempt(end: AttemptEnd, past: WorkloadHistory, services: Services) -> EndedAttempt:
-    """Everything that recording the attempt reads; ``past`` has at least the run's entries."""
     begun = past.begun_run(end.run)
     if begun is None:
         lost = "; ".join(record.problem for record in past.damaged)
         raise NotFoundError(
             f"production run {end.run} of {end.workload} was never begun. {lost}".strip()
         )
-    waits = tuple(wait for wait in past.waits_of(end.run) if wait.attempt < end.attempt.number)
+    ended = read_attempt(end, begun, past.waits_of(end.run), services)
+    outcome = attempt_outcome(ended)
+    return _write(outcome, ended, services)
+
+
+def read_attempt(
+    end: AttemptEnd, begun: BegunRun, waits: Iterable[CapacityWait], services: Services
+) -> EndedAttempt:
+    """Everything that recording the attempt reads beside the ledger's records of its run."""
     described, spec = services.jobs.describe(end.job), spec_at(services.store, begun.spec_key)
     return EndedAttempt(
         reported=end,
         begun=begun,
-        waits=waits,
+        waits=tuple(wait for wait in waits if wait.attempt < end.attempt.number),
         described=described,
         same_prefix=_active(end, services.jobs),
         jobs=run_jobs(spec.job, services),
@@ -100,8 +98,6 @@ def _write(outcome: AttemptOutcome, ended: EndedAttempt, services: Services) -> 
     for stopped in outcome.stop:
         services.jobs.stop(stopped)
     written = append_record(outcome.record, ended, services)
-    answer = attempt_answer(written, ended)
-    if notifies_owner(written, ended):
-        message = attempt_message(written, ended.workload, stage=services.settings.stage)
-        answer = replace(answer, tell=message.to_answer())
-    return answer.to_dict()
+    # The answer carries it only where the owner is to be notified.
+    message = attempt_message(written, ended.workload, stage=services.settings.stage)
+    return attempt_answer(written, ended, message.to_answer()).to_dict()
