@@ -80,9 +80,14 @@ def for_each_workload(read: Callable[[str], Result], store: ObjectStore) -> list
         return list(pool.map(read, store.folders(naming.WORKLOADS_PREFIX)))
 
 
+def deployed_facts(settings: Settings) -> Facts:
+    """The shipped and refreshed facts; the deployment overrides them."""
+    return load_facts(settings.region).overridden(settings.facts)
+
+
 def facts_for_workload(workload: Workload, settings: Settings) -> Facts:
-    """The shipped and refreshed facts; the deployment overrides them, the workload file both."""
-    return load_facts(settings.region).overridden(settings.facts).overridden(workload.facts)
+    """As ``deployed_facts``; the workload file overrides them."""
+    return deployed_facts(settings).overridden(workload.facts)
 
 
 def owner_of(trial: Trial, store: ObjectStore) -> str | None:

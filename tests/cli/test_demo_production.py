@@ -110,9 +110,7 @@ def test_a_trial_that_proves_nothing_is_named_and_the_flag_is_turned_on_by_hand(
     command = 'compilegate flag set bert-docs --candidate compile --reason "to show production'
     assert command in result.stderr
     (by_hand, *_) = [
-        version
-        for version in flag_versions("bert-docs", local.services.ledger)
-        if version.flag.enabled
+        version for version in flag_versions("bert-docs", local.services) if version.flag.enabled
     ]
     assert "human:demo" == by_hand.by
     assert ["baseline", "compile"] == [night["arm"] for night in document["nights"][:2]]

@@ -79,5 +79,5 @@ def test_a_month_after_a_trial_that_proved_nothing(app: App, tmp_path: Path) -> 
     assert result.failure is None, result.failure
     assert result.outcome is not None
     assert ("stay_off", True) == (result.outcome.verdict, result.by_hand)
-    by = [version.by for version in flag_versions(name, cloud.services.ledger)]
+    by = [version.by for version in flag_versions(name, cloud.services)]
     assert ("human:demo", "train") == (by[0], by[-1])

@@ -48,7 +48,7 @@ def test_the_entry_says_who_what_why_and_from_what_to_what(services: Any) -> Non
     }  # fmt: skip
     assert expected == entry
     assert made.flag.since == "2026-09-21T14:13:20Z"
-    assert (made.flag, 1) == latest_flag(WORKLOAD, services.ledger)
+    assert (made.flag, 1) == latest_flag(WORKLOAD, services)
     assert_sound(services)
 
 
@@ -78,7 +78,7 @@ def test_a_flag_that_is_already_so_is_not_changed(
 ) -> None:
     for earlier in before:
         make(services, earlier)
-    stood = latest_flag(WORKLOAD, services.ledger)
+    stood = latest_flag(WORKLOAD, services)
 
     made = make(services, kind, change_id="again")
 
@@ -121,7 +121,7 @@ def test_a_word_that_was_overruled_still_binds_older_evidence(services: Any) -> 
     made = make(services, "stale", decided_at=said)
 
     assert made.held_by is not None
-    assert "probation" == latest_flag(WORKLOAD, services.ledger)[0].state
+    assert "probation" == latest_flag(WORKLOAD, services)[0].state
 
 
 def test_a_proven_regression_turns_off_whatever_a_person_has_said(services: Any) -> None:
@@ -169,7 +169,7 @@ def test_what_follows_from_one_candidate_is_not_done_to_its_successor(
         by="human:ana" if other == "human set" else "evaluate",
     )
     change_flag(WORKLOAD, successor, services=services)
-    stood = latest_flag(WORKLOAD, services.ledger)
+    stood = latest_flag(WORKLOAD, services)
 
     late = replace(flag_change(kind, decided_at=now(services) + 9), based_on=1)
     made = change_flag(WORKLOAD, late, services=services)
@@ -310,6 +310,6 @@ def test_an_override_that_is_repeated_binds_a_trial_that_began_in_between(on: An
 
     assert (3, False) == (said_again, made.changed)
     assert made.held_by is not None
-    assert not latest_flag(WORKLOAD, on.ledger)[0].enabled
+    assert not latest_flag(WORKLOAD, on)[0].enabled
     assert 3 == len(history(on))
     assert_sound(on)

@@ -207,7 +207,7 @@ class DemoScenario:
             self._train(1, FAULT)
             if not self._flag.enabled or self.result.failure is not None:
                 break
-        versions = flag_versions(self.workload, self._cloud.services.ledger)
+        versions = flag_versions(self.workload, self._cloud.services)
         detected = any(run.alarmed for run in self.result.runs if run.fault)
         self._expect(not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty runs")
         self._expect(
@@ -227,7 +227,7 @@ class DemoScenario:
 
     @property
     def _flag(self) -> Flag:
-        return latest_flag(self.workload, self._cloud.services.ledger)[0]
+        return latest_flag(self.workload, self._cloud.services)[0]
 
     def _expect(self, met: bool, failure: str) -> None:
         if not met and self.result.failure is None:

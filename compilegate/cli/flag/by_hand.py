@@ -78,7 +78,7 @@ def revert(
     cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
     override = Override(cloud.who(), reason)
-    now, _ = latest_flag(workload, cloud.services.ledger)
+    now, _ = latest_flag(workload, cloud.services)
     effect = "turns the flag off" if now.enabled else "keeps the flag off"
     sentence = f"{workload}: {effect}; production trains the baseline from its next run on."
     confirm([sentence, PRECEDENCE], yes=yes, as_json=invocation.as_json)
@@ -107,7 +107,7 @@ def _report(
     workload: str, made: Changed, override: Override, cloud: Cloud, *, as_json: bool
 ) -> None:
     """Notify the owner and show the record; typer.Exit(1) if the parameter was not written."""
-    version = flag_versions(workload, cloud.services.ledger)[made.version - 1]
+    version = flag_versions(workload, cloud.services)[made.version - 1]
     unsent = _publish(workload, version, cloud)
     if as_json:
         emit_json({

@@ -61,7 +61,7 @@ def history(
     compilegate flag history bert-docs --json
     """
     cloud = invocation.open_records()
-    changes = flag_versions(workload, cloud.services.ledger)[::-1]
+    changes = flag_versions(workload, cloud.services)[::-1]
     if not changes:
         check_workload_exists(workload, cloud)
     if invocation.as_json:
@@ -85,7 +85,7 @@ def repair(
     cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
     repaired = repair_flag(workload, cloud.services)
-    current, version = latest_flag(workload, cloud.services.ledger)
+    current, version = latest_flag(workload, cloud.services)
     if invocation.as_json:
         emit_json({"workload": workload, "repaired": repaired, "version": version,
                    "enabled": current.enabled, "state": current.state})  # fmt: skip

@@ -70,7 +70,7 @@ class FlagStatus:
 def flag_status(workload: str, services: Services) -> FlagStatus:
     """The flag as it stands; a parameter that cannot be read is off, as production takes it."""
     name = naming.flag_parameter(services.settings.stage, workload)
-    raw, versions = services.flags.read(name), flag_versions(workload, services.ledger)
+    raw, versions = services.flags.read(name), flag_versions(workload, services)
     fits, stored, problem = agrees(raw, versions), None, None
     try:
         stored = parse_flag(raw)

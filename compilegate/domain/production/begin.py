@@ -10,9 +10,10 @@ from typing import Any, Self
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.attempts import Attempt, longest_run_seconds
+from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.canary import open_slot
-from compilegate.domain.production.fingerprint import Fingerprint, compare_with_proven
+from compilegate.domain.production.fingerprint import compare_with_proven, proven_fingerprint
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job_builder import JobBuilder
 from compilegate.domain.production.next_arm import (
@@ -56,6 +57,14 @@ class RunStart:
 
 
 @dataclass(frozen=True)
+class MeasuredArm:
+    """The candidate of a trial, and the job that the trial measured."""
+
+    arm: ArmPlan
+    job: TrainedJob
+
+
+@dataclass(frozen=True)
 class BeginInput:
     """What the decision rests on; ``now`` in epoch seconds.
 
@@ -71,7 +80,7 @@ class BeginInput:
     spec_key: str
     source_key: str
     now: int
-    proven: Fingerprint | None = None
+    proven: MeasuredArm | None = None
 
 
 def choose_run(inputs: BeginInput) -> BegunRun:
@@ -91,16 +100,18 @@ def choose_run(inputs: BeginInput) -> BegunRun:
 
 def _flag_to_follow(inputs: BeginInput) -> FlagReading:
     """The flag as the run may follow it: off where what it would train is unproven."""
-    promotion = inputs.reading.promotion
-    if promotion is None or inputs.proven is None:
+    promotion, proven = inputs.reading.promotion, inputs.proven
+    if promotion is None or proven is None:
         return inputs.reading
-    comparison = compare_with_proven(inputs.proven, inputs.jobs.fingerprint(promotion))
+    comparison = compare_with_proven(
+        proven_fingerprint(proven.arm, proven.job), inputs.jobs.fingerprint(promotion)
+    )
     return without_stale(inputs.reading, comparison.changed)
 
 
 def _begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:
     start, number = inputs.start, 1 + len(inputs.history.begun)
-    choice = next_arm(situation(inputs.history, reading, inputs.jobs.trained, now=inputs.now))
+    choice = next_arm(situation(inputs.history, reading, inputs.jobs, now=inputs.now))
     return BegunRun(
         at=inputs.now,
         run=start.run,
@@ -133,7 +144,7 @@ def _on_baseline(begun: BegunRun, problem: str) -> BegunRun:
 
 
 def situation(
-    history: WorkloadHistory, reading: FlagReading, job: TrainedJob, *, now: int
+    history: WorkloadHistory, reading: FlagReading, jobs: JobBuilder, *, now: int
 ) -> Situation:
     """What has happened since the flag took its present value.
 
@@ -141,7 +152,7 @@ def situation(
     lost, and what it should have answered is asked again.
     """
     since = _since(reading.flag)
-    recent = max(since, now - longest_run_seconds(job.workload))
+    recent = max(since, now - jobs.longest_seconds)
     reviews: Sequence[Review] = [review for review in history.reviews if review.at >= since]
     return Situation(
         reading=reading,
@@ -151,7 +162,7 @@ def situation(
             for begun in history.begun
             if begun.run not in history.ended_runs and begun.at >= recent
         ],
-        canary=open_slot(history, now=now, job=job.digest),
+        canary=open_slot(history, now=now, job=jobs.trained.digest),
         review=reviews[-1] if reviews else None,
     )
 

@@ -96,7 +96,7 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> OpenSlot | Non
         for position, requested in enumerate(one.runs):
             if position not in taken:
                 return OpenSlot(
-                    slot=one.slot(position),
+                    slot=CanarySlot(one.trial, one.round, position),
                     arm=requested.arm,
                     seed=requested.seed,
                     overrides=one.arms[requested.arm],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from compilegate.domain import naming
@@ -11,7 +12,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
-from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.fingerprint import Fingerprint, registered_fingerprint
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
@@ -23,12 +24,22 @@ from compilegate.domain.request.sections import JobSite
 
 @dataclass(frozen=True)
 class RunJobs:
-    """Builds the jobs of a workload's runs; ``facts`` are those that apply to it."""
+    """Builds the jobs of a workload's runs; ``deployed`` are the deployment's facts."""
 
     trained: TrainedJob
-    facts: Facts
+    deployed: Facts
     site: JobSite
     limits: RequestLimits
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The facts that apply: the workload file overrides the deployment."""
+        return self.deployed.overridden(self.trained.workload.facts)
+
+    @property
+    def longest_seconds(self) -> float:
+        """The longest that a run takes: all its attempts and all waiting."""
+        return longest_run_seconds(self.trained.workload)
 
     def arm(self, begun: BegunRun, attempt: Attempt) -> ArmPlan:
         """The arm that an attempt trains.

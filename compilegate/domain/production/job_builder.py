@@ -20,6 +20,11 @@ class JobBuilder(Protocol):
         """What the run trains."""
         ...
 
+    @property
+    def longest_seconds(self) -> float:
+        """The longest that a run takes: all its attempts and all waiting."""
+        ...
+
     def problem(self, begun: BegunRun, attempt: Attempt) -> InvalidInputError | None:
         """Why the attempt's job cannot be built, None where it can."""
         ...

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.records import LedgerRecord
-from compilegate.domain.records.runs import CanarySlot
 
 
 @dataclass(frozen=True)
@@ -51,10 +50,6 @@ class CanaryRound(LedgerRecord):
     def key(self) -> str:
         """Sort key of the entry that opens it."""
         return ledger_keys.canary_entry(self.trial, self.round)
-
-    def slot(self, position: int) -> CanarySlot:
-        """The slot of one of its runs."""
-        return CanarySlot(self.trial, self.round, position)
 
     def to_entry(self) -> dict[str, Any]:
         """The entry that opens it, without what later entries add."""

@@ -111,7 +111,7 @@ def answer_once(
 ) -> ApprovalAnswer:
     """The answer that stands: this one, or an earlier one."""
     # The answer accounts for every flag change up to this version.
-    _, seen = latest_flag(trial.workload, services.ledger)
+    _, seen = latest_flag(trial.workload, services)
     now = services.clock.now()
     answer = ApprovalAnswer(now, trial.trial, by, approved, reason, flag_version=seen)
     return services.ledger.put_once(trial.workload, answer)

@@ -27,7 +27,7 @@ from compilegate.domain.flag_change import (
 )
 from compilegate.domain.records.flags import Author, FlagVersion
 from compilegate.domain.utc import iso
-from compilegate.ports import Ledger, Services
+from compilegate.ports import Services
 
 logger = logging.getLogger("compilegate")
 
@@ -58,7 +58,7 @@ def change_flag(workload: str, change: FlagChange, *, services: Services) -> Cha
     does not fit the parameter.
     """
     while True:
-        versions = flag_versions(workload, services.ledger)
+        versions = flag_versions(workload, services)
         made = same_change(versions, change.change_id)
         if made is None:
             holder, newer = held_by(change, versions), superseded_by(change, versions)
@@ -76,25 +76,25 @@ def half_made(
     workload: str, change: FlagChange, error: Exception, services: Services
 ) -> Changed | None:
     """A change that ``error`` ended after the ledger had it; None where it was never recorded."""
-    made = same_change(flag_versions(workload, services.ledger), change.change_id)
+    made = same_change(flag_versions(workload, services), change.change_id)
     return None if made is None else replace(_made(made), unwritten=f"{error}")
 
 
-def flag_versions(workload: str, ledger: Ledger) -> Sequence[FlagVersion]:
+def flag_versions(workload: str, services: Services) -> Sequence[FlagVersion]:
     """Every change of a workload's flag from the ledger, oldest first."""
-    return ledger.history(workload, ledger_keys.FLAG_ENTRIES).flags
+    return services.ledger.history(workload, ledger_keys.FLAG_ENTRIES).flags
 
 
-def latest_flag(workload: str, ledger: Ledger) -> tuple[Flag, int]:
+def latest_flag(workload: str, services: Services) -> tuple[Flag, int]:
     """What the ledger says the flag is, and its version; ``(OFF, 0)`` before any change."""
-    versions = flag_versions(workload, ledger)
+    versions = flag_versions(workload, services)
     return flag_of(versions), len(versions)
 
 
 def repair_flag(workload: str, services: Services) -> bool:
     """Give the parameter the ledger's latest value; returns whether it held anything else."""
     # Parameter first: the other way round, a change between the two would be undone for a moment.
-    text, versions = _read(workload, services), flag_versions(workload, services.ledger)
+    text, versions = _read(workload, services), flag_versions(workload, services)
     if agrees(text, versions):
         return False
     _bring_up_to_date(workload, versions, services)
@@ -127,7 +127,7 @@ def _bring_up_to_date(workload: str, versions: Sequence[FlagVersion], services: 
     while True:
         written = len(versions)
         services.flags.write(name, versions[-1].value if versions else OFF.to_json())
-        versions = flag_versions(workload, services.ledger)
+        versions = flag_versions(workload, services)
         if len(versions) == written:
             return
 

@@ -56,14 +56,14 @@ def revert_by_hand(workload: str, override: Override, *, services: Services) -> 
             "is not a workload that this stage knows", field="WORKLOAD", value=workload,
             fix=f"see `{command_at('compilegate status', services.settings.stage)}`",
         )  # fmt: skip
-    now, _ = latest_flag(workload, services.ledger)
+    now, _ = latest_flag(workload, services)
     return _override(workload, turned_off(now), override, services)
 
 
 def _override(
     workload: str, requested: RequestedFlag, override: Override, services: Services
 ) -> Changed:
-    versions = flag_versions(workload, services.ledger)
+    versions = flag_versions(workload, services)
     trials = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES).started
     change = override_change(requested, override, versions, trials, now=services.clock.now())
     try:

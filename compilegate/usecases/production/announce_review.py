@@ -87,7 +87,7 @@ def announce_review(
 def _news(workload: str, review: Review, change: Changed | None, services: Services) -> ReviewNews:
     stage = services.settings.stage
     if change is None:
-        flag: Flag = latest_flag(workload, services.ledger)[0]
+        flag: Flag = latest_flag(workload, services)[0]
         return ReviewNews(workload, stage, review, flag)
     return ReviewNews(
         workload,

@@ -11,8 +11,7 @@ from compilegate.domain.errors import CompilegateError
 from compilegate.domain.followers import STALE
 from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
-from compilegate.domain.production.fingerprint import Fingerprint, proven_fingerprint
+from compilegate.domain.production.begin import BeginInput, MeasuredArm, RunStart, choose_run
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.next_arm import FlagParameter, FlagReading, read_flag
 from compilegate.domain.production.promotion import Promotion
@@ -41,11 +40,10 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     # Parameter first, then ledger: a change between the two shows as a difference.
     parameter = _parameter(start.workload, services)
     past = services.ledger.history(start.workload)
-    begun = past.begun_run(start.run)
+    begun, reading = past.begun_run(start.run), read_flag(parameter, past)
     if begun is not None:
         return _answer(begun, start, spec_at(services.store, begun.spec_key).workload)
     refuse_if_drained(services)
-    reading = read_flag(parameter, past)
     if reading.repair:
         # First: a team's own pipeline reads the parameter, even where this run cannot begin.
         repair_if_possible(start.workload, services)
@@ -84,12 +82,11 @@ def _read(
     )
 
 
-def _proven(workload: str, promotion: Promotion, store: ObjectStore) -> Fingerprint | None:
+def _proven(workload: str, promotion: Promotion, store: ObjectStore) -> MeasuredArm | None:
     """What the promotion was measured on; None where that cannot be read."""
     try:
         plan = load_plan(store, Trial(workload, promotion.trial, ""))
-        measured = spec_at(store, plan.spec_key)
-        return proven_fingerprint(plan.arm(promotion.candidate), measured.job)
+        return MeasuredArm(plan.arm(promotion.candidate), spec_at(store, plan.spec_key).job)
     except (CompilegateError, KeyError, TypeError, ValueError):
         # The watch reports it after the run; it is never a reason not to train.
         logger.exception("what %s trains was not compared with what was proven", workload)

@@ -16,7 +16,7 @@ from compilegate.domain.workload.model import BASELINE
 from compilegate.ports import Ledger, Services
 from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.records import Spec, read_document, spec_at, to_json
-from compilegate.usecases.registered import facts_for_workload
+from compilegate.usecases.registered import deployed_facts
 
 
 def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def jobs_of(begun: BegunRun, services: Services) -> RunJobs:
 
 def run_jobs(trained: TrainedJob, services: Services) -> RunJobs:
     """Builds the jobs of runs that train this, as this deployment makes them."""
-    facts = facts_for_workload(trained.workload, services.settings)
+    facts = deployed_facts(services.settings)
     return RunJobs(trained, facts, job_site(services), request_limits())
 
 

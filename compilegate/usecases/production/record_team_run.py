@@ -67,7 +67,7 @@ def _record(
     described: Mapping[str, Any], tags: Mapping[str, str], registered: Workload, services: Services
 ) -> ProductionRun:
     evidence = services.outputs.production_run(described, registered.quality.metric)
-    versions, now = flag_versions(registered.name, services.ledger), services.clock.now()
+    versions, now = flag_versions(registered.name, services), services.clock.now()
     run = team_run(described, tags, evidence, registered.training, versions, now=now)
     recorded = services.ledger.put_once(registered.name, run)
     close_after_run(registered.name, recorded, job=None, services=services)

@@ -125,7 +125,7 @@ def retire(
     if not options.dry_run:
         requested = _apply(_claim(requested, (), options, services), services, schedules)
         end_canary(workload, services=services)
-    flag, _ = latest_flag(workload, services.ledger)
+    flag, _ = latest_flag(workload, services)
     return RegistrationOutcome(
         RETIRED, requested, still_on=flag.candidate if flag.enabled else None
     )

@@ -114,7 +114,7 @@ def _seen(facts: _Facts) -> tuple[int, int | None]:
 def _write(facts: _Facts, change: FlagChange | None, services: Services) -> dict[str, Any]:
     workload = facts.trial.workload
     if change is None:
-        flag, version = latest_flag(workload, services.ledger)
+        flag, version = latest_flag(workload, services)
         made = Changed(changed=False, flag=flag, version=version)
     else:
         made = change_flag(workload, change, services=services)

@@ -22,7 +22,7 @@ from compilegate.domain.records.canary import (
     CanaryRound,
     RequestedRun,
 )
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from tests.domain.workload_builder import SOUND, change
 
@@ -37,13 +37,13 @@ ROUND = CanaryRound(
 def begun(run: str, position: int, *, at: int = NOW - 10) -> dict[str, Any]:
     return BegunRun(
         at=at, run=run, execution=f"e-{run}", arm="compile", why="canary", seed=1, number=1,
-        spec_key="s", source_key="s.tgz", canary=ROUND.slot(position),
+        spec_key="s", source_key="s.tgz", canary=CanarySlot(ROUND.trial, ROUND.round, position),
     ).to_entry()  # fmt: skip
 
 
 def ended(run: str, position: int | None, arm: str, **changes: Any) -> dict[str, Any]:
     result = {"finished": True, "applied": True, "metric": 0.9, **changes.pop("result", {})}
-    slot = None if position is None else ROUND.slot(position)
+    slot = None if position is None else CanarySlot(ROUND.trial, ROUND.round, position)
     values = {
         "run": run, "job": f"cg-{run}", "arm": arm, "started_at": NOW - 9.0, "ended_at": NOW - 5.0,
         "result": result, "counts": True, "why": "canary", "canary": slot, **changes,
