@@ -42,6 +42,10 @@ class MemoryStore:
         self.sizes: dict[str, int] = {}  # by URI, of objects said to be larger than they are
         self.overwritten: set[str] = set()  # URIs of objects that were written more than once
 
+    def __repr__(self) -> str:
+        # By what it holds: tests compare states by how they look.
+        return f"MemoryStore({vars(self)})"
+
     def get(self, key: str) -> bytes:
         if key not in self.objects:
             raise NotFoundError(f"s3://{self.bucket}/{key} does not exist")
