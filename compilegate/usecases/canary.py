@@ -154,7 +154,7 @@ def _with_token(
             return opened
         number = len(opened.tokens)
         waiting = CanaryToken(now, opened.trial, opened.round, number, token)
-        ledger.append(workload, waiting)
+        ledger.put_once(workload, waiting)
 
 
 def _close_if_over(opened: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> str | None:

@@ -9,7 +9,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.decision import FlagAction
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_override import Override
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import (
@@ -196,6 +196,19 @@ def test_an_answer_before_the_machine_waits_wakes_it_as_it_begins_to(
     services.tokens.waiting.add("late")
     assert await_approval({**event, "token": "late"}, services=services)["answered"]
     assert "late" in services.tokens.answers
+
+
+@pytest.mark.timeout(20)
+def test_a_damaged_wait_ends_the_step_instead_of_repeating_it(
+    services: Any, event: dict[str, Any]
+) -> None:
+    asked(services, event, "first")
+    kept = services.ledger.raw.items
+    (place,) = (key for key in kept if "#token#" in key[1])
+    kept[place] = {name: value for name, value in kept[place].items() if name != "token"}
+
+    with pytest.raises(UnreadableRecordError, match="approval_token"):
+        asked(services, event, "second")
 
 
 def test_a_wait_that_was_begun_again_is_woken_by_its_own_token(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.errors import UnreadableRecordError, WorkloadLockedError
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.records import to_json
 from compilegate.usecases.registered import load_registration
@@ -113,6 +113,18 @@ def test_the_lease_is_held_for_as_long_as_the_round_may_last(services: Any) -> N
     assert until > services.clock.now() + answer["canary"]["timeout_seconds"]
     with pytest.raises(WorkloadLockedError):
         acquire_lock({**EVENT, "trial": "another1", "execution": "x"}, services=services)
+
+
+@pytest.mark.timeout(20)
+def test_a_damaged_wait_ends_the_step_instead_of_repeating_it(services: Any) -> None:
+    answer = begin(services)
+    open_round(services, answer, "first")
+    kept = services.ledger.raw.items
+    (place,) = (key for key in kept if "#token#" in key[1])
+    kept[place] = {name: value for name, value in kept[place].items() if name != "token"}
+
+    with pytest.raises(UnreadableRecordError, match="canary_token"):
+        open_round(services, answer, "second")
 
 
 def test_of_two_waits_the_newer_one_is_answered(services: Any) -> None:

@@ -181,4 +181,4 @@ def _with_token(trial: Trial, token: str, services: Services) -> Approval:
             return approval
         number = len(approval.tokens)
         waiting = ApprovalToken(services.clock.now(), trial.trial, number, token)
-        services.ledger.append(trial.workload, waiting)
+        services.ledger.put_once(trial.workload, waiting)
