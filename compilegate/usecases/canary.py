@@ -32,7 +32,7 @@ from compilegate.domain.records.canary import (
     RequestedRun,
 )
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.ports import Ledger, Services
+from compilegate.ports import Services
 from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec
 
 
@@ -64,11 +64,11 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     if services.locks.holder(trial.workload) != execution:
         close_canary(trial, ABORTED, services=services)
         raise lease_lost(trial.workload, execution)
-    opened = _with_token(requested, token, trial.workload, services.ledger, now=now)
-    reason = opened.closed or _close_if_over(opened, trial.workload, services.ledger, now=now)
+    opened = _with_token(requested, token, trial.workload, services, now=now)
+    reason = opened.closed or _close_if_over(opened, trial.workload, services, now=now)
     if reason is not None:  # an earlier wait ended before it was reported
         services.tokens.send_success(token, {"round": opened.round, "reason": reason})
-        _record_reported(opened, trial.workload, services.ledger, now=now)
+        _record_reported(opened, trial.workload, services, now=now)
     return {"round": opened.round, "closed": reason}
 
 
@@ -106,13 +106,13 @@ def close_canary(
     A closed round keeps its reason. Rounds from ``before`` on are left alone: a repeated call that
     comes late must not end what the first one has begun.
     """
-    last, ledger, now = None, services.ledger, services.clock.now()
-    for one in ledger.history(trial.workload, canary_entries(trial.trial)).rounds:
+    last, now = None, services.clock.now()
+    for one in services.ledger.history(trial.workload, canary_entries(trial.trial)).rounds:
         if before is not None and one.round >= before:
             continue
-        last = _close(one, reason, trial.workload, ledger, now=now)
+        last = _close(one, reason, trial.workload, services, now=now)
         if not one.reported:
-            _record_reported(one, trial.workload, ledger, now=now)
+            _record_reported(one, trial.workload, services, now=now)
     return last
 
 
@@ -145,29 +145,31 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
 
 
 def _with_token(
-    requested: CanaryRound, token: str, workload: str, ledger: Ledger, *, now: int
+    requested: CanaryRound, token: str, workload: str, services: Services, *, now: int
 ) -> CanaryRound:
     """The round as it stands, with this wait's token on it."""
     while True:
-        (opened,) = ledger.history(workload, requested.key).rounds
+        (opened,) = services.ledger.history(workload, requested.key).rounds
         if token in opened.tokens:
             return opened
         number = len(opened.tokens)
         waiting = CanaryToken(now, opened.trial, opened.round, number, token)
-        ledger.put_once(workload, waiting)
+        services.ledger.put_once(workload, waiting)
 
 
-def _close_if_over(opened: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> str | None:
-    reason = round_ending(opened, ledger.history(workload))
-    return None if reason is None else _close(opened, reason, workload, ledger, now=now)
+def _close_if_over(
+    opened: CanaryRound, workload: str, services: Services, *, now: int
+) -> str | None:
+    reason = round_ending(opened, services.ledger.history(workload))
+    return None if reason is None else _close(opened, reason, workload, services, now=now)
 
 
-def _close(canary: CanaryRound, reason: str, workload: str, ledger: Ledger, *, now: int) -> str:
+def _close(canary: CanaryRound, reason: str, workload: str, services: Services, *, now: int) -> str:
     """Why the round ended: the reason that was recorded first."""
     if canary.closed is not None:
         return canary.closed
     closed = CanaryClosed(now, canary.trial, canary.round, reason)
-    return ledger.put_once(workload, closed).reason
+    return services.ledger.put_once(workload, closed).reason
 
 
 def _end(canary: CanaryRound, reason: str, workload: str, services: Services) -> None:
@@ -176,15 +178,15 @@ def _end(canary: CanaryRound, reason: str, workload: str, services: Services) ->
     By its newest token first; older tokens are of waits that were given up.
     """
     now = services.clock.now()
-    recorded = _close(canary, reason, workload, services.ledger, now=now)
+    recorded = _close(canary, reason, workload, services, now=now)
     if recorded not in REPORTED_ENDS:
         return
     for token in reversed(canary.tokens):
         services.tokens.send_success(token, {"round": canary.round, "reason": recorded})
-    _record_reported(canary, workload, services.ledger, now=now)
+    _record_reported(canary, workload, services, now=now)
 
 
-def _record_reported(canary: CanaryRound, workload: str, ledger: Ledger, *, now: int) -> None:
+def _record_reported(canary: CanaryRound, workload: str, services: Services, *, now: int) -> None:
     """Record that no trial waits for the round without knowing of its end."""
     reported = CanaryReported(now, canary.trial, canary.round)
-    ledger.append(workload, reported)
+    services.ledger.append(workload, reported)

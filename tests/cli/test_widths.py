@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from compilegate.cli.common.outcome import Outcome
-from compilegate.cli.common.output import moves
+from compilegate.cli.common.output import moves, waiting
 from compilegate.cli.demo.command import Times, show_demo
 from compilegate.cli.facts.command import TOPICS
 from compilegate.cli.judge.documents import judged
@@ -183,6 +183,17 @@ def test_what_moves_needs_a_terminal_even_where_colour_is_forced(
     assert moves(Console(file=Terminal()))
     monkeypatch.setenv("TERM", "dumb")
     assert not moves(Console(file=Terminal()))
+
+
+def test_a_wait_is_shown_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+
+    with waiting("installing") as show:
+        show("still installing")
+
+    assert ("", "") == capsys.readouterr()
 
 
 def test_help_fits_the_screen_and_names_values_in_words(

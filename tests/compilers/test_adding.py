@@ -106,7 +106,7 @@ def test_facts_and_documentation_show_it(answers: Any) -> None:
     rows = [row for row in answers["facts"]["rows"] if row["compiler"] == NAME]
 
     assert [ASSUMED] * 2 == [row["source"] for row in rows]
-    assert f"| `{NAME}` |" in answers["table"]
+    assert f"- `{NAME}`: " in answers["table"]
 
 
 def test_a_compiler_of_another_library_is_blocked_and_documented(answers: Any) -> None:
@@ -115,4 +115,4 @@ def test_a_compiler_of_another_library_is_blocked_and_documented(answers: Any) -
 
     assert "stand_in_jax compiles jax, not pytorch" == blocked["message"]
     assert "ineligible" == tried["verdict"]
-    assert f"| `{OTHER}` | Stand-in of JAX | jax 2.4 |" in answers["table"]
+    assert f"- `{OTHER}`: Stand-in of JAX. Needs jax 2.4; " in answers["table"]

@@ -86,7 +86,7 @@ def test_a_segment_ends_before_the_data_of_the_shortest_run_does(
 
 
 @pytest.mark.parametrize("quota", [1, 64, None])
-def test_a_round_that_exceeds_the_quota_is_noted_and_not_refused(quota: int | None) -> None:
+def test_a_plan_carries_the_quota_beside_what_its_rounds_need(quota: int | None) -> None:
     (need,) = plan_of(ROOMY, {} if quota is None else {KIND: quota}).quotas
 
     assert (1, quota) == (need.one_job, need.quota)

@@ -11,6 +11,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.production.history import history
 from compilegate.usecases.production.begin_run import begin_run
+from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import CENTRE, FINGERPRINT
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (
@@ -280,3 +281,17 @@ def test_a_change_that_most_runs_did_without_is_back_once_it_is_applied(services
 
     assert ("stale", "probation") == (kept, states[-1])
     assert "stale" == states[0], "most runs still did without it"
+
+
+def test_a_damaged_plan_is_never_a_reason_not_to_train(services: Any) -> None:
+    promote(services)
+    key = naming.record_key(WORKLOAD, TRIAL, "plan")
+    plan = json.loads(services.store.get(key))
+    for arm in plan["arms"]:
+        arm["hyperparameters"] = ["x"]
+    services.store.put(key, to_json(plan))
+
+    event = {"workload": WORKLOAD, "execution": "e", "started": "2027-01-01T00:00:00Z"}
+    begun = begin_run(event, services=services)
+
+    assert ("compile", "flag") == (begun["arm"], begun["why"])

@@ -117,7 +117,8 @@ def read_files(
             continue
         yield file, InvalidInputError(
             f"is also the name of the workload in {twin}", file=str(file), field="name",
-            value=name, fix="give each workload its own name",
+            value=name,
+            fix="give each workload its own name, or name the files in commands of their own",
         )  # fmt: skip
 
 

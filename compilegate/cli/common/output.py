@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import typer
@@ -40,6 +41,26 @@ def console(*, stderr: bool = False) -> Console:
 def moves(out: Console) -> bool:
     """Whether what is shown may be drawn again: not in a file or pipe, FORCE_COLOR or not."""
     return out.is_interactive and out.file.isatty()
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error for as long as something takes, on a terminal only.
+
+    Gives what changes its text.
+    """
+    shown = console(stderr=True)
+    if not moves(shown):
+        yield lambda _: None
+        return
+    with shown.status(text) as status:
+
+        def show(text: str) -> None:
+            line = Text(text)
+            line.truncate(shown.width - 3, overflow="ellipsis")  # beside the spinner
+            status.update(line)
+
+        yield show
 
 
 def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int = 0) -> None:

@@ -12,7 +12,7 @@ import typer
 from compilegate.adapters.facts_refresh import PARTS, Answers, Clients, ask
 from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common import project
-from compilegate.cli.common.output import console, emit_json, say, say_line
+from compilegate.cli.common.output import emit_json, say, say_line, waiting
 from compilegate.cli.common.session import JsonOption, session
 from compilegate.cli.common.tables import say_table
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
@@ -112,7 +112,7 @@ def _read(
     """AWS's answers, the whole file with them, and the changes that they make."""
     before = laid_over(load_facts(), facts_document, region)
     day = datetime.now(tz=UTC).date().isoformat()
-    with console(stderr=True).status(f"Asking AWS about {', '.join(parts)} in {region}"):
+    with waiting(f"Asking AWS about {', '.join(parts)} in {region}"):
         answers = ask(before, region, clients, parts=parts, day=day)
     if not answers.rows:
         reasons = "; ".join(f"{part}: {why}" for part, why in answers.not_read.items())

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
-from compilegate.cli.common.output import console, emit_json, say, say_rows
+from compilegate.cli.common.output import emit_json, say, say_rows, waiting
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.plan.command import full_runs
 from compilegate.cli.tryout.arm_result import (
@@ -204,7 +203,7 @@ class _Tries:
     def install(self) -> None:
         """Give the arms a Python that also has what the bundle lists, as their jobs' has."""
         folder = self._place.resolve() / ".installed"
-        with console(stderr=True).status(f"installing {REQUIREMENTS}"):
+        with waiting(f"installing {REQUIREMENTS}"):
             self._python = installed(self._bundle.body, self._python, folder, self._limit)
 
     def run(self, arms: Sequence[ArmPlan]) -> Iterator[ArmResult]:
@@ -213,8 +212,7 @@ class _Tries:
         requests = full_runs(workload, arms, project.settings().region)
         seen: set[str] = set()
         for arm, request in zip(arms, requests, strict=True):
-            shown = console(stderr=True)
-            with shown.status(arm.name) as status:
+            with waiting(arm.name) as show:
                 ended = run(
                     request,
                     bundle=self._bundle.body,
@@ -222,7 +220,7 @@ class _Tries:
                     folder=self._place.resolve() / arm.name,
                     python=Path(shutil.which(str(self._python)) or self._python),
                     limit_seconds=self._limit,
-                    on_wait=lambda log: status.update(_last_line(log, shown.width)),  # noqa: B023
+                    on_wait=lambda log: show(_last_line(log)),
                 )
             result = read_arm(arm.name, request, workload.quality.metric, ended)
             if not self._as_json:
@@ -234,13 +232,11 @@ class _Tries:
             yield result
 
 
-def _last_line(log: Path, width: int) -> Text:
+def _last_line(log: Path) -> str:
     """The arm, which names the log's folder, and the last line that it printed."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     shown = "".join(mark for mark in (lines[-1] if lines else "") if mark.isprintable())
-    text = Text(f"{log.parent.name}: {shown}")
-    text.truncate(width - 3, overflow="ellipsis")  # beside the spinner
-    return text
+    return f"{log.parent.name}: {shown}"
 
 
 def _show(result: ArmResult, metric: str) -> None:

@@ -10,10 +10,9 @@ from typing import Any, Self
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.canary import open_slot
-from compilegate.domain.production.fingerprint import compare_with_proven, proven_fingerprint
+from compilegate.domain.production.fingerprint import Fingerprint, compare_with_proven
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job_builder import JobBuilder
 from compilegate.domain.production.next_arm import (
@@ -24,7 +23,6 @@ from compilegate.domain.production.next_arm import (
     next_arm,
     without_stale,
 )
-from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import BASELINE
@@ -57,14 +55,6 @@ class RunStart:
 
 
 @dataclass(frozen=True)
-class MeasuredArm:
-    """The candidate of a trial, and the job that the trial measured."""
-
-    arm: ArmPlan
-    job: TrainedJob
-
-
-@dataclass(frozen=True)
 class BeginInput:
     """What the decision rests on; ``now`` in epoch seconds.
 
@@ -80,7 +70,7 @@ class BeginInput:
     spec_key: str
     source_key: str
     now: int
-    proven: MeasuredArm | None = None
+    proven: Fingerprint | None = None
 
 
 def choose_run(inputs: BeginInput) -> BegunRun:
@@ -100,12 +90,10 @@ def choose_run(inputs: BeginInput) -> BegunRun:
 
 def _flag_to_follow(inputs: BeginInput) -> FlagReading:
     """The flag as the run may follow it: off where what it would train is unproven."""
-    promotion, proven = inputs.reading.promotion, inputs.proven
-    if promotion is None or proven is None:
+    promotion = inputs.reading.promotion
+    if promotion is None or inputs.proven is None:
         return inputs.reading
-    comparison = compare_with_proven(
-        proven_fingerprint(proven.arm, proven.job), inputs.jobs.fingerprint(promotion)
-    )
+    comparison = compare_with_proven(inputs.proven, inputs.jobs.fingerprint(promotion))
     return without_stale(inputs.reading, comparison.changed)
 
 

@@ -6,7 +6,7 @@ A job of a team's own pipeline becomes the same kind of record (team_run.py).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -221,17 +221,11 @@ def run_answer(
     )
 
 
-def attempt_answer(
-    record: ProductionRun | CapacityWait, ended: EndedAttempt, message: Mapping[str, Any]
-) -> RunAnswer:
-    """The answer for an attempt, with what the ledger has of it.
-
-    ``message`` is about the record; it is published where the owner is to be notified.
-    """
+def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> RunAnswer:
+    """The answer for an attempt, with what the ledger has of it."""
     owner, following = ended.workload.owner, next_attempt(ended.attempt, record)
-    tell = message if notifies_owner(record, ended) else None
     if isinstance(record, ProductionRun):
-        return replace(run_answer(what_next(record), record, owner, following), tell=tell)
+        return run_answer(what_next(record), record, owner, following)
     return RunAnswer(
         WAIT,
         record.run,
@@ -241,7 +235,6 @@ def attempt_answer(
         attempt=following,
         wait_seconds=int(record.wait_seconds),
         owner=owner,
-        tell=tell,
     )
 
 

@@ -208,7 +208,7 @@ def _quality(fields: Fields) -> Quality:
         goal=fields.choice("goal", GOALS, about="which way is better"),
         margin=fields.number(
             "margin", "the metric's own unit", above=0.0,
-            about="largest acceptable loss, fixed before any run",
+            about="smallest loss that is not accepted, fixed before any run",
         ),
         history=fields.numbers(
             "history", about="final metrics of past production baseline runs, newest last"

@@ -26,7 +26,7 @@ from hypercorn.config import Config
 from ministack import app as ministack_app
 from ministack.core import lambda_runtime
 
-from compilegate.localcloud.emulator import models, permissions, routes, schedules, services
+from compilegate.localcloud.emulator import permissions, routes, schedules, services
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.gate import (
     Application,
@@ -110,7 +110,6 @@ def serve(settings: Settings, listener: socket.socket) -> NoReturn:
 
 def install(settings: Settings) -> tuple[TrainingService, Loader]:
     """Put the emulator's own parts into ministack; the loader puts in the interpreter later."""
-    models.install()
     service = TrainingService(settings)
     routes.install(service)
     schedules.install()

@@ -11,7 +11,8 @@ from compilegate.domain.errors import CompilegateError
 from compilegate.domain.followers import STALE
 from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.begin import BeginInput, MeasuredArm, RunStart, choose_run
+from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
+from compilegate.domain.production.fingerprint import Fingerprint, proven_fingerprint
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.next_arm import FlagParameter, FlagReading, read_flag
 from compilegate.domain.production.promotion import Promotion
@@ -68,13 +69,14 @@ def _read(
     """Everything else that the run is chosen from."""
     registered = load_registered(start.workload, services.store)
     spec, proven = registered.spec, None
+    jobs = run_jobs(spec.job, services)
     if reading.promotion is not None and spec.workload.policy.on_stale != KEEP:
         proven = _proven(start.workload, reading.promotion, services.store)
     return BeginInput(
         start=start,
         reading=reading,
         history=past,
-        jobs=run_jobs(spec.job, services),
+        jobs=jobs,
         spec_key=registered.spec_key,
         source_key=spec.source_key,
         now=services.clock.now(),
@@ -82,11 +84,12 @@ def _read(
     )
 
 
-def _proven(workload: str, promotion: Promotion, store: ObjectStore) -> MeasuredArm | None:
+def _proven(workload: str, promotion: Promotion, store: ObjectStore) -> Fingerprint | None:
     """What the promotion was measured on; None where that cannot be read."""
     try:
         plan = load_plan(store, Trial(workload, promotion.trial, ""))
-        return MeasuredArm(plan.arm(promotion.candidate), spec_at(store, plan.spec_key).job)
+        measured = spec_at(store, plan.spec_key)
+        return proven_fingerprint(plan.arm(promotion.candidate), measured.job)
     except (CompilegateError, KeyError, TypeError, ValueError):
         # The watch reports it after the run; it is never a reason not to train.
         logger.exception("what %s trains was not compared with what was proven", workload)

@@ -7,8 +7,11 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.failures import ENDED
+from compilegate.domain.production.attempts import AttemptEnd
 from compilegate.domain.production.ended_execution import EndedExecution, unrecorded_attempts
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import attempt_run
+from compilegate.domain.records.runs import BegunRun
 from compilegate.ports import Services
 from compilegate.usecases.production.record_run import append_record, read_attempt
 
@@ -30,24 +33,25 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
         return answer
     same_prefix = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
     for attempt in unrecorded_attempts(end.workload, begun, past, same_prefix):
-        if _trains_on(attempt.job, end, services):
-            answer["going_on"].append(attempt.job)
-            continue
-        ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
-        gave_up = None if ended.described else f"the execution ended: {end.why}"
-        append_record(attempt_run(ended, gave_up=gave_up), ended, services)
-        answer["recorded"].append(attempt.job)
+        answer[_record_unattended(attempt, begun, past, end, services)].append(attempt.job)
     return answer
 
 
-def _trains_on(job: str, end: EndedExecution, services: Services) -> bool:
-    """Whether the job is left to train; one that is not is stopped.
-
-    It is then recorded with the status that SageMaker gives it.
-    """
-    described = services.jobs.describe(job)
-    if not described or described["TrainingJobStatus"] in ENDED:
-        return False
-    if not end.leaves_jobs:
-        services.jobs.stop(job)
-    return end.leaves_jobs
+def _record_unattended(
+    attempt: AttemptEnd,
+    begun: BegunRun,
+    past: WorkloadHistory,
+    end: EndedExecution,
+    services: Services,
+) -> str:
+    """Record the attempt as the machine would have; returns the key of the answer."""
+    described = services.jobs.describe(attempt.job)
+    if described and described["TrainingJobStatus"] not in ENDED:
+        if end.leaves_jobs:
+            return "going_on"
+        # Stopped before it is read: the run is recorded with the status that SageMaker then gives.
+        services.jobs.stop(attempt.job)
+    gave_up = None if described else f"the execution ended: {end.why}"
+    ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
+    append_record(attempt_run(ended, gave_up=gave_up), ended, services)
+    return "recorded"

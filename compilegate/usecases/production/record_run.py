@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
@@ -17,6 +18,7 @@ from compilegate.domain.production.recorded_run import (
     EndedAttempt,
     attempt_answer,
     attempt_outcome,
+    notifies_owner,
 )
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services, TrainingJobs
@@ -98,6 +100,8 @@ def _write(outcome: AttemptOutcome, ended: EndedAttempt, services: Services) -> 
     for stopped in outcome.stop:
         services.jobs.stop(stopped)
     written = append_record(outcome.record, ended, services)
-    # The answer carries it only where the owner is to be notified.
-    message = attempt_message(written, ended.workload, stage=services.settings.stage)
-    return attempt_answer(written, ended, message.to_answer()).to_dict()
+    answer = attempt_answer(written, ended)
+    if notifies_owner(written, ended):
+        message = attempt_message(written, ended.workload, stage=services.settings.stage)
+        answer = replace(answer, tell=message.to_answer())
+    return answer.to_dict()
