@@ -34,7 +34,8 @@ NAMED_IN_ENTRIES = ("decision_key", "evidence_key", "spec_key")
 def keep_trial(trial: Trial, services: Services, project: Path) -> Path:
     """Keep what a trial recorded; returns its folder. Raises EnvironmentNotReadyError.
 
-    Repeated, it replaces what was kept of the same trial.
+    Repeated, it replaces what was kept of the same trial. Ledger records are kept as this release
+    writes them.
     """
     folder = project / TRIALS / naming.execution_name(trial.workload, trial.trial)
     entries = [record.to_entry() for record in services.ledger.history(trial.workload).records]
