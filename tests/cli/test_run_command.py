@@ -6,6 +6,7 @@ import json
 import re
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -13,6 +14,7 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.figures import full_run_words
+from compilegate.cli.trials.view import read_job
 from compilegate.domain import naming
 from compilegate.domain.records.trials import TrialFailed
 from tests.cli.conftest import Invoke
@@ -246,3 +248,13 @@ def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed() -> No
 )  # fmt: skip
 def test_what_production_had_no_part_in_is_reported_shortly(document: Any, words: str) -> None:
     assert words == full_run_words(document)
+
+
+def test_a_job_that_is_listed_before_it_is_described_is_in_progress() -> None:
+    jobs = SimpleNamespace(describe=lambda _: {})
+    seen: Any = SimpleNamespace(
+        services=SimpleNamespace(jobs=jobs),
+        watch=SimpleNamespace(lines=lambda *_: ([], None)),
+    )
+
+    assert "InProgress" == read_job("job", None, seen).status

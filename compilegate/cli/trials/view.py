@@ -235,7 +235,8 @@ def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
         name=name,
         run="",
         arm=None,
-        status=str(described["TrainingJobStatus"]),
+        # A job that was just listed may not be described yet.
+        status=str(described.get("TrainingJobStatus", "InProgress")),
         detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
         started_at=_epoch(described.get("TrainingStartTime")),
         ended_at=_epoch(described.get("TrainingEndTime")),
