@@ -30,7 +30,7 @@ from compilegate.usecases.trial.record_decision import record_decision
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.flag_changes import flag_change
-from tests.usecases.trial_builder import EVENT, FLAG, SPEC, TRIAL, put_spec
+from tests.usecases.trial_builder import EVENT, FLAG, SPEC, TRIAL, damage_token, put_spec
 
 ANA = Override("ana", "looks right")
 NAME = "bert-docs"
@@ -203,9 +203,7 @@ def test_a_damaged_wait_ends_the_step_instead_of_repeating_it(
     services: Any, event: dict[str, Any]
 ) -> None:
     asked(services, event, "first")
-    kept = services.ledger.raw.items
-    (place,) = (key for key in kept if "#token#" in key[1])
-    kept[place] = {name: value for name, value in kept[place].items() if name != "token"}
+    damage_token(services)
 
     with pytest.raises(UnreadableRecordError, match="approval_token"):
         asked(services, event, "second")

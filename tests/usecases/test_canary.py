@@ -30,6 +30,7 @@ from tests.usecases.trial_builder import (
     EVENT,
     TRIAL,
     call_judge,
+    damage_token,
     evidence,
     load,
     says,
@@ -119,9 +120,7 @@ def test_the_lease_is_held_for_as_long_as_the_round_may_last(services: Any) -> N
 def test_a_damaged_wait_ends_the_step_instead_of_repeating_it(services: Any) -> None:
     answer = begin(services)
     open_round(services, answer, "first")
-    kept = services.ledger.raw.items
-    (place,) = (key for key in kept if "#token#" in key[1])
-    kept[place] = {name: value for name, value in kept[place].items() if name != "token"}
+    damage_token(services)
 
     with pytest.raises(UnreadableRecordError, match="canary_token"):
         open_round(services, answer, "second")

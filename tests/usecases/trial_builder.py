@@ -190,3 +190,10 @@ def ended(services: Any, run: str, *arms: str, block: int = 0, hours: float = 1.
     put_output(services, done["job"], body)
     services.jobs.add(done["job"], "Completed", 1000.0, 1000.0 + hours * 3600)
     return done
+
+
+def damage_token(services: Any) -> None:
+    """The one wait that the ledger has loses its token."""
+    kept = services.ledger.raw.items
+    (place,) = (key for key in kept if "#token#" in key[1])
+    kept[place] = {name: value for name, value in kept[place].items() if name != "token"}
