@@ -30,7 +30,8 @@ from compilegate.flags import resolve
 from compilegate.flags.backoff import Backoff
 from compilegate.flags.reading import forget
 from compilegate.localcloud.connection import RunState
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY, Places
 
 PER_SECOND = 40
 JOBS = 10_000

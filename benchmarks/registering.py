@@ -25,7 +25,8 @@ import yaml
 from benchmarks import results
 from benchmarks.checks import SHIPPED, documents
 from compilegate.adapters.ledger import RecordLedger
-from compilegate.adapters.workload_files import WorkloadFile, load_yaml
+from compilegate.adapters.workload_files import WorkloadFile
+from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.check.files import find_files, read_files
 from compilegate.cli.common.cloud import Cloud, Production
 from compilegate.cli.register.many import WORKERS, register_files

@@ -13,29 +13,23 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import yaml
-
 from compilegate.adapters.local_inputs import preparing_command, read_input
 from compilegate.adapters.workload_stand_ins import errors_elsewhere
 from compilegate.adapters.yaml_document import YamlDocument
+from compilegate.adapters.yaml_file import read_yaml
 from compilegate.domain.errors import InvalidInputError, together
 from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
-from compilegate.place import PROJECT
 from compilegate.ports import ObjectStore
 from compilegate.usecases.records import read_document
 
 S3 = "s3://"
 # What `compilegate init` writes where it could not read a value.
 TO_DO = "TODO"
-SCRIPTS = (SCRIPT, NOTEBOOK) = (".py", ".ipynb")
 PACKAGE_FILE = "setup.py"
-EXAMPLE = PROJECT / "workloads" / "article-bert.yaml"
-# Thousands of past results fit; no text in a file this size takes long to read.
-MOST_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -178,81 +172,6 @@ def _checked(
                 )  # fmt: skip
     reading.end()
     return WorkloadFile(path, workload, source_dir, local)
-
-
-def load_yaml(path: Path) -> object:
-    """The file's document. Raises InvalidInputError for what is not one YAML document."""
-    return read_yaml(path).value
-
-
-def read_yaml(path: Path) -> YamlDocument:
-    """As ``load_yaml``, with where everything stands."""
-    text = _text(path)
-    try:
-        return YamlDocument(text)
-    except yaml.YAMLError as error:
-        raise _not_yaml(error, text) from error
-
-
-def _text(path: Path) -> str:
-    if path.suffix == NOTEBOOK and path.is_file():
-        raise InvalidInputError(
-            "is a notebook, not a workload file",
-            fix=f"convert it first: `jupyter nbconvert --to script {path}`; then `compilegate "
-            "init` writes the script's workload file",
-        )
-    if path.suffix == SCRIPT and path.is_file():
-        raise InvalidInputError(
-            "is a script, not a workload file",
-            fix=f"`compilegate init {path}` writes its workload file; "
-            f"`compilegate doctor {path}` examines the script",
-        )
-    if not path.is_file():
-        raise InvalidInputError(
-            _no_file(path),
-            fix=f"name a workload file, such as {_example()}, or write one from a training "
-            "script: `compilegate init train.py`",
-        )
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except (UnicodeDecodeError, OSError) as error:
-        raise InvalidInputError(
-            f"cannot be read as UTF-8 text: {error}", fix="save it as UTF-8"
-        ) from error
-    if len(data) > MOST_BYTES:
-        limit = f"{MOST_BYTES // 1024} KiB"
-        raise InvalidInputError(f"is larger than {limit}: not a workload file", fix="shorten it")
-    return text
-
-
-def _no_file(path: Path) -> str:
-    if path.is_dir():
-        return "is a folder"
-    return "is not a plain file" if path.exists() else "does not exist"
-
-
-def _example() -> Path:
-    """A file that is there, in a checkout as in an installed package."""
-    here = Path.cwd()
-    return EXAMPLE.relative_to(here) if EXAMPLE.is_relative_to(here) else EXAMPLE
-
-
-def _not_yaml(error: yaml.YAMLError, text: str) -> InvalidInputError:
-    mark = getattr(error, "problem_mark", None)
-    problem = str(getattr(error, "problem", None) or error).split("\n", maxsplit=1)[0]
-    if mark is None:
-        return InvalidInputError(f"is not YAML: {problem}", fix="write it as `key: value` lines")
-    lines = text.splitlines()
-    content = lines[mark.line].strip() if mark.line < len(lines) else ""
-    return InvalidInputError(
-        f"is not YAML: {problem}",
-        field=f"line {mark.line + 1}, column {mark.column + 1}",
-        value=content,
-        fix="correct the line, or the one above it; tabs cannot indent, "
-        "and text with `: ` or `#` needs quotes",
-    )
 
 
 @cache

@@ -13,8 +13,9 @@ from compilegate.localcloud import logs as log_files
 from compilegate.localcloud.assembly import assembly_of
 from compilegate.localcloud.connection import RunState as RunState  # noqa: PLC0414  # of the results
 from compilegate.localcloud.deploy import DeployedStack, deploy, stack_outputs
-from compilegate.localcloud.lifecycle import LocalCloud, find_places, writing_to
+from compilegate.localcloud.lifecycle import LocalCloud, writing_to
 from compilegate.localcloud.names import STACK, STAGE
+from compilegate.localcloud.places import find_places
 
 
 @dataclass(frozen=True)

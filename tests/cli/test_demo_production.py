@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.workload_files import load_yaml
+from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import production, start
 from compilegate.domain.production.registration import FAULT_VARIABLE

@@ -21,7 +21,8 @@ from compilegate.adapters.s3_store import S3Store
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
 from compilegate.localcloud import api
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY, Places
 from compilegate.usecases.registration.upload import Package, submit
 from tests.localcloud.helpers import ended, eventually
 from tests.stacks import calls

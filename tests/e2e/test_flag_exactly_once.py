@@ -21,7 +21,7 @@ import pytest
 
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
-from compilegate.localcloud.lifecycle import REPOSITORY
+from compilegate.localcloud.places import REPOSITORY
 from compilegate.usecases.flag.change_flag import change_flag, repair_flag
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial

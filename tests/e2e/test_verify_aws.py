@@ -23,7 +23,8 @@ from compilegate.cli.main import app as command
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Workload
 from compilegate.localcloud import api
-from compilegate.localcloud.lifecycle import LocalCloud, find_places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import find_places
 from compilegate.verify import jobs
 from compilegate.verify.assumptions import load_assumptions
 from compilegate.verify.jobs import PROBES, WORKLOAD

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY, Places
 from tests.localcloud.failures import Failure, inject
 from tests.localcloud.helpers import Machines, Trainer, eventually, function_bundle
 

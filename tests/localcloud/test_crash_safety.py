@@ -11,7 +11,8 @@ import pytest
 
 from compilegate.localcloud.connection import read_state
 from compilegate.localcloud.errors import NotReadyError
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY
 from tests.localcloud.conftest import FAST, make_places
 from tests.localcloud.failures import Failure, inject
 from tests.localcloud.helpers import (

@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 
-from compilegate.localcloud.lifecycle import REPOSITORY
+from compilegate.localcloud.places import REPOSITORY
 from tests import fuzzing
 from tests.fuzzing import Target
 from tests.localcloud.raw_requests import Signed, exchange, malformed, stored

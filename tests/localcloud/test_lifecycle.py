@@ -13,7 +13,8 @@ import pytest
 
 from compilegate.localcloud import api, lifecycle
 from compilegate.localcloud.errors import NoLogError, NotReadyError
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, find_places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY, find_places
 from tests.localcloud.conftest import make_places
 from tests.localcloud.helpers import eventually
 

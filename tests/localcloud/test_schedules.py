@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from compilegate.adapters.schedules import EventBridgeSchedules
-from compilegate.localcloud.lifecycle import REPOSITORY
+from compilegate.localcloud.places import REPOSITORY
 from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e

@@ -15,7 +15,8 @@ from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.job_outputs import read_output
 from compilegate.domain.job_output import quality_run
 from compilegate.domain.request.build import quality_request
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, find_places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY, find_places
 from tests.domain.test_request import CONTEXT, arm, workload
 from tests.localcloud.conftest import FAST
 from tests.localcloud.helpers import BUCKET, ROLE, Trainer

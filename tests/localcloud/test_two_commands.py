@@ -14,7 +14,8 @@ import pytest
 
 from compilegate.localcloud import api
 from compilegate.localcloud.errors import CloudEndedError
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY
 from tests.localcloud.conftest import make_places
 
 pytestmark = pytest.mark.e2e

@@ -25,7 +25,8 @@ from compilegate.domain.request.build import (
 from compilegate.domain.request.sections import JobContext, JobSite
 from compilegate.domain.workload.model import Workload
 from compilegate.flags import training_job_request
-from compilegate.localcloud.lifecycle import REPOSITORY, LocalCloud, Places
+from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate.localcloud.places import REPOSITORY, Places
 from tests.domain.test_request import arm
 from tests.domain.workload_builder import SOUND, change
 from tests.flags.ssm import promoted

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.workload_files import MOST_BYTES, WorkloadFile, read_workload
+from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.adapters.yaml_file import MOST_BYTES
 from compilegate.cli.common.error_handling import error_document
 from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.domain.eligibility import Eligibility, check_eligibility

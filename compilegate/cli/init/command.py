@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from compilegate.adapters.local_files import write_whole
-from compilegate.adapters.workload_files import SCRIPTS
+from compilegate.adapters.yaml_file import SCRIPTS
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
 from compilegate.cli.common.own_compiling import place_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.workload_files import load_yaml
+from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.common.output import say
 from compilegate.cli.common.tables import say_table
 from compilegate.cli.judge.documents import STANDARD_INPUT, read_json

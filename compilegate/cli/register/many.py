@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 from compilegate.adapters.bundle import Packages
 from compilegate.adapters.clients import CONNECTIONS
-from compilegate.adapters.workload_files import WorkloadFile, load_yaml, read_workload
+from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.check.files import find_files, is_folder
 from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.error_handling import error_fields, exit_code
