@@ -164,8 +164,8 @@ build/.training: build/.tool requirements/training.lock requirements/torch.lock 
 	test -x .venv-training/bin/python || $(PYTHON) -m venv .venv-training
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/bootstrap.lock
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --no-build-isolation --require-hashes -r requirements/training.lock
-	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
-	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
+	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
+	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements/torch.lock
 	@touch $@
 
 build/.cdk: build/.tool package-lock.json

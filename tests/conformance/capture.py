@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import botocore.loaders
+import botocore.session
 import jsonschema
 import sagemaker
 from sagemaker import huggingface, image_uris, pytorch, sklearn, tensorflow, xgboost
@@ -65,6 +67,9 @@ def offline() -> None:
     socket.socket.connect = refuse  # type: ignore[method-assign,assignment]
     socket.getaddrinfo = refuse  # type: ignore[assignment]
     jsonschema.Draft202012Validator.check_schema = lambda *_, **__: None  # type: ignore[assignment]
+    # Each estimator makes a client of its own, each client reads the service's description.
+    boto3.client = cache(boto3.client)
+    botocore.session.create_loader = cache(botocore.loaders.create_loader)
     image_uris.config_for_framework = cache(image_uris.config_for_framework)
     sagemaker.utils._botocore_resolver = cache(sagemaker.utils._botocore_resolver)
     warnings.simplefilter("ignore")
