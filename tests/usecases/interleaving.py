@@ -7,14 +7,19 @@ was applied.
 A writer knows what its calls answered and nothing else. Two orders after which all services are
 the same, and each writer has got the same answers, can go on in the same ways: those of one are
 tried.
+
+Writers take turns on one thread, as greenlets: their calls would only wait for one another.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
+
+from greenlet import greenlet
 
 from compilegate.ports import Services
 
@@ -78,59 +83,48 @@ def stepped(
     return replace(services, **stores)
 
 
-class _Writer(threading.Thread):
+class _Writer:
     """One writer; ``proceed`` lets it take one step, and returns when it is at its next."""
 
     def __init__(
         self, work: Callable[[Services], Any], services: Services, ports: Sequence[str]
     ) -> None:
-        super().__init__(daemon=True)
         self.heard: list[str] = []
         self._work = work
         self._services = stepped(services, self._take_turn, ports, self.heard)
-        self._mine, self._theirs = threading.Semaphore(0), threading.Semaphore(0)
-        self._how = GO
+        self._turns = greenlet(self._run)
         self.finished = self.crashed = False
-        self.error: Exception | None = None
 
-    def run(self) -> None:
+    def _run(self, _first: str) -> None:
         try:
             self._work(self._services)
         except Crash:
             self.crashed = True
-        except Exception as error:  # noqa: BLE001 - raised again in the caller
-            self.error = error
-        self.finished = True
-        self._theirs.release()
-
-    def begin(self) -> None:
-        """Up to its first step."""
-        self.start()
-        self._theirs.acquire()
+        finally:
+            self.finished = True
 
     def proceed(self, how: str) -> None:
-        """One step, up to the next."""
-        self._how = how
-        self._mine.release()
-        self._theirs.acquire()
+        """One step, up to the next; at first only up to the first. An error is raised here."""
+        self._turns.switch(how)
 
     def _take_turn(self) -> str:
-        self._theirs.release()
-        self._mine.acquire()
-        return self._how
+        how: str = self._turns.parent.switch()
+        return how
 
 
 @dataclass(frozen=True)
 class Run:
-    """What happened: the moves made, those that could have been made, and who crashed.
-
-    ``states`` tells the moments before each move apart.
-    """
+    """What happened: the moves made, and who crashed."""
 
     moves: list[Move]
-    states: list[Hashable]
-    possible: list[list[Move]]
     crashed: list[int]
+
+
+class _MetBeforeError(Exception):
+    """What follows was tried."""
+
+
+_Choose = Callable[[list[Move], list[Move], Callable[[], Hashable]], Move]
 
 
 def run(
@@ -141,33 +135,42 @@ def run(
     ports: Sequence[str] = STORES,
 ) -> Run:
     """Let the writers go on as ``choose`` says of each step's possible moves."""
+    return _run(services, works, lambda made, moves, _: choose(len(made), moves), crashes, ports)
+
+
+def _run(
+    services: Services,
+    works: Sequence[Callable[[Services], Any]],
+    choose: _Choose,
+    crashes: int,
+    ports: Sequence[str],
+) -> Run:
+    """As ``run``; ``choose`` is told the moves made and may ask what tells this moment apart."""
     writers = [_Writer(work, services, ports) for work in works]
     for writer in writers:
-        writer.begin()
+        writer.proceed(GO)
     moves: list[Move] = []
-    possible: list[list[Move]] = []
-    states: list[Hashable] = []
-    while waiting := [index for index, writer in enumerate(writers) if not writer.finished]:
-        spent = sum(how != GO for _, how in moves)
-        ways = (GO, BEFORE, AFTER) if spent < crashes else (GO,)
-        states.append((spent, _state(services, writers)))
-        possible.append([(index, how) for how in ways for index in waiting])
-        moves.append(choose(len(moves), possible[-1]))
-        index, how = moves[-1]
-        writers[index].proceed(how)
-    for writer in writers:
-        writer.join()
-        if writer.error is not None:
-            raise writer.error
-    return Run(moves, states, possible, [i for i, writer in enumerate(writers) if writer.crashed])
+    try:
+        while waiting := [index for index, writer in enumerate(writers) if not writer.finished]:
+            spent = sum(how != GO for _, how in moves)
+            ways = (GO, BEFORE, AFTER) if spent < crashes else (GO,)
+            possible = [(index, how) for how in ways for index in waiting]
+            index, how = choose(moves, possible, partial(_state, spent, services, writers))
+            moves.append((index, how))
+            writers[index].proceed(how)
+    finally:  # who stands at a step of a run that was stopped
+        for writer in writers:
+            while not writer.finished:
+                writer.proceed(BEFORE)
+    return Run(moves, [i for i, writer in enumerate(writers) if writer.crashed])
 
 
-def _state(services: Services, writers: Sequence[_Writer]) -> Hashable:
+def _state(spent: int, services: Services, writers: Sequence[_Writer]) -> Hashable:
     """All that is stored, and all that each writer knows. Equal states are the same."""
     stored = [vars(getattr(services, one.name)) for one in fields(services)
               if hasattr(getattr(services, one.name), "__dict__")]  # fmt: skip
     known = [(writer.finished, writer.crashed, writer.heard) for writer in writers]
-    looks = repr((stored, known))
+    looks = repr((spent, stored, known))
     # Of two orders that come to the same state none could be left out: there would be no end.
     assert " object at 0x" not in looks, "an object that shows its address is in every state new"
     return hash(looks)
@@ -181,22 +184,25 @@ def every_run(
 ) -> Iterator[tuple[Services, Run]]:
     """Every order of the writers' steps, with up to so many crashes, each on fresh services.
 
-    Of orders that come to the same state on their way, one goes on.
+    Of orders that come to the same state on their way, one goes on to its end.
     """
     beginnings: list[list[Move]] = [[]]
     met: set[Hashable] = set()
+
+    def going_on_from(begin: list[Move]) -> _Choose:
+        def choose(made: list[Move], moves: list[Move], state: Callable[[], Hashable]) -> Move:
+            if len(made) < len(begin):
+                return begin[len(made)]
+            if (now := state()) in met:
+                raise _MetBeforeError
+            met.add(now)
+            first, *others = moves
+            beginnings.extend([*made, other] for other in others)
+            return first
+
+        return choose
+
     while beginnings:
-        begin = beginnings.pop()
-
-        def choose(at: int, moves: list[Move], begin: list[Move] = begin) -> Move:
-            return begin[at] if at < len(begin) else moves[0]
-
         services = make()
-        done = run(services, works, choose, crashes, ports)
-        for at in range(len(begin), len(done.moves)):
-            if done.states[at] in met:
-                break
-            met.add(done.states[at])
-            others = [move for move in done.possible[at] if move != done.moves[at]]
-            beginnings += [[*done.moves[:at], move] for move in others]
-        yield services, done
+        with suppress(_MetBeforeError):
+            yield services, _run(services, works, going_on_from(beginnings.pop()), crashes, ports)

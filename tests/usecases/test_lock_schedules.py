@@ -1,15 +1,11 @@
-"""Who takes, loses and releases a workload's lease at the same time, in every order of their calls.
-
-All orders; in the fast tier, where they are too many, some that a seed chooses.
-"""
+"""Who takes, loses and releases a workload's lease at once, in every order of their calls."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from copy import deepcopy
-from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +15,7 @@ from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.flag_override import Override
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.ports import Services
+from compilegate.usecases import registered
 from compilegate.usecases.canary import open_canary
 from compilegate.usecases.flag.approval import ask_approval
 from compilegate.usecases.operations.sweep import sweep
@@ -32,44 +29,26 @@ from tests import fakes
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
 from tests.usecases.canary_builder import begin
-from tests.usecases.interleaving import every_run, run
+from tests.usecases.interleaving import every_run
 from tests.usecases.test_lock import FIRST, SECOND, WORKLOAD, ended, job
 from tests.usecases.trial_builder import EVENT, FLAG, put_spec
 
 Work = Callable[[Services], Any]
-Schedules = Callable[[Services, Sequence[Work]], Iterator[Any]]
 PORTS = ("ledger", "locks")
-SEED = 20_260
 ABORTED = "ABORTED"
 
 
-FEW, SOME = 100, 40  # orders: all of so many, else so many of them
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep reads workloads side by side; here there is one, read as a step of its writer."""
+    inline = nullcontext(SimpleNamespace(map=map))
+    monkeypatch.setattr(registered, "ThreadPoolExecutor", lambda _: inline)
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(False, marks=pytest.mark.sample),
-        pytest.param(True, marks=pytest.mark.slow),
-    ],
-    ids=["some", "all"],
-)
-def schedules(request: pytest.FixtureRequest) -> Schedules:
-    """The services after every order of the calls; or after some, where there are many."""
-    complete: bool = request.param
-
-    def after_each(world: Services, works: Sequence[Work]) -> Iterator[Any]:
-        orders = every_run(lambda: deepcopy(world), works, ports=PORTS)
-        every = [services for services, _ in islice(orders, None if complete else FEW + 1)]
-        if complete or len(every) <= FEW:
-            yield from every
-            return
-        chance = random.Random(SEED)
-        for _ in range(SOME):
-            services = deepcopy(world)
-            run(services, works, lambda _at, moves: chance.choice(moves), ports=PORTS)
-            yield services
-
-    return after_each
+def schedules(world: Services, works: Sequence[Work]) -> Iterator[Any]:
+    """The services after every order of the calls."""
+    for services, _ in every_run(lambda: deepcopy(world), works, ports=PORTS):
+        yield services
 
 
 def begins(event: dict[str, str]) -> Work:
@@ -107,7 +86,7 @@ def past(services: Any) -> WorkloadHistory:
     return services.ledger.history(WORKLOAD)
 
 
-def test_of_two_trials_that_begin_at_once_one_has_the_workload(schedules: Schedules) -> None:
+def test_of_two_trials_that_begin_at_once_one_has_the_workload() -> None:
     seen = set()
     for services in schedules(fakes.services(), [begins(FIRST), begins(SECOND)]):
         holder = services.locks.holder(WORKLOAD)
@@ -129,9 +108,7 @@ def unlocks(services: Services) -> None:
 
 
 @pytest.mark.parametrize("other", [aborts(FIRST), sweeps, unlocks])
-def test_who_cleans_up_after_a_trial_never_takes_the_lease_of_the_next(
-    other: Work, schedules: Schedules
-) -> None:
+def test_who_cleans_up_after_a_trial_never_takes_the_lease_of_the_next(other: Work) -> None:
     for services in schedules(left(), [begins(SECOND), other]):
         assert SECOND["execution"] == services.locks.holder(WORKLOAD)
         assert [FIRST["trial"]] == [one.trial for one in past(services).failed]
@@ -144,16 +121,14 @@ def just_stopped(known: bool) -> Services:
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_a_trial_that_is_stopped_while_it_takes_the_lease_has_none_in_the_end(
-    known: bool, schedules: Schedules
-) -> None:
+def test_a_trial_that_is_stopped_while_it_takes_the_lease_has_none_in_the_end(known: bool) -> None:
     for services in schedules(just_stopped(known), [begins(FIRST), aborts(FIRST)]):
         assert services.locks.holder(WORKLOAD) is None
 
 
 @pytest.mark.parametrize(("check", "known"), [("_check_own", True), ("_is_aborted", False)])
 def test_without_its_last_look_a_stopped_trial_would_keep_the_lease(
-    check: str, known: bool, schedules: Schedules, monkeypatch: pytest.MonkeyPatch
+    check: str, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lock, check, lambda *_: None)
     after = schedules(just_stopped(known), [begins(FIRST), aborts(FIRST)])
@@ -161,18 +136,14 @@ def test_without_its_last_look_a_stopped_trial_would_keep_the_lease(
     assert {None, FIRST["execution"]} == {services.locks.holder(WORKLOAD) for services in after}
 
 
-def test_two_trials_that_take_over_at_once_do_not_both_have_the_workload(
-    schedules: Schedules,
-) -> None:
+def test_two_trials_that_take_over_at_once_do_not_both_have_the_workload() -> None:
     third = {**SECOND, "trial": "0mabc125", "execution": SECOND["execution"][:-1] + "5"}
     for services in schedules(left(), [begins(SECOND), begins(third)]):
         running = [one.execution for one in past(services).started if one.trial != FIRST["trial"]]
         assert [services.locks.holder(WORKLOAD)] == running
 
 
-def test_a_trial_that_is_stopped_while_it_opens_a_round_leaves_none_open(
-    schedules: Schedules,
-) -> None:
+def test_a_trial_that_is_stopped_while_it_opens_a_round_leaves_none_open() -> None:
     services = fakes.services("prod")
     event = {**EVENT, **begin(services)["canary"], "token": "t"}
 
@@ -185,9 +156,7 @@ def test_a_trial_that_is_stopped_while_it_opens_a_round_leaves_none_open(
         assert after.locks.holder(WORKLOAD) is None
 
 
-def test_a_trial_that_is_stopped_while_it_asks_a_person_leaves_no_question(
-    schedules: Schedules,
-) -> None:
+def test_a_trial_that_is_stopped_while_it_asks_a_person_leaves_no_question() -> None:
     key = naming.record_key(WORKLOAD, EVENT["trial"], "decision")
     services = fakes.services("prod")
     put_spec(services, SOUND)
