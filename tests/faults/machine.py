@@ -291,8 +291,6 @@ def _install() -> None:
     from compilegate.localcloud.emulator.engine.loader import _BatchJobStatus  # noqa: PLC0415
 
     stand_in("moto.batch.utils.JobStatus", _BatchJobStatus)
-    from jsonata.jsonata import Jsonata  # noqa: PLC0415
-    from jsonata.parser import Parser  # noqa: PLC0415
     from moto.stepfunctions.parser.asl.component.common.retry import (  # noqa: PLC0415
         retrier_decl,
     )
@@ -313,11 +311,6 @@ def _install() -> None:
     def client(service: str, _region: str, _role: str | None = None) -> Any:
         return _Client(service)
 
-    # Every state is evaluated in a new thread, for which the library would make a parser of its own
-    # and read the same expressions again.
-    parser = Parser()
-    parser.parse = cache(parser.parse)  # type: ignore[method-assign]
-    Jsonata.get_parser = staticmethod(lambda: parser)
     patches.client_for = sagemaker_task.client_for = client  # type: ignore[assignment]
     patches.install()
     expressions.install(None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from typing import Any
 
 import boto3
+import botocore.session
 from botocore.config import Config
 
 from compilegate.localcloud.names import ACCOUNT
@@ -20,8 +22,18 @@ _CONFIG = Config(
     read_timeout=3600,
     max_pool_connections=256,
 )
+# One session, which reads each service's description once: megabytes of JSON.
+_botocore = botocore.session.get_session()
+_session = boto3.Session(botocore_session=_botocore)
 _lock = threading.Lock()
 _clients: dict[tuple[str, str, str | None], Any] = {}
+
+
+@functools.cache
+def service_model(service: str) -> Any:
+    """botocore's description of a service."""
+    with _lock:
+        return _botocore.get_service_model(service)
 
 
 def client_for(service: str, region: str, role_arn: str | None = None) -> Any:
@@ -51,7 +63,7 @@ def role_credentials(role_arn: str | None, region: str) -> dict[str, str]:
 
 
 def _build(service: str, region: str, credentials: dict[str, str]) -> Any:
-    client = boto3.client(
+    client = _session.client(
         service,
         region_name=region,
         endpoint_url=os.environ["AWS_ENDPOINT_URL"],

@@ -218,6 +218,17 @@ REPLACEMENTS = (
         "recordings of expressions also list the states that were entered",
         "a public event per state that is entered",
     ),
+    *(
+        Replacement(
+            f"{_ASL}.{module}.parse", signature,
+            "moto has the same few JSONPaths read again for every state that is entered",
+            "paths that are read once",
+        )
+        for module, signature in (
+            ("utils.json_path", "(path, debug=None)"),
+            ("component.common.path.result_path", "(string)"),
+        )
+    ),
     Replacement(
         "moto.batch.utils.JobStatus", "EnumType",
         "moto's Batch integration imports all of moto's EC2 for one enumeration, a second of the "

@@ -42,6 +42,28 @@ _MOST_MILLISECONDS = 1000
 _EXACT = 2**53
 
 
+class _Parser(jsonata.parser.Parser):
+    """Reads each expression once, for all threads: evaluating changes nothing of what was read.
+
+    The library makes a parser for every thread, of which each state of an execution has its own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+        self._read: dict[str, Any] = {}
+
+    def parse(self, expression: str, *arguments: Any) -> Any:
+        """The expression's syntax tree."""
+        with self._lock:
+            if expression not in self._read:
+                self._read[expression] = super().parse(expression, *arguments)
+            return self._read[expression]
+
+
+_parser = _Parser()
+
+
 class EvaluationError(Exception):
     """The expression failed or gave no value; Step Functions says States.QueryEvaluationError."""
 
@@ -92,6 +114,7 @@ def evaluate(expression: str, states: Mapping[str, Any], variables: Mapping[str,
 
 
 def _run(expression: str, scope: Mapping[str, Any]) -> Any:
+    jsonata.Jsonata.PARSER.parser = _parser  # this thread's
     prepared = jsonata.Jsonata.jsonata(expression, timeout=_MOST_MILLISECONDS)
     stepfunctions._register_sfn_jsonata_functions(prepared)
     prepared.register_lambda("parse", _parse)
@@ -108,7 +131,7 @@ def _whole_numbers(value: Any) -> Any:
     """2000.0 as 2000: JSON knows one kind of number, and ``$string`` must not tell two apart."""
     if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
         return int(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):  # a Mapping is five times as slow to tell
         return {name: _whole_numbers(item) for name, item in value.items()}
     return [_whole_numbers(item) for item in value] if isinstance(value, list) else value
 

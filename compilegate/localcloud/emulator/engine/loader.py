@@ -7,9 +7,9 @@ import logging
 import os
 import threading
 
+from compilegate.localcloud.emulator.clients import service_model
 from compilegate.localcloud.emulator.replacements import stand_in
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
-from compilegate.localcloud.emulator.sagemaker.validation import service_model
 from compilegate.localcloud.emulator.settings import Settings
 
 log = logging.getLogger("compilegate.emulator")
@@ -48,7 +48,7 @@ class Loader:
             log.exception("the state-language interpreter did not load")
             os._exit(1)
         self._loaded.set()
-        service_model()  # a large file; better read now than by the first training job
+        service_model("sagemaker")  # a large file; better read now than by the first training job
 
 
 class _BatchJobStatus(enum.StrEnum):

@@ -13,19 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlparse
 
-import botocore.session
 import botocore.validate
 
+from compilegate.localcloud.emulator.clients import service_model
 from compilegate.localcloud.emulator.sagemaker.failures import ApiError
 from compilegate.localcloud.emulator.settings import read_facts
 
 Request = dict[str, Any]
-
-
-@functools.cache
-def service_model() -> Any:
-    """The SageMaker API description."""
-    return botocore.session.get_session().get_service_model("sagemaker")
 
 
 def check_request(operation: str, request: dict[str, Any]) -> None:
@@ -33,7 +27,7 @@ def check_request(operation: str, request: dict[str, Any]) -> None:
 
     Raises ApiError(ValidationException) that lists every violated constraint.
     """
-    shape = service_model().operation_model(operation).input_shape
+    shape = service_model("sagemaker").operation_model(operation).input_shape
     report = botocore.validate.ParamValidator().validate(request, shape)
     if report.has_errors():
         raise ApiError("ValidationException", report.generate_report())
