@@ -88,6 +88,11 @@ REPLACEMENTS = (
         "errorType and stackTrace as the Lambda runtime reports them",
     ),
     Replacement(
+        "ministack.core.lambda_runtime.zipfile", "module",
+        "every worker unpacks the app's one bundle and compiles what it imports of it",
+        "bundles that are unpacked once",
+    ),
+    Replacement(
         "ministack.core.lambda_runtime.execution_credentials", "(config)",
         "ministack derives the secrets of functions' roles from their public names",
         "random secrets of roles' sessions",

@@ -26,7 +26,7 @@ from hypercorn.config import Config
 from ministack import app as ministack_app
 from ministack.core import lambda_runtime
 
-from compilegate.localcloud.emulator import permissions, routes, schedules, services
+from compilegate.localcloud.emulator import bundles, permissions, routes, schedules, services
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.gate import (
     Application,
@@ -113,6 +113,7 @@ def install(settings: Settings) -> tuple[TrainingService, Loader]:
     service = TrainingService(settings)
     routes.install(service)
     schedules.install()
+    bundles.install()
     services.install(settings.logs / "cloudwatch")
     permissions.install(settings.logs / "permissions.jsonl")
     return service, Loader(service, settings)
