@@ -6,6 +6,7 @@ moto needs a Java machine for JSONata and pastes values into the expression's te
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
 from collections.abc import Mapping
@@ -42,26 +43,23 @@ _MOST_MILLISECONDS = 1000
 _EXACT = 2**53
 
 
-class _Parser(jsonata.parser.Parser):
+def _make_parser() -> Any:
     """Reads each expression once, for all threads: evaluating changes nothing of what was read.
 
     The library makes a parser for every thread, of which each state of an execution has its own.
     """
+    parser, lock = jsonata.parser.Parser(), threading.Lock()
+    read = functools.cache(parser.parse)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lock = threading.Lock()
-        self._read: dict[str, Any] = {}
+    def parse(*arguments: Any) -> Any:
+        with lock:
+            return read(*arguments)
 
-    def parse(self, expression: str, *arguments: Any) -> Any:
-        """The expression's syntax tree."""
-        with self._lock:
-            if expression not in self._read:
-                self._read[expression] = super().parse(expression, *arguments)
-            return self._read[expression]
+    parser.parse = parse
+    return parser
 
 
-_parser = _Parser()
+_parser = _make_parser()
 
 
 class EvaluationError(Exception):
