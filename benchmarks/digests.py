@@ -44,9 +44,9 @@ class Remote:
 
     bucket = "data"
 
-    def __init__(self, workloads: int, call_seconds: float) -> None:
+    def __init__(self, workloads: int, runs: int, call_seconds: float) -> None:
         self._workloads, self._call_seconds = workloads, call_seconds
-        self._texts = [json.dumps(entry) for entry in _entries()]
+        self._texts = [json.dumps(entry) for entry in _entries(runs)]
         self._lock = threading.Lock()
         self.calls: Counter[str] = Counter()
 
@@ -84,7 +84,7 @@ class Remote:
         return [json.loads(text) for text in self._texts]
 
 
-def _entries() -> list[dict[str, Any]]:
+def _entries(runs: int) -> list[dict[str, Any]]:
     on = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "t")
     promoted_at = NOW - 300 * DAY
     flag = {
@@ -92,7 +92,7 @@ def _entries() -> list[dict[str, Any]]:
         "action": "enable", "reason": "r", "decision_id": "d1", "overrode": None, "trial": TRIAL,
         "from": Flag(False, "off").to_json(), "to": on.to_json(),
     }  # fmt: skip
-    return [flag, *(_run(number) for number in range(RUNS))]
+    return [flag, *(_run(number) for number in range(RUNS - runs, RUNS))]
 
 
 def _run(number: int) -> dict[str, Any]:
@@ -110,9 +110,9 @@ def _run(number: int) -> dict[str, Any]:
     return replace(run, at=int(at)).to_entry()
 
 
-def measure(workloads: int, call_seconds: float = CALL_SECONDS) -> dict[str, Any]:
-    """One digest of so many workloads."""
-    remote: Any = Remote(workloads, call_seconds)
+def measure(workloads: int, runs: int = RUNS, call_seconds: float = CALL_SECONDS) -> dict[str, Any]:
+    """One digest of so many workloads that have so many runs each."""
+    remote: Any = Remote(workloads, runs, call_seconds)
     cloud: Services = replace(
         services("prod"), store=remote, ledger=RecordLedger(remote), clock=FixedClock(NOW)
     )
@@ -123,7 +123,7 @@ def measure(workloads: int, call_seconds: float = CALL_SECONDS) -> dict[str, Any
         raise AssertionError("the message does not fit")
     return {
         "workloads": workloads,
-        "runs_each": RUNS,
+        "runs_each": runs,
         "call_ms": 1000 * call_seconds,
         "threads": AT_ONCE,
         "seconds": round(time.perf_counter() - began, 1),
