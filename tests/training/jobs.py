@@ -93,6 +93,11 @@ class Jobs:
     def run(self, entry_point, variables=None, **hyperparameters):
         return self._ended(*self._start(entry_point, variables, hyperparameters))
 
+    def run_in_few_files(self, entry_point, variables=None, **hyperparameters):
+        """Run a job whose graphs are compiled to one file each (scripts/few_files.py)."""
+        program = TRAINING / entry_point
+        return self.run(SCRIPTS / "few_files.py", variables, program=program, **hyperparameters)
+
     def run_code(self, code, *arguments):
         """Run code; what its last line prints, read as JSON."""
         done = self._ended(*self._start_words(["-c", code, *arguments], {}))

@@ -125,7 +125,7 @@ def test_asking_whether_something_was_compiled_is_true_only_when_it_was(broken):
 @pytest.mark.training
 @pytest.mark.slow  # test_proof.py has each of them on a tiny model
 def test_blocks_optimizer_and_dynamic_shapes_are_compiled_and_proven(jobs):
-    done = jobs.run(
+    done = jobs.run_in_few_files(
         "causal_lm.py",
         compiler="torch_compile", compile_regions="layers", compile_optimizer=True,
         compile_dynamic="true", **{**LANGUAGE_MODEL, "layers": 2},

@@ -247,7 +247,8 @@ def test_a_trainers_script_reports_its_metrics(trainers):
 @pytest.mark.training
 @pytest.mark.slow  # a compilation too; scripts/plain.py is compiled in less
 def test_a_trainers_script_is_compiled_by_its_own_arguments(jobs, trainers):
-    compiled = jobs.run("launch.py", compiler="torch_compile", arm="compile", **TRAINER)
+    arm = {"compiler": "torch_compile", "arm": "compile"}
+    compiled = jobs.run_in_few_files("launch.py", **arm, **TRAINER)
     is_a_trainers_evidence(compiled)
     ours, theirs = compiled.summary(), trainers.summary()
 
