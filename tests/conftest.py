@@ -72,7 +72,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         group = f"app-{IN_THE_APP.setdefault(group, len(IN_THE_APP)) % APPS}"
     if place.parts[0] == "training" and trains and not _shares(item):
         group = item.nodeid
-    item.add_marker(pytest.mark.xdist_group(group))
+    if item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -89,6 +89,13 @@ class MemoryTopic:
         self.sent.append(notification)
 
 
+class NoLogs:
+    """Nobody's training logs."""
+
+    def limit_retention(self) -> bool:
+        return False
+
+
 @dataclass
 class MemoryLedger:
     """RawLedger in a dictionary."""

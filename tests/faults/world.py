@@ -105,7 +105,7 @@ class World:
         with (
             patch.object(wiring, "services", lambda *_: services),
             patch.object(wiring, "topic", lambda *_: topic),
-            patch.object(wiring, "training_logs", lambda *_: NoLogs()),
+            patch.object(wiring, "training_logs", lambda *_: fakes.NoLogs()),
         ):
             answer = getattr(handlers, name)(json.loads(json.dumps(event, default=str)), None)
         made: Document = json.loads(json.dumps(answer))
@@ -198,13 +198,6 @@ class Watched:
             return self._calls.make(name, lambda: value(*arguments, **named))
 
         return made
-
-
-class NoLogs:
-    """Nobody's training logs."""
-
-    def limit_retention(self) -> bool:
-        return False
 
 
 def watched(world: World, calls: Calls) -> tuple[Services, Any]:

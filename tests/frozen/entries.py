@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 from click.testing import CliRunner
 from typer.main import get_command
@@ -26,8 +27,9 @@ from compilegate.domain.decision import EXIT_CODES, Verdict
 from lambdas import handlers
 from tests.conformance.matrix import cases
 from tests.conformance.ours import built
-from tests.fakes import FakeProviders, MemoryTopic
+from tests.fakes import FakeProviders, MemoryTopic, NoLogs
 from tests.fakes import cloud as memory_cloud
+from tests.stacks.template import TEMPLATE, shipped_assembly
 
 # Built once: it takes longer than most commands.
 COMMAND_LINE = get_command(app)
@@ -96,9 +98,9 @@ def topic() -> Any:
 def step(name: str, event: dict[str, Any], cloud: Any, topic: Any) -> Any:
     """The answer of a step's function to an event, both as JSON carries them."""
     with (
-        patch.object(wiring, "services", return_value=cloud.services),
-        patch.object(wiring, "topic", return_value=topic),
-        patch.object(wiring, "training_logs", return_value=Mock()),
+        patch.object(wiring, "services", lambda *_: cloud.services),
+        patch.object(wiring, "topic", lambda *_: topic),
+        patch.object(wiring, "training_logs", lambda *_: NoLogs()),
     ):
         answer = getattr(handlers, name)(json.loads(json.dumps(event, default=str)), None)
     return json.loads(json.dumps(answer))
@@ -159,10 +161,13 @@ def conformance_requests() -> dict[str, Any]:
     return {case.id: built(case) for case in cases()}
 
 
-def synthesise(folder: Path, **settings: Any) -> dict[str, Any]:
+def synthesise(**settings: Any) -> dict[str, Any]:
     """The template of a deployment with these settings over those of cdk.json."""
-    cdk_app.synthesise({**cdk_app.default_context(), **settings}, folder)
-    document: dict[str, Any] = json.loads((folder / "Compilegate.template.json").read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        assembly = Path(folder) if settings else shipped_assembly()
+        if settings:
+            cdk_app.synthesise({**cdk_app.default_context(), **settings}, assembly)
+        document: dict[str, Any] = json.loads((assembly / TEMPLATE).read_text())
     return document
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from tests.frozen import commands, evidence, steps, template, upgrade, workloads
 from tests.frozen.entries import archived_judge, command, conformance_requests
 from tests.frozen.recording import Case
-from tests.frozen.workloads import CORPUS, SHIPPED, in_project
+from tests.frozen.workloads import CORPUS, SHIPPED, read_in_project
 
 REGIONS = ("eu-west-1", "ap-south-1", "us-gov-west-1")
 # Every so many-th answer of a large part is stored whole.
@@ -79,7 +79,7 @@ def _on_variant(number: int, name: str) -> Any:
 
 
 def _answer(text: bytes, name: str, region: str) -> Any:
-    return in_project(text, lambda: command(name, "w.yaml", "--region", region, "--json"))
+    return read_in_project(text, lambda: command(name, "w.yaml", "--region", region, "--json"))
 
 
 @cache

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from tests.frozen.entries import synthesise
@@ -52,9 +50,7 @@ def _entry(name: str, key: str) -> Any:
 
 @cache
 def _template(name: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        document = synthesise(Path(folder), **SETTINGS[name])
-    document = json.loads(VERSION.sub(r"\1", json.dumps(document)))
+    document = json.loads(VERSION.sub(r"\1", json.dumps(synthesise(**SETTINGS[name]))))
     resources = document.pop("Resources")
     entries = {f"{key} {resource['Type']}": _kept(resource) for key, resource in resources.items()}
     return {**entries, "template": _kept(document)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import random
+import shutil
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import yaml
 
 from tests.frozen.entries import working_folder
 
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((Path(__file__).parent / "data" / "workloads").glob("*.yaml"))
 CORPUS = sorted((ROOT / "tests" / "corpus").glob("*.yaml"))
@@ -87,9 +91,24 @@ def in_project(text: bytes, run: Callable[[], Any]) -> Any:
         return run()
 
 
+def read_in_project(text: bytes, run: Callable[[], Any]) -> Any:
+    """The same of a command that only reads; all of them share one folder."""
+    with working_folder(_project()):
+        Path("w.yaml").write_bytes(text)
+        return run()
+
+
+@cache
+def _project() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="compilegate-project-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    write_project(folder)
+    return folder
+
+
 def text_of(document: dict[str, Any]) -> str:
     """A workload document as a file has it."""
-    return yaml.safe_dump(document, sort_keys=False)
+    return yaml.dump(document, Dumper=DUMPER, sort_keys=False)
 
 
 def variant(number: int) -> dict[str, Any]:
