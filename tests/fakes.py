@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
-from compilegate.adapters.dynamodb import Lock
-from compilegate.adapters.executions import ExecutionState
 from compilegate.adapters.job_outputs import StoredOutputs
 from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.s3_store import Fetched
-from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
-from compilegate.domain import ledger_keys
 from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
     NotFoundError,
     OverwrittenEvidenceError,
     WorkloadLockedError,
 )
 from compilegate.domain.notification import Notification
-from compilegate.domain.problem import ProblemWithFix, lease_lost
+from compilegate.domain.problem import lease_lost
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.ports import Services, Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
-MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
-TRAIN = "arn:aws:states:us-east-1:111122223333:execution:train:"
 
 
 class MemoryStore:
@@ -309,136 +301,3 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
         clock=FixedClock(),
         settings=settings,
     )
-
-
-@dataclass
-class ScriptedExecutions:
-    """Executions that end as ``ends`` says by workload, after ``looks`` descriptions.
-
-    ``outputs`` are what they end with, by workload.
-    """
-
-    ends: dict[str, str] = field(default_factory=dict)
-    outputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    looks: int = 1
-    started: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    stopped: dict[str, str] = field(default_factory=dict)
-    on_start: Any = None
-    on_look: Any = None
-    prefix: str = MACHINE
-
-    def start(self, name: str, payload: Mapping[str, Any]) -> str:
-        arn = self.prefix + name
-        self.started[arn] = payload
-        if self.on_start:
-            self.on_start(payload)
-        return arn
-
-    def describe(self, arn: str) -> ExecutionState:
-        if self.on_look:
-            self.on_look(arn)
-        if arn not in self.started:
-            raise NotFoundError(f"there is no execution {arn}")
-        if arn in self.stopped:
-            return ExecutionState(arn, "ABORTED", 1000.0, 1010.0, "Stopped", self.stopped[arn])
-        self.looks -= 1
-        if self.looks >= 0:
-            return ExecutionState(arn, "RUNNING", 1000.0)
-        workload = str(self.started[arn]["workload"])
-        status, output = self.ends.get(workload, "SUCCEEDED"), self.outputs.get(workload, {})
-        return ExecutionState(arn, status, 1000.0, 1060.0, output=output)
-
-    def stop(self, arn: str, cause: str) -> None:
-        self.stopped[arn] = cause
-
-    def running(self) -> Sequence[ExecutionState]:
-        return [
-            ExecutionState(arn, "RUNNING", 1000.0)
-            for arn in self.started
-            if arn not in self.stopped
-        ]
-
-    def running_arns(self) -> Sequence[str]:
-        return [state.arn for state in self.running()]
-
-    def input_of(self, arn: str) -> Mapping[str, Any]:
-        return self.started[arn]
-
-    def owns(self, arn: str) -> bool:
-        return arn.startswith(self.prefix)
-
-
-@dataclass
-class ScriptedWatch:
-    """Jobs that are in memory, and what each prints."""
-
-    jobs: MemoryJobs
-    printed: dict[str, list[str]] = field(default_factory=dict)
-
-    def names(self, prefix: str) -> Sequence[str]:
-        return [name for name in self.jobs.descriptions if name.startswith(prefix)]
-
-    def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
-        read = int(token or 0)
-        lines = self.printed.get(job, [])
-        return lines[read:], str(len(lines))
-
-
-@dataclass
-class MemoryOverview:
-    """The ledger and the locks in memory, at a glance."""
-
-    services: Services
-
-    def workloads(self) -> Sequence[str]:
-        ledger: Any = self.services.ledger
-        return sorted({name for name, _ in ledger.raw.items} - {ledger_keys.DEPLOYMENT})
-
-    def locks(self) -> Sequence[Lock]:
-        locks = self.services.locks
-        assert isinstance(locks, MemoryLocks)
-        return [Lock(name, owner, until) for name, (owner, until) in locks.held.items()]
-
-
-def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -> Cloud:
-    """A cloud in memory; keywords go to its ScriptedExecutions."""
-    memory = services(stage, simulated)
-    assert isinstance(memory.jobs, MemoryJobs)
-    return Cloud(
-        services=memory,
-        executions=ScriptedExecutions(**executions),
-        watch=ScriptedWatch(memory.jobs),
-        overview=MemoryOverview(memory),
-        poll_seconds=0.0,
-        production=Production(ScriptedExecutions(**executions, prefix=TRAIN), MemorySchedules()),
-    )
-
-
-@dataclass
-class FakeProviders:
-    """Providers to clouds in memory; None is a cloud that is not there."""
-
-    aws_cloud: Cloud | None = None
-    local_cloud: Cloud | None = None
-    ended: bool = False
-
-    def aws(self, stage: str) -> Cloud:
-        if self.aws_cloud is None:
-            raise EnvironmentNotReadyError(
-                ProblemWithFix(f"There is no stack compilegate-{stage}", fix="deploy it")
-            )
-        return self.aws_cloud
-
-    def local(self) -> Cloud:
-        if self.local_cloud is None:
-            raise EnvironmentNotReadyError(
-                ProblemWithFix("The local cloud does not run", fix="start it")
-            )
-        return self.local_cloud
-
-    @contextmanager
-    def started_local(self, *, keep: bool) -> Any:
-        try:
-            yield StartedCloud(self.local(), True, 1.0, 2.0, 3.0)
-        finally:
-            self.ended = not keep

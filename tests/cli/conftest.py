@@ -17,7 +17,7 @@ from compilegate.cli.main import app
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 
 Invoke = Callable[..., Result]
 

@@ -18,7 +18,8 @@ from compilegate.usecases.records import spec_at
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import FINGERPRINT, GOOD
-from tests.fakes import MACHINE, FixedClock, ScriptedExecutions
+from tests.fake_clouds import MACHINE, ScriptedExecutions
+from tests.fakes import FixedClock
 
 # Of one job, from the evidence that the trial is decided on.
 WALLS = {BASELINE: 65.0, "compile": 47.9}

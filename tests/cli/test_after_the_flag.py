@@ -17,7 +17,7 @@ from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 
 CAUSE = json.dumps({"errorMessage": "a chart is broken", "errorType": "ValueError"})
 REPORT_FAILED = {"report_failed": {"error": "ValueError", "cause": CAUSE}, "notify_failed": None}

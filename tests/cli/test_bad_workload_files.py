@@ -13,7 +13,7 @@ import yaml
 
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 
 # what is changed in a good file, and what the message must then say
 CASES = {

@@ -22,7 +22,7 @@ from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 
 METRICS = {"one": GOOD, "two": WORSE, "three": NOISY}
 NOTE = "Trained on this machine's CPU."

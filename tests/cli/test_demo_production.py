@@ -19,7 +19,7 @@ from tests.cli.conftest import Invoke
 from tests.cli.production_script import Production
 from tests.cli.project import write_project
 from tests.domain.evidence_builder import NOISY, WORSE
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 
 NOTE = "Trained on this machine's CPU."
 

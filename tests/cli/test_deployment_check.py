@@ -22,7 +22,8 @@ from compilegate.domain.problem import ProblemWithFix
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation
-from tests.fakes import ROLES, FakeProviders
+from tests.fake_clouds import FakeProviders
+from tests.fakes import ROLES
 
 REGION = "us-east-1"
 

@@ -13,7 +13,8 @@ from compilegate.domain import naming
 from compilegate.domain.errors import NotDeployedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeProviders, MemoryJobs, ScriptedExecutions, cloud
+from tests.fake_clouds import FakeProviders, ScriptedExecutions, cloud
+from tests.fakes import MemoryJobs
 from tests.usecases.production_ledger import register
 
 TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}

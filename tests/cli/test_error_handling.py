@@ -29,7 +29,7 @@ from compilegate.domain.errors import (
 from compilegate.domain.problem import ProblemWithFix
 from compilegate.localcloud.errors import CloudEndedError, NotReadyError
 from tests.cli.conftest import Invoke
-from tests.fakes import FakeProviders
+from tests.fake_clouds import FakeProviders
 
 
 def leaves(group: typer.Typer, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -17,7 +17,7 @@ from compilegate.cli.main import app
 from compilegate.facts import load_facts
 from compilegate.facts.refreshed import laid_over, read_refreshed
 from tests.facts.answers import StubbedClients, product, quota
-from tests.fakes import FakeProviders
+from tests.fake_clouds import FakeProviders
 
 REGION = "eu-west-1"
 URIS = image_uris(load_facts(), REGION)

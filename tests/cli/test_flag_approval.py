@@ -20,7 +20,7 @@ from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 from tests.plan_builder import plan_record
 from tests.usecases.trial_builder import SPEC, put_spec
 

@@ -16,7 +16,7 @@ from compilegate.domain.flag import Flag
 from compilegate.usecases.flag.change_flag import change_flag
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
-from tests.fakes import FakeProviders
+from tests.fake_clouds import FakeProviders
 from tests.usecases.flag_changes import flag_change
 
 FLAG = "/compilegate/dev/workloads/bert-docs/compiler"

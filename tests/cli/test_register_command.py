@@ -13,10 +13,11 @@ from compilegate.cli.register.many import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.registered import load_registration
-from tests import fakes
+from tests import fake_clouds
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fakes import FakeProviders, MemorySchedules, MemoryStore
+from tests.fake_clouds import FakeProviders
+from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.flag_changes import flag_change
 
 NIGHTLY = ("run_hours: 6.0", 'run_hours: 6.0\n  cron: "cron(0 3 * * ? *)"')
@@ -213,7 +214,7 @@ def test_many_are_reported_as_counts_where_nothing_changed(
 def test_a_stack_from_before_production_says_what_to_do(
     invoke: Invoke, providers: FakeProviders, file: Path
 ) -> None:
-    providers.aws_cloud = dataclasses.replace(fakes.cloud(), production=None)
+    providers.aws_cloud = dataclasses.replace(fake_clouds.cloud(), production=None)
 
     result = invoke("register", file)
 

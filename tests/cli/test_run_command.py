@@ -21,7 +21,8 @@ from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY
-from tests.fakes import FakeProviders, MemoryJobs, ScriptedWatch, cloud
+from tests.fake_clouds import FakeProviders, ScriptedWatch, cloud
+from tests.fakes import MemoryJobs
 
 
 def test_piped_progress_is_a_plain_line_per_event(

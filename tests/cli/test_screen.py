@@ -19,7 +19,8 @@ from compilegate.cli.trials.view import JobLines, TrialWatcher
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound, RequestedRun
 from compilegate.usecases.records import Trial, save_record
-from tests.fakes import MemoryJobs, ScriptedWatch, cloud
+from tests.fake_clouds import ScriptedWatch, cloud
+from tests.fakes import MemoryJobs
 from tests.plan_builder import plan_record
 
 TRIAL = Trial("lm", "0abc1234", "workloads/lm/specs/x.json")

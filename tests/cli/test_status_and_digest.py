@@ -17,7 +17,7 @@ from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, CapacityWait, IgnoredJob, ProductionRun
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 from tests.usecases.production_ledger import DAY, NOW, ran, register
 
 

@@ -13,7 +13,8 @@ from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.words import run_reason
 from compilegate.usecases.production.begin_run import begin_run
 from tests.cli.conftest import Invoke
-from tests.fakes import FixedClock, MemoryJobs, ScriptedExecutions, ScriptedWatch
+from tests.fake_clouds import ScriptedExecutions, ScriptedWatch
+from tests.fakes import FixedClock, MemoryJobs
 
 TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied": True}
 

@@ -10,7 +10,7 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.production.orphans import ExecutionEnd
 from tests.cli.conftest import Invoke
-from tests.fakes import FakeProviders, cloud
+from tests.fake_clouds import FakeProviders, cloud
 from tests.usecases.test_lock import FIRST, WORKLOAD, acquire_lock, ended
 
 WHY = ("--reason", "its clean-up failed")

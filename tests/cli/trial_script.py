@@ -13,7 +13,7 @@ from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.record_decision import record_decision
 from tests.domain.evidence_builder import document, judge
-from tests.fakes import MACHINE, ScriptedExecutions
+from tests.fake_clouds import MACHINE, ScriptedExecutions
 
 
 def planned(cloud: Cloud, payload: Mapping[str, Any]) -> Trial:

@@ -18,7 +18,7 @@ from compilegate.cli.main import app as command
 from tests.e2e.conftest import App, Running, deployed
 from tests.e2e.production import Production
 from tests.e2e.test_register import cloud_of
-from tests.fakes import FakeProviders
+from tests.fake_clouds import FakeProviders
 from tests.localcloud.failures import Failure, inject
 from tests.localcloud.helpers import eventually
 

@@ -27,8 +27,9 @@ from compilegate.domain.decision import EXIT_CODES, Verdict
 from lambdas import handlers
 from tests.conformance.matrix import cases
 from tests.conformance.ours import built
-from tests.fakes import FakeProviders, MemoryTopic, NoLogs
-from tests.fakes import cloud as memory_cloud
+from tests.fake_clouds import FakeProviders
+from tests.fake_clouds import cloud as memory_cloud
+from tests.fakes import MemoryTopic, NoLogs
 from tests.stacks.template import TEMPLATE, shipped_assembly
 
 # Built once: it takes longer than most commands.

@@ -15,7 +15,8 @@ from compilegate.usecases.drain_mark import drain_mark, refuse_if_drained
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.trial.lock import acquire_lock
-from tests.fakes import MACHINE, TRAIN, MemorySchedules, ScriptedExecutions, cloud
+from tests.fake_clouds import MACHINE, TRAIN, ScriptedExecutions, cloud
+from tests.fakes import MemorySchedules
 from tests.usecases.production_ledger import register
 
 TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
