@@ -7,6 +7,8 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from tests.docs.test_docs import ROOT, TRACKED
@@ -40,14 +42,34 @@ def body(function: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> 
     return written(lines[statements[0].lineno - 1 : function.end_lineno]) if statements else 0
 
 
-def explanations(source: str) -> Iterator[str]:
-    """Docstrings and comments."""
+def comments(source: str) -> Iterator[str]:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.string
+
+
+@dataclass
+class Taken:
+    """What the tests ask of a module of the product, so that each is taken apart once."""
+
+    too_long: list[str] = field(default_factory=list)  # functions
+    docstrings: list[str] = field(default_factory=list)
+    has_fix: bool = False
+
+
+@cache
+def taken_apart(name: str) -> Taken:
+    source = (ROOT / name).read_text()
+    lines, taken = source.splitlines(), Taken()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, DOCUMENTED):
-            yield ast.get_docstring(node) or ""
+            taken.docstrings.append(ast.get_docstring(node) or "")
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if body(node, lines) > LINES_OF_A_FUNCTION:
+                taken.too_long.append(node.name)
+        elif isinstance(node, ast.Constant):
+            taken.has_fix |= "Fix:" in str(node.value)
+    return taken
 
 
 def is_there(name: str) -> bool:
@@ -57,17 +79,10 @@ def is_there(name: str) -> bool:
 def test_no_file_and_no_function_is_longer_than_contributing_says() -> None:
     too_long = []
     for name in FILES:
-        source = (ROOT / name).read_text()
-        lines = source.splitlines()
-        if written(lines) > LINES_OF_A_FILE:
+        if written((ROOT / name).read_text().splitlines()) > LINES_OF_A_FILE:
             too_long.append(name)
         if name in PRODUCT:
-            too_long += [
-                f"{name}: {node.name}"
-                for node in ast.walk(ast.parse(source))
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                and body(node, lines) > LINES_OF_A_FUNCTION
-            ]
+            too_long += [f"{name}: {function}" for function in taken_apart(name).too_long]
     said = " ".join((ROOT / "CONTRIBUTING.md").read_text().split())
 
     assert [] == too_long
@@ -82,8 +97,7 @@ def test_a_fix_is_given_as_one_and_never_searched_in_a_text() -> None:
         name
         for name in PRODUCT
         if name.startswith(("compilegate/", "lambdas/", "stacks/"))
-        for node in ast.walk(ast.parse((ROOT / name).read_text()))
-        if isinstance(node, ast.Constant) and "Fix:" in str(node.value)
+        if taken_apart(name).has_fix
     }
 
     assert JOINS_FIX == has_it
@@ -95,7 +109,7 @@ def test_every_file_that_an_explanation_names_exists() -> None:
         for name in PRODUCT
         for source in [(ROOT / name).read_text()]
         if FILE_NAME.search(source)  # most name none, and need not be taken apart
-        for text in explanations(source)
+        for text in (*comments(source), *taken_apart(name).docstrings)
         for file in FILE_NAME.findall(text)
         if Path(file).name not in ELSEWHERE and not is_there(file)
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 
 from tests.docs.folders import ROOT
 
@@ -32,7 +34,7 @@ def test_an_old_word_is_recognised_in_every_form() -> None:
 
 
 def test_code_names_nothing_by_an_old_word_but_the_fields_of_records() -> None:
-    names = ((name, file) for file, node in _nodes() for name in _names(node) if _is_old(name))
+    names = ((name, file) for name, file in _code().names if _is_old(name))
 
     assert {name: file for name, file in names if name not in FIELDS} == {}
 
@@ -40,8 +42,7 @@ def test_code_names_nothing_by_an_old_word_but_the_fields_of_records() -> None:
 def test_code_calls_nothing_by_a_word_that_fits_anything() -> None:
     assert {
         name: file
-        for file, node in _nodes()
-        for name in _names(node)
+        for name, file in _code().names
         if name.strip("_").lower() in EMPTY and not file.startswith(OF_THE_JUDGE)
     } == {}
 
@@ -67,9 +68,8 @@ def _is_old(name: str) -> bool:
 
 def _old_texts() -> Iterator[tuple[str, str]]:
     """Each contract name with an old word, and a file that has it."""
-    for file, node in _nodes():
-        if isinstance(node, ast.Constant) and " " not in str(node.value):
-            yield from _short([str(node.value)], file)
+    for text, file in _code().texts:
+        yield from _short([text], file)
     for page in sorted((ROOT / "docs").rglob("*.md")):
         if page != CONTRACTS:
             quoted = QUOTED.findall(page.read_text("utf-8"))
@@ -82,11 +82,25 @@ def _short(texts: Iterable[str], file: str) -> Iterator[tuple[str, str]]:
     return ((name, file) for name in names if _is_old(name))
 
 
-def _nodes() -> Iterator[tuple[str, ast.AST]]:
+@dataclass(frozen=True)
+class _Code:
+    """Each name and each text without a space that code has, with each file that has it."""
+
+    names: set[tuple[str, str]]
+    texts: set[tuple[str, str]]
+
+
+@cache
+def _code() -> _Code:
+    code = _Code(set(), set())
     for folder in CODE:
         for path in sorted((ROOT / folder).rglob("*.py")):
             file = str(path.relative_to(ROOT))
-            yield from ((file, node) for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                code.names.update((name, file) for name in _names(node))
+                if isinstance(node, ast.Constant) and " " not in str(node.value):
+                    code.texts.add((str(node.value), file))
+    return code
 
 
 def _names(node: ast.AST) -> Iterator[str]:
