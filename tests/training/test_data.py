@@ -4,12 +4,16 @@ import json
 import os
 import subprocess
 from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from compilegate_runtime.errors import DataError
 from families import records
 
 from tests.training.jobs import PYTHON, TRAINING
+
+READ = "docstrings/train/docstrings.jsonl"
 
 
 @pytest.fixture
@@ -47,12 +51,26 @@ def test_what_cannot_be_read_is_named(channel, name, body, said):
         read()
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A folder whose channels were written twice, the second time while somebody read one."""
+
+    folder: Path
+    first: dict[str, bytes]  # every file, after the first time
+    replaced: bool
+    held: bytes  # what the reader got
+    second: dict[str, bytes]
+
+
 @pytest.fixture(scope="module")
 def data(jobs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
-    for name in ("first", "second"):
-        prepare(folder / name)
-    return folder
+    prepare(folder)
+    first, place = files(folder), folder / READ
+    with place.open("rb") as reading:
+        prepare(folder)
+        replaced = os.fstat(reading.fileno()).st_ino != place.stat().st_ino
+        return Prepared(folder, first, replaced, reading.read(), files(folder))
 
 
 def prepare(folder):
@@ -66,27 +84,21 @@ def files(folder):
 
 @pytest.mark.training
 def test_a_file_is_replaced_whole_while_another_demo_reads_it(data):
-    place = data / "first" / "docstrings" / "train" / "docstrings.jsonl"
-    with place.open("rb") as reading:
-        prepare(data / "first")
-        held = reading.read()
-        replaced = os.fstat(reading.fileno()).st_ino != place.stat().st_ino
-
-    assert (True, place.read_bytes()) == (replaced, held)
+    assert (True, data.second[READ]) == (data.replaced, data.held)
 
 
 @pytest.mark.training
 def test_the_same_python_writes_the_same_channels(data):
-    first = files(data / "first")
-
-    assert first == files(data / "second")
+    assert data.first == data.second
     assert {
         "docstrings/train/docstrings.jsonl",
         "docstrings/validation/docstrings.jsonl",
         "table/train/biopsies.csv",
         "table/validation/biopsies.csv",
-    } == {name for name in first if not name.startswith("pictures/")}
-    pictures = Counter(name.rsplit("/", 1)[0] for name in first if name.startswith("pictures/"))
+    } == {name for name in data.first if not name.startswith("pictures/")}
+    pictures = Counter(
+        name.rsplit("/", 1)[0] for name in data.first if name.startswith("pictures/")
+    )
     assert {
         "pictures/train/china": 113, "pictures/train/flower": 113,
         "pictures/validation/china": 28, "pictures/validation/flower": 28,
@@ -95,9 +107,8 @@ def test_the_same_python_writes_the_same_channels(data):
 
 @pytest.mark.training
 def test_no_held_out_text_is_trained_on(data):
-    written = files(data / "first")
-    trained = set(written["docstrings/train/docstrings.jsonl"].splitlines())
-    held_out = set(written["docstrings/validation/docstrings.jsonl"].splitlines())
+    trained = set(data.first["docstrings/train/docstrings.jsonl"].splitlines())
+    held_out = set(data.first["docstrings/validation/docstrings.jsonl"].splitlines())
 
     assert len(held_out) > 300
     assert not trained & held_out
@@ -106,8 +117,8 @@ def test_no_held_out_text_is_trained_on(data):
 @pytest.mark.training
 def test_the_tabular_job_trains_on_its_channels_and_has_nothing_to_compile(jobs, data):
     channels = {
-        "SM_CHANNEL_TRAIN": str(data / "first" / "table" / "train"),
-        "SM_CHANNEL_VALIDATION": str(data / "first" / "table" / "validation"),
+        "SM_CHANNEL_TRAIN": str(data.folder / "table" / "train"),
+        "SM_CHANNEL_VALIDATION": str(data.folder / "table" / "validation"),
     }
     done = jobs.run("tabular.py", channels, steps=20)
     compiled = jobs.run("tabular.py", channels, steps=20, compiler="torch_compile")
