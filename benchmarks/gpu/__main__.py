@@ -54,9 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.table:
         results.write()
         return
-    described = description()
     simulated = options.dry_run_cpu
-    if not simulated and not described["gpu"]:
+    if not simulated and not description()["gpu"]:
         sys.exit("There is no GPU that torch can use here. Try the pipeline with --dry-run-cpu.")
     state = options.state or (DRY_STATE if simulated else STATE)
     limit = options.budget_minutes * 60 if options.budget_minutes else float("inf")
@@ -74,13 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = {arm.name for workload in chosen for arm in workload.arms}
     if unknown := set(options.arms or ()) - names:
         sys.exit(f"--arms: choose from {', '.join(sorted(names))}, not {', '.join(unknown)}")
-    whole = [_measure(workload, machine, options, described) for workload in chosen]
+    whole = [_measure(workload, machine, options) for workload in chosen]
     print("all is measured" if all(whole) else "not all is measured yet: run the same again")
 
 
-def _measure(
-    workload: Workload, machine: Machine, options: argparse.Namespace, described: dict[str, Any]
-) -> bool:
+def _measure(workload: Workload, machine: Machine, options: argparse.Namespace) -> bool:
     """Measure one workload, keep its record whenever a part is done; True when it is whole."""
     lacking = missing(workload.needs)
     if lacking or not machine.has(workload.data):
@@ -96,7 +93,7 @@ def _measure(
         failed = runs.failures(folder)
         if BASELINE in failed:
             left_out[BASELINE] = failed[BASELINE]
-        _keep(workload, machine, options, {"environment": described, "left_out": left_out})
+        _keep(workload, machine, options, {"environment": description(), "left_out": left_out})
 
     def report(text: str) -> None:
         say(f"{workload.name} {text}")
@@ -112,7 +109,7 @@ def _measure(
     keep()
     print(
         results.table(
-            results.read(_path(options))["cards"][described["gpu"] or results.SIMULATED][
+            results.read(_path(options))["cards"][description()["gpu"] or results.SIMULATED][
                 workload.name
             ]
         )

@@ -5,6 +5,7 @@ Folders and variables are as SageMaker sets them. What cannot be read of the mac
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -140,6 +141,7 @@ class _Stop:
             self._process.wait()
 
 
+@functools.cache
 def description() -> dict[str, Any]:
     """The card, its driver, clocks and power limit, and the versions of what ran on it."""
     card = json.loads(_output([sys.executable, "-c", PROBE]) or "{}")

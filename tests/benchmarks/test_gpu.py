@@ -15,7 +15,7 @@ from benchmarks.gpu import judged, observe, observed, results, runs, same
 from benchmarks.gpu.machine import ROOT
 from benchmarks.gpu.workloads import BASELINE, TINY, WORKLOADS
 from tests.domain.evidence_builder import judge
-from tests.training.jobs import PYTHON, QUICK
+from tests.training.jobs import FEW_FILES, PYTHON, QUICK
 
 WORKLOAD = WORKLOADS[0]
 GPU = {"gpu": "NVIDIA H200", "torch": "2.9.0", "cuda": "12.8", "driver_version": None, "date": "d"}
@@ -54,8 +54,8 @@ def dry_run(state: Path, *options: str) -> str:
     """The command in the training environment, quietly."""
     command = [str(PYTHON), "-m", "benchmarks.gpu", "--dry-run-cpu", "--state", str(state)]
     done = subprocess.run(
-        [*command, *options], cwd=ROOT, env={**os.environ, **QUICK}, capture_output=True,
-        text=True, check=False,
+        [*command, *options], cwd=ROOT, env={**os.environ, **QUICK, **FEW_FILES},
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert 0 == done.returncode, done.stderr
     return done.stdout + done.stderr

@@ -52,6 +52,8 @@ QUICK = {
     # Loops without vector instructions, which need no trial of what the compiler can do.
     "TORCHINDUCTOR_VEC_ISA_OK": "0",
 }
+# As scripts/few_files.py: a C++ file for each graph, where a process imports torch afresh.
+FEW_FILES = {"TORCHINDUCTOR_CPP_WRAPPER": "1", "TORCHINDUCTOR_DEBUG_COMPILE": "1"}
 IMPORTED_AHEAD = ("torch._dynamo", "torch._inductor.compile_fx")
 # A job that sets what is read when an interpreter starts or imports has one to itself,
 READ_AT_START = ("PYTHON", "TMPDIR", "TORCH")
