@@ -17,6 +17,7 @@ import random
 import runpy
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
@@ -43,6 +44,7 @@ def become(job):
     os.environ.update(job["environment"])
     if port := job.get("port"):
         become_two(port)
+    tempfile.tempdir = None  # the job's TMPDIR says where
     random.seed()  # a fork has its parent's random numbers, a new interpreter has others
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()

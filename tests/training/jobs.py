@@ -56,7 +56,7 @@ QUICK = {
 FEW_FILES = {"TORCHINDUCTOR_CPP_WRAPPER": "1", "TORCHINDUCTOR_DEBUG_COMPILE": "1"}
 IMPORTED_AHEAD = ("torch._dynamo", "torch._inductor.compile_fx")
 # A job that sets what is read when an interpreter starts or imports has one to itself,
-READ_AT_START = ("PYTHON", "TMPDIR", "TORCH")
+READ_AT_START = ("PYTHON", "TORCH")
 AFRESH = {"PYTHONHASHSEED": "1"}  # as has one with these variables
 END_SECONDS = 120  # of a job that got a signal
 
