@@ -173,7 +173,8 @@ def workers(app: Any) -> list[int]:
     """Processes of the function's workers."""
     pids = []
     for pid in marked_processes(app.cloud.state().run_id):
-        if FUNCTION.encode() in Path(f"/proc/{pid}/environ").read_bytes():
+        # A process has the last letters of its function's name.
+        if FUNCTION.endswith(Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip()):
             pids.append(pid)
     return pids
 

@@ -70,14 +70,14 @@ def counter(tmp_path):
 def make_function(client):
     """Creates a Lambda function from source text."""
 
-    def make(source, name=None, timeout=30):
+    def make(source, name=None, timeout=30, files=None):
         name = name or f"fn-{uuid.uuid4().hex[:10]}"
         return client("lambda").create_function(
             FunctionName=name,
             Runtime="python3.12",
             Handler="index.handler",
             Role="arn:aws:iam::000000000000:role/any",
-            Code={"ZipFile": function_bundle(source)},
+            Code={"ZipFile": function_bundle(source, files)},
             Timeout=timeout,
         )["FunctionArn"]
 

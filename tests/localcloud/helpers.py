@@ -31,11 +31,12 @@ def eventually(probe, seconds, what):
     raise AssertionError(f"{what}, after {seconds} s")
 
 
-def function_bundle(source):
-    """A Lambda bundle with one module, ``index``."""
+def function_bundle(source, files=None):
+    """A Lambda bundle with one module, ``index``, and further files by path."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("index.py", source)
+        for path, text in {"index.py": source, **(files or {})}.items():
+            archive.writestr(path, text)
     return buffer.getvalue()
 
 

@@ -38,8 +38,9 @@ JOB = (
     "print('up', flush=True)\ntime.sleep(99)\n"
 )
 SLOW_FUNCTION = "import time\ndef handler(event, context):\n    time.sleep(99)\n"
-# Emulator, worker, fork server and its child, supervisor, toolkit, script, runaway child.
-PROCESSES = 8
+# Emulator, template and worker of the function, fork server and its child, supervisor, toolkit,
+# script, runaway child.
+PROCESSES = 9
 # A command that starts an attached cloud and then hangs.
 COMMAND = """
 import sys, time

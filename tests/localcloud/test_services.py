@@ -1,6 +1,7 @@
 """What a Lambda function sees in the local cloud, and resource types that the emulator adds."""
 
 import json
+import sys
 import uuid
 
 import pytest
@@ -42,6 +43,28 @@ def test_function_calls_the_local_cloud(client, make_function, cloud):
     assert environment["AWS_ENDPOINT_URL"] == cloud.state().endpoint
     assert environment["AWS_REGION"] == "us-east-1"
     assert "PYTHONPATH" not in environment
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_workers_are_forked_from_one_process_unless_the_code_brings_its_own_sdk(
+    client, make_function
+):
+    source = (
+        "import botocore, os, random\nfrom pathlib import Path\n"
+        "def handler(e, c):\n"
+        "    parent = Path(f'/proc/{os.getppid()}/cmdline').read_text()\n"
+        "    return parent, Path('/proc/self/comm').read_text(), random.random(),"
+        " getattr(botocore, 'OWN', False)\n"
+    )
+    one, other = (invoke(client, make_function(source), {}) for _ in range(2))
+    own = make_function(source, files={"botocore/__init__.py": "OWN = True\n"})
+    started = invoke(client, own, {})
+
+    assert "template.py" in one[0] and one[0] == other[0]
+    assert (one[3], other[3], started[3]) == (False, False, True)
+    assert one[1] != other[1], "each has its function's name"
+    assert one[2] != other[2], "chance is not forked"
+    assert "template.py" not in started[0]
 
 
 def test_functions_with_the_same_bundle_share_a_folder_until_one_gets_other_code(

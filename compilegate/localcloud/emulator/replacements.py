@@ -93,6 +93,11 @@ REPLACEMENTS = (
         "bundles that are unpacked once",
     ),
     Replacement(
+        "ministack.core.lambda_runtime.subprocess", "module",
+        "every worker imports the SDK, half of its start",
+        "workers that are forked from one process",
+    ),
+    Replacement(
         "ministack.core.lambda_runtime.execution_credentials", "(config)",
         "ministack derives the secrets of functions' roles from their public names",
         "random secrets of roles' sessions",

@@ -26,7 +26,14 @@ from hypercorn.config import Config
 from ministack import app as ministack_app
 from ministack.core import lambda_runtime
 
-from compilegate.localcloud.emulator import bundles, permissions, routes, schedules, services
+from compilegate.localcloud.emulator import (
+    bundles,
+    permissions,
+    routes,
+    schedules,
+    services,
+    workers,
+)
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.gate import (
     Application,
@@ -114,6 +121,7 @@ def install(settings: Settings) -> tuple[TrainingService, Loader]:
     routes.install(service)
     schedules.install()
     bundles.install()
+    workers.install()
     services.install(settings.logs / "cloudwatch")
     permissions.install(settings.logs / "permissions.jsonl")
     return service, Loader(service, settings)
@@ -215,6 +223,7 @@ class _Ending:
             try:
                 self._service.abandon_all()
                 lambda_runtime.reset()
+                workers.close()
                 shutil.rmtree(self._settings.temporary.parent, ignore_errors=True)
                 for path in _own_state(self._settings):
                     path.unlink(missing_ok=True)

@@ -26,6 +26,7 @@ from compilegate.localcloud.emulator.replacements import (
     replace_everywhere,
     upstream,
 )
+from compilegate.localcloud.emulator.workers import LAMBDA_SITE
 
 _EXECUTE = "ministack.services.lambda_svc._execute_function_warm"
 _CREDENTIALS = "ministack.core.lambda_runtime.execution_credentials"
@@ -79,7 +80,7 @@ def _derived(*parts: str) -> str:
 
 def _correct_lambda() -> None:
     """Give workers the runtime's packages only, see lambda_site, and errors the names AWS uses."""
-    os.environ["PYTHONPATH"] = str(Path(__file__).with_name("lambda_site"))
+    os.environ["PYTHONPATH"] = str(LAMBDA_SITE)
     original = upstream(_EXECUTE)
 
     def execute(func: Any, event: Any, request_id: str) -> Any:

@@ -48,7 +48,12 @@ def _hide_emulator_packages() -> None:
     sys.meta_path.append(_OnlyRuntimePackages(hidden))
 
 
-def _end_with_parent(parent: int) -> None:
+def end_with_parent() -> None:
+    """End this process, soon, once the one is gone that started it."""
+    threading.Thread(target=_wait_for_end, args=(os.getppid(),), daemon=True).start()
+
+
+def _wait_for_end(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_PARENT_CHECK_SECONDS)
     os._exit(1)
@@ -56,4 +61,5 @@ def _end_with_parent(parent: int) -> None:
 
 os.environ.pop("PYTHONPATH", None)
 _hide_emulator_packages()
-threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+if os.environ.pop("COMPILEGATE_LAMBDA_TEMPLATE", None) is None:  # see template.py, which forks
+    end_with_parent()
