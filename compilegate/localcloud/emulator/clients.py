@@ -8,8 +8,10 @@ import threading
 from typing import Any
 
 import boto3
+import botocore.loaders
 import botocore.session
 from botocore.config import Config
+from botocore.exceptions import UnknownServiceError
 
 from compilegate.localcloud.names import ACCOUNT
 
@@ -22,7 +24,8 @@ _CONFIG = Config(
     read_timeout=3600,
     max_pool_connections=256,
 )
-# One session, which reads each service's description once: megabytes of JSON.
+# Each session, ministack's too, would read the services' descriptions again: megabytes of JSON.
+botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 _botocore = botocore.session.get_session()
 _session = boto3.Session(botocore_session=_botocore)
 _lock = threading.Lock()
@@ -34,6 +37,15 @@ def service_model(service: str) -> Any:
     """botocore's description of a service."""
     with _lock:
         return _botocore.get_service_model(service)
+
+
+def service_description(service: str) -> dict[str, Any]:
+    """What ``service_model`` is made of, empty for a service that botocore does not know."""
+    loader = _botocore.get_component("data_loader")
+    try:
+        return dict(loader.load_service_model(service, "service-2"))
+    except UnknownServiceError:
+        return {}
 
 
 def client_for(service: str, region: str, role_arn: str | None = None) -> Any:
