@@ -107,8 +107,8 @@ class _Template:
                 os.close(own)
             raise
         finally:
-            for given in (its_input, output, errors):
-                os.close(given)
+            for workers_own in (its_input, output, errors):
+                os.close(workers_own)
 
     def _running(self) -> socket.socket:
         if self._requests is None:
