@@ -13,6 +13,7 @@ job's output, and answers with two lines: the process's id, and its exit status.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import json
@@ -38,6 +39,8 @@ def main() -> None:
     for name in _IMPORTED_AHEAD:
         with contextlib.suppress(ImportError):  # an older toolkit, or jobs without PyTorch
             importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        _read_descriptions()
     gc.freeze()  # children share these objects' memory
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the server does not wait for its children
     with socket.socket(fileno=0) as jobs:
@@ -52,6 +55,20 @@ def main() -> None:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 _serve(socket.socket(fileno=descriptors[0]))
             os.close(descriptors[0])
+
+
+def _read_descriptions() -> None:
+    """Let the toolkit's client find what botocore reads for it, most of what a job would still pay.
+
+    A client is made for that, of nobody and called by nobody.
+    """
+    import boto3  # noqa: PLC0415 - the jobs' Python may have none
+    import botocore.loaders  # noqa: PLC0415 - as above
+    import botocore.session  # noqa: PLC0415 - as above
+
+    botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
+    nobody = {"aws_access_key_id": "-", "aws_secret_access_key": "-"}
+    boto3.Session().resource("s3", region_name="us-east-1", **nobody)
 
 
 def _serve(connection: socket.socket) -> NoReturn:
