@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist, stdev
 from typing import Any
 
@@ -26,6 +27,13 @@ def step_of(decision: Decision) -> dict[str, Any] | None:
     return None if decision.next is None else decision.next.to_dict()
 
 
+@lru_cache(maxsize=1000)
+def _steps(block: int, step_seconds: float, seed: int, noise: float) -> tuple[float, ...]:
+    rng = random.Random(f"{block}-{seed}-{step_seconds}")
+    node = 1 + 0.04 * random.Random(block).gauss(0, 1)
+    return tuple(step_seconds * node * (1 + noise * rng.gauss(0, 1)) for _ in range(STEPS))
+
+
 def speed_run(
     block: int,
     step_seconds: float,
@@ -35,9 +43,7 @@ def speed_run(
     noise: float = 0.02,
 ) -> dict[str, Any]:
     """One segment around a known step time; the compilation happens inside the first step."""
-    rng = random.Random(f"{block}-{seed}-{step_seconds}")
-    node = 1 + 0.04 * random.Random(block).gauss(0, 1)
-    steps = [step_seconds * node * (1 + noise * rng.gauss(0, 1)) for _ in range(STEPS)]
+    steps = list(_steps(block, step_seconds, seed, noise))
     steps[0] += compile_seconds
     return {
         "stage": "speed",
