@@ -13,7 +13,6 @@ job's output, and answers with two lines: the process's id, and its exit status.
 from __future__ import annotations
 
 import contextlib
-import functools
 import gc
 import importlib
 import json
@@ -40,7 +39,7 @@ def main() -> None:
         with contextlib.suppress(ImportError):  # an older toolkit, or jobs without PyTorch
             importlib.import_module(name)
     with contextlib.suppress(ImportError):
-        _read_descriptions()
+        _make_session()
     gc.freeze()  # children share these objects' memory
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the server does not wait for its children
     with socket.socket(fileno=0) as jobs:
@@ -57,18 +56,16 @@ def main() -> None:
             os.close(descriptors[0])
 
 
-def _read_descriptions() -> None:
-    """Let the toolkit's client find what botocore reads for it, most of what a job would still pay.
+def _make_session() -> None:
+    """Leave to the jobs a session of boto3 that has read what the toolkit's client of S3 needs.
 
-    A client is made for that, of nobody and called by nobody.
+    It asks the environment for keys, region and endpoint when a client is made. This client is of
+    nobody and called by nobody.
     """
     import boto3  # noqa: PLC0415 - the jobs' Python may have none
-    import botocore.loaders  # noqa: PLC0415 - as above
-    import botocore.session  # noqa: PLC0415 - as above
 
-    botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
     nobody = {"aws_access_key_id": "-", "aws_secret_access_key": "-"}
-    boto3.Session().resource("s3", region_name="us-east-1", **nobody)
+    boto3.resource("s3", region_name="us-east-1", **nobody)
 
 
 def _serve(connection: socket.socket) -> NoReturn:
