@@ -61,7 +61,9 @@ class _Worker:
         os.close(self._process)
 
     def _ended(self, seconds: float) -> bool:
-        return bool(select.select([self._process], [], [], seconds)[0])
+        waiting = select.poll()  # select takes no descriptor above 1023
+        waiting.register(self._process, select.POLLIN)
+        return bool(waiting.poll(seconds * 1000))
 
     def _send(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
