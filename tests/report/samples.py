@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, wraps
 from typing import Any
 
 from compilegate.domain.trial.plan import read_plan
@@ -18,18 +21,36 @@ SIMULATED = (
 )
 
 
+def _made_once(make: Callable[[], ReportInput]) -> Callable[[], ReportInput]:
+    """Simulated and judged once; everybody gets a copy to change."""
+
+    @cache
+    def packed() -> bytes:
+        return pickle.dumps(make())
+
+    @wraps(make)
+    def copied() -> ReportInput:
+        made: ReportInput = pickle.loads(packed())
+        return made
+
+    return copied
+
+
+@_made_once
 def promote() -> ReportInput:
     """A candidate that wins, and a second one that does not."""
     arms = {"baseline": 0.060, "compile": 0.042, "compile-b48": 0.168}
     return _trial("albert-docs", arms, metric="eval_loss", spread=0.004, margin=0.05)
 
 
+@_made_once
 def with_history() -> ReportInput:
     """Past runs stand beside the baseline's full runs."""
     arms = {"baseline": 0.060, "compile": 0.042}
     return _trial("gpt-history", arms, metric="eval_loss", spread=0.002, margin=0.02, past=8)
 
 
+@_made_once
 def second_wins() -> ReportInput:
     """The faster candidate loses quality, so the next one is tried."""
     return _trial(
@@ -38,12 +59,14 @@ def second_wins() -> ReportInput:
     )  # fmt: skip
 
 
+@_made_once
 def stay_off() -> ReportInput:
     """Dynamic shapes: hardly any gain, decided by short blocks alone."""
     arms = {"baseline": 0.050, "compile": 0.0492}
     return _trial("gpt-ragged", arms, metric="eval_loss", spread=0.004, margin=0.05, recompiles=8)
 
 
+@_made_once
 def inconclusive() -> ReportInput:
     """Fast, but the metric varies far more than the margin."""
     arms = {"baseline": 0.060, "compile": 0.042}
@@ -52,6 +75,7 @@ def inconclusive() -> ReportInput:
     )
 
 
+@_made_once
 def invalid() -> ReportInput:
     """The compiler was requested but not applied."""
     return _trial(
@@ -60,6 +84,7 @@ def invalid() -> ReportInput:
     )  # fmt: skip
 
 
+@_made_once
 def cheaper_cluster() -> ReportInput:
     """Hardly faster on another instance, at half the price an hour."""
     return _trial(
@@ -68,6 +93,7 @@ def cheaper_cluster() -> ReportInput:
     )  # fmt: skip
 
 
+@_made_once
 def with_control() -> ReportInput:
     """The same versions without the compiler, measured beside it."""
     arms = {"baseline": 0.060, "compile": 0.042}
@@ -76,12 +102,14 @@ def with_control() -> ReportInput:
     return _as_input(document)
 
 
+@_made_once
 def underpowered() -> ReportInput:
     """Past runs vary so much that no trial could prove the margin: nothing is started."""
     arms = {"baseline": 0.060, "compile": 0.042}
     return _trial("bert-noisy", arms, metric="eval_loss", spread=0.03, margin=0.02, past=6)
 
 
+@_made_once
 def over_time() -> ReportInput:
     """The state machine's limit ends an open trial."""
     source = _trial(
@@ -113,16 +141,19 @@ def rename_candidate(source: ReportInput, name: str) -> None:
     source["plan"] = replace(source["plan"], arms=arms)
 
 
+@_made_once
 def passed_probation() -> ReportInput:
     """Production runs hold what the trial proved."""
     return _probation(with_history(), lost=0.0)
 
 
+@_made_once
 def reverted() -> ReportInput:
     """Production runs lose quality, and runs of both arms confirm it."""
     return _probation(with_history(), lost=0.06)
 
 
+@_made_once
 def ineligible() -> ReportInput:
     """Nothing was started."""
     reasons = [
@@ -145,6 +176,7 @@ def ineligible() -> ReportInput:
     }  # fmt: skip
 
 
+@_made_once
 def failed() -> ReportInput:
     """The trial ended without a decision."""
     source = promote()
@@ -155,6 +187,7 @@ def failed() -> ReportInput:
     }  # fmt: skip
 
 
+@_made_once
 def scored_per_example() -> ReportInput:
     """Runs that recorded their outcomes per example: most of the spread is the evaluation's."""
     document = scored(0.0005, runs=5)
