@@ -17,7 +17,7 @@ from tests.frozen.scenarios import WORKLOAD
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PYTHON = REPOSITORY / ".venv-localcloud" / "bin" / "python"
-SECONDS = 1800.0  # three minutes of processor time, on a machine that does much else
+SECONDS = 1800.0  # a minute of processor time, on a machine that does much else
 
 
 @dataclass(frozen=True)
