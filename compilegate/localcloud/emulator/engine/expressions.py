@@ -41,6 +41,8 @@ _NULL = jsonata.utils.Utils.NULL_VALUE
 _MOST_MILLISECONDS = 1000
 # Up to here a floating-point number holds every whole number.
 _EXACT = 2**53
+# Expressions that are kept as they were read; the app has some three hundred.
+_KEPT_EXPRESSIONS = 4096
 
 
 def _make_parser() -> Any:
@@ -49,7 +51,7 @@ def _make_parser() -> Any:
     The library makes a parser for every thread, of which each state of an execution has its own.
     """
     parser, lock = jsonata.parser.Parser(), threading.Lock()
-    read = functools.cache(parser.parse)
+    read = functools.lru_cache(_KEPT_EXPRESSIONS)(parser.parse)
 
     def parse(*arguments: Any) -> Any:
         with lock:

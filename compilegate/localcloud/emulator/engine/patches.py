@@ -44,6 +44,7 @@ _PATH_PARSERS = (
     f"{_PARSER}.utils.json_path.parse",
     f"{_PARSER}.component.common.path.result_path.parse",
 )
+_KEPT_PATHS = 1024
 # AWS: States.ALL is a wildcard for every error but these two.
 _NOT_IN_STATES_ALL = ("States.Runtime", "States.DataLimitExceeded")
 
@@ -61,7 +62,7 @@ def install() -> None:
     replace(f"{_ERROR_NAME}.custom_error_name.CustomErrorName.__init__", _initialise_error_name)
     _keep_runtime_errors_out_of_states_all()
     for parser in _PATH_PARSERS:
-        replace(parser, functools.cache(upstream(parser)))
+        replace(parser, functools.lru_cache(_KEPT_PATHS)(upstream(parser)))
 
 
 def _client(region: str, service: str, state_credentials: Any = None) -> Any:
