@@ -191,12 +191,13 @@ def test_a_step_that_compiled_keeps_a_line_of_its_own(small_files, tmp_path):
     assert 100 == sum(line.get("steps", 1) for line in by_step.values())
 
 
-# By the most memory that the process has had: tracing every allocation takes four times as long.
+# Tracing every allocation takes four times as long; rusage counts what started this process too.
 READER = """
-import resource, sys
+import re, sys
+from pathlib import Path
 from compilegate.adapters.job_outputs import read_steps
 def most_kib():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB on Linux
+    return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
 before = most_kib()
 with open(sys.argv[1], "rb") as lines:
     steps = read_steps(lines)
@@ -221,7 +222,7 @@ def test_a_million_steps_stay_below_100_mb_and_are_read_in_bounded_memory(tmp_pa
 
     assert path.stat().st_size < 100e6
     assert 1_000_000 == with_samples
-    assert grown_kib < 32 * 2**10
+    assert 2**10 < grown_kib < 32 * 2**10  # a million numbers are not nothing
 
 
 @pytest.mark.parametrize(("planned", "last"), [(50_000, 50_000), (None, 49_001)])
