@@ -26,6 +26,7 @@ from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
 from compilegate.usecases.operations.weekly_summary import digests
 from compilegate.usecases.registered import AT_ONCE
+from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
 from tests.fakes import FixedClock, services
 
@@ -72,7 +73,7 @@ class Remote:
         if "/specs/" in key:
             document = {"workload": SOUND.to_dict(), "source_key": "s"}
             return json.dumps(document).encode()
-        return json.dumps({"saving": {"usd_per_run": 3.0}}).encode()
+        return json.dumps(decision_document(saving={"usd_per_run": 3.0})).encode()
 
     def entries(
         self,

@@ -47,10 +47,11 @@ def test_every_pass_is_measured_and_an_unchanged_workload_costs_one_read() -> No
 
 
 @pytest.mark.slow
-def test_a_workload_takes_four_calls() -> None:
+def test_a_workload_takes_four_calls(caplog: pytest.LogCaptureFixture) -> None:
     measured = digests.measure(1001, runs=2, call_seconds=0.0)
 
     assert {"list": 2, "get": 3003, "query": 1001} == measured["calls"]
+    assert [] == caplog.messages  # nothing of a workload was left out because it is unreadable
 
 
 def test_what_is_on_file_fits_the_function_several_times_over() -> None:
