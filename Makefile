@@ -27,8 +27,8 @@ demo-production: setup ## a month of production in minutes: promotion, injected 
 
 # Each group of tests stays on one process, see tests/conftest.py, and they begin in order.
 GROUPS := --dist loadgroup --no-loadscope-reorder
-# Tests of the longer tier wait for processes of theirs: three for two cores.
-MORE_THAN_CORES = $(shell $(BIN)/python -c "import os; print(min(6, os.cpu_count() * 3 // 2))")
+# Tests of the longer tier wait for processes of theirs: two for each core.
+MORE_THAN_CORES = $(shell $(BIN)/python -c "import os; print(min(6, os.cpu_count() * 2))")
 
 test: dev ## all tests but the longer tier
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 $(GROUPS)
@@ -164,8 +164,8 @@ build/.training: build/.tool requirements/training.lock requirements/torch.lock 
 	test -x .venv-training/bin/python || $(PYTHON) -m venv .venv-training
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/bootstrap.lock
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --no-build-isolation --require-hashes -r requirements/training.lock
-	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
-	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements/torch.lock
+	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
+	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
 	@touch $@
 
 build/.cdk: build/.tool package-lock.json
