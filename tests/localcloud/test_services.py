@@ -1,6 +1,8 @@
 """What a Lambda function sees in the local cloud, and resource types that the emulator adds."""
 
 import json
+import os
+import signal
 import sys
 import uuid
 
@@ -32,6 +34,7 @@ def invoke(client, arn, payload):
 
 def test_only_the_runtimes_own_packages_can_be_imported(client, make_function):
     modules = ["json", "sqlite3", "boto3", "botocore", "yaml", "moto", "ministack", "compilegate"]
+    modules += ["template"]  # stands beside sitecustomize.py
     answer = invoke(client, make_function(PROBE), {"modules": modules})
 
     assert answer["found"] == ["json", "sqlite3", "boto3", "botocore"]
@@ -65,6 +68,38 @@ def test_workers_are_forked_from_one_process_unless_the_code_brings_its_own_sdk(
     assert one[1] != other[1], "each has its function's name"
     assert one[2] != other[2], "chance is not forked"
     assert "template.py" not in started[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_a_part_of_the_sdk_in_the_bundle_is_the_one_that_is_imported(client, make_function):
+    source = "import six\ndef handler(e, c):\n    return getattr(six, 'OWN', False)\n"
+    functions = [make_function(source), make_function(source, files={"six.py": "OWN = True\n"})]
+
+    assert [False, True] == [invoke(client, function, {}) for function in functions]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are forked on Linux only")
+def test_workers_start_when_the_process_that_they_are_forked_from_is_killed(client, make_function):
+    source = (
+        "import os\nfrom pathlib import Path\ndef handler(e, c):\n"
+        "    parent = os.getppid()\n"
+        "    return parent, Path(f'/proc/{parent}/cmdline').read_text()\n"
+    )
+    template, command = invoke(client, make_function(source), {})
+    assert "template.py" in command
+    os.kill(template, signal.SIGKILL)
+    after = [invoke(client, make_function(source), {}) for _ in range(2)]
+
+    assert "template.py" in after[1][1], "the second comes from a new one"
+    assert template not in [parent for parent, _ in after]
+
+
+def test_a_function_that_ends_its_process_leaves_its_own_words_alone(client, make_function):
+    arn = make_function("import sys\ndef handler(e, c):\n    sys.exit('no data today')\n")
+    answer = invoke(client, arn, {})
+
+    assert "Worker process died" == answer["errorMessage"]
+    assert "template.py" not in json.dumps(answer)
 
 
 def test_functions_with_the_same_bundle_share_a_folder_until_one_gets_other_code(

@@ -17,6 +17,7 @@ from typing import Any
 from compilegate.localcloud.emulator.replacements import replace
 
 _ZIPFILE = "ministack.core.lambda_runtime.zipfile"
+_PYTHON_WORKER = "_worker.py"  # the program that ministack has written beside the code
 _lock = threading.Lock()
 
 
@@ -24,7 +25,13 @@ class _Shared(zipfile.ZipFile):
     """An archive whose ``extractall`` links to the one folder with its content."""
 
     def extractall(self, path: Any = None, *_arguments: Any) -> None:
-        """Replace the empty folder ``path`` by the link."""
+        """Replace the empty folder ``path`` by the link.
+
+        For Python only: into the code of a Node function ministack links what its layers hold.
+        """
+        if not (Path(path).parent / _PYTHON_WORKER).exists():
+            super().extractall(path)
+            return
         digest = hashlib.sha256(Path(str(self.filename)).read_bytes()).hexdigest()
         shared = Path(tempfile.gettempdir()) / f"lambda-code-{digest}"
         with _lock:
@@ -38,5 +45,5 @@ class _Shared(zipfile.ZipFile):
 
 
 def install() -> None:
-    """Let workers share what they run; none may write there, on AWS neither."""
+    """Let workers share what they run. On AWS none can write there."""
     replace(_ZIPFILE, types.SimpleNamespace(**{**vars(zipfile), "ZipFile": _Shared}))

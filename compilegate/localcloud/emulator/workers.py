@@ -1,7 +1,8 @@
 """Lambda workers that are forked from one process, which has imported the SDK (template.py).
 
-The SDK is half of a worker's start. Only on Linux; elsewhere, and for code that brings an SDK of
-its own, ministack starts an interpreter for each worker.
+The SDK is half of a worker's start. Only on Linux; elsewhere, for code that brings its own of what
+that process has imported, and for functions with layers or variables of the interpreter, ministack
+starts an interpreter for each worker. Forked workers have one seed of hashes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ LAMBDA_SITE = Path(__file__).with_name("lambda_site")
 # Says to lambda_site/sitecustomize.py that the process is to fork, which threads forbid.
 _TEMPLATE = "COMPILEGATE_LAMBDA_TEMPLATE"
 _SUBPROCESS = "ministack.core.lambda_runtime.subprocess"
+_LAYERS = "_LAMBDA_LAYERS_DIRS"  # ministack's variable for a worker
+# Bytes; AWS allows a function 4 kB of variables, a message of a socket may have some 200 kB.
+_LONGEST_REQUEST = 1 << 17
 _LONGEST_ANSWER = 64
+_ANSWER_SECONDS = 30.0
 
 
 class _Worker:
@@ -80,50 +85,81 @@ class _Template:
 
     def start(self, command: list[str], *, cwd: str, env: Mapping[str, str], **named: Any) -> Any:
         """In place of ``subprocess.Popen``."""
-        if command[0] == sys.executable and not (Path(cwd) / "botocore").exists():
+        request = {"program": command[1], "folder": cwd, "environment": dict(env)}
+        message = json.dumps(request).encode()
+        if (
+            command[0] == sys.executable
+            and len(message) < _LONGEST_REQUEST
+            and not _needs_interpreter(env)
+        ):
             try:
-                return self._fork(command[1], cwd, env)
-            except (OSError, ValueError):
+                if (worker := self._forked(message)) is not None:
+                    return worker
+            except OSError:
                 log.exception("a worker starts without the template")
         return subprocess.Popen(command, cwd=cwd, env=env, **named)
 
     def close(self) -> None:
         """End it, if it was started."""
+        if self._requests is not None:
+            self._requests.close()
+            self._requests = None
         if self._process is not None:
             self._process.kill()
             self._process.wait()
 
-    def _fork(self, program: str, folder: str, environment: Mapping[str, str]) -> _Worker:
-        request = {"program": program, "folder": folder, "environment": dict(environment)}
+    def _forked(self, message: bytes) -> _Worker | None:
+        """None where the template has imported what the code brings; raises OSError without it."""
         (its_input, stdin), (stdout, output), (stderr, errors) = (os.pipe() for _ in range(3))
+        process = None
         try:
-            with self._lock:
-                requests = self._running()
-                message = json.dumps(request).encode()
-                socket.send_fds(requests, [message], [its_input, output, errors])
-                answer = requests.recv(_LONGEST_ANSWER)
-            # No answer, no number: the template is gone.
-            return _Worker(os.pidfd_open(int(answer)), (stdin, stdout, stderr))
-        except (OSError, ValueError):
-            for own in (stdin, stdout, stderr):
-                os.close(own)
-            raise
+            answer = self._answer(message, [its_input, output, errors])
+            if answer.isdigit():
+                process = os.pidfd_open(int(answer))
         finally:
-            for workers_own in (its_input, output, errors):
-                os.close(workers_own)
+            unused = [stdin, stdout, stderr] if process is None else []
+            for descriptor in (its_input, output, errors, *unused):
+                os.close(descriptor)
+        return None if process is None else _Worker(process, (stdin, stdout, stderr))
+
+    def _answer(self, message: bytes, streams: list[int]) -> bytes:
+        """What the template says; one that says nothing is ended, the next call starts another."""
+        with self._lock:
+            requests = self._running()
+            try:
+                socket.send_fds(requests, [message], streams)
+                answer = requests.recv(_LONGEST_ANSWER)
+            except OSError:
+                self.close()
+                raise
+            if not answer:
+                self.close()
+                raise ConnectionResetError("the template has ended")
+            return answer
 
     def _running(self) -> socket.socket:
         if self._requests is None:
-            # Whole messages: a request is one, however long.
+            # Each message is whole: a request, or its answer.
             self._requests, templates = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._requests.settimeout(_ANSWER_SECONDS)
+            # Without the account's keys, which a function could read of the process it comes from.
+            kept = {key: text for key, text in os.environ.items() if not key.startswith("AWS_")}
             with templates:
                 self._process = subprocess.Popen(
                     [sys.executable, str(LAMBDA_SITE / "template.py")],
-                    env={**os.environ, _TEMPLATE: "1"},
+                    env={**kept, _TEMPLATE: "1"},
                     stdin=templates.fileno(),
                     stdout=subprocess.DEVNULL,
                 )
         return self._requests
+
+
+def _needs_interpreter(environment: Mapping[str, str]) -> bool:
+    """Whether a function has layers or variables that an interpreter reads as it starts."""
+    own = {name for name in {*environment, *os.environ} if name.startswith("PYTHON")}
+    return _LAYERS in environment or any(
+        environment.get(name) != os.environ.get(name) for name in own
+    )
 
 
 _template = _Template()
@@ -131,7 +167,9 @@ _template = _Template()
 
 def install() -> None:
     """Let ministack start workers here."""
-    if sys.platform == "linux":
+    # Some builds of Python for Linux lack these two.
+    handles = hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal")
+    if sys.platform == "linux" and handles:
         own = {**vars(subprocess), "Popen": _template.start}
         replace(_SUBPROCESS, types.SimpleNamespace(**own))
 

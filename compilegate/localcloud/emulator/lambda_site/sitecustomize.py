@@ -1,9 +1,10 @@
 """Makes a Lambda worker see what a function sees on AWS, and end with the emulator.
 
-Python imports this file when a worker starts because the emulator puts its folder first on
-the worker's PYTHONPATH. It leaves two things importable besides the standard library and the
-function's own bundle: the SDK that the Lambda runtime brings. Everything else the emulator's
-environment happens to hold is hidden, so that a bundle that forgot a dependency fails here too.
+Python imports this file when a worker starts, or the process that workers are forked from: the
+emulator puts its folder first on PYTHONPATH. Besides the standard library and the function's own
+bundle it leaves one thing importable: the SDK that the Lambda runtime brings. Everything else that
+the emulator's environment holds is hidden, so that a bundle that forgot a dependency fails here
+too.
 """
 
 from __future__ import annotations

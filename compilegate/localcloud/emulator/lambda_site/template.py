@@ -1,8 +1,8 @@
 """Starts Lambda workers quickly: a process that has imported the runtime's SDK, and forks.
 
 Standard input is a socket from the emulator. Each message is a worker's request as JSON, together
-with its three standard streams; the answer is its process id. The end of the socket ends this
-process, and by that its workers.
+with its three standard streams; the answer is its process id, or ``-`` where the worker needs an
+interpreter of its own. The end of the socket ends this process, and by that its workers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from sitecustomize import end_with_parent  # type: ignore[import-not-found]
 # Besides the SDK, what it imports for a first client and a first call.
 _IMPORTED_AHEAD = ("boto3", "boto3.s3.inject", "botocore.handlers", "encodings.idna")
 _LONGEST_REQUEST = 1 << 20
+_NOT_HERE = b"-"
 _COMM_LENGTH = 15  # characters of a process's name, proc_pid_comm(5)
 
 
 def main() -> None:
     """Serve until the emulator is gone."""
+    sys.path.pop(0)  # this file's folder, which functions do not see
     for name in _IMPORTED_AHEAD:
         importlib.import_module(name)
     _read_descriptions()
@@ -42,19 +44,29 @@ def main() -> None:
             message, streams, _, _ = socket.recv_fds(requests, _LONGEST_REQUEST, 3)
             if not message:
                 return
-            pid = os.fork()
-            if pid == 0:
-                requests.close()
-                _become(json.loads(message), streams)
-            requests.send(str(pid).encode())
+            requests.send(_answer(json.loads(message), streams, requests))
             for stream in streams:
                 os.close(stream)
+
+
+def _answer(request: dict[str, Any], streams: list[int], requests: socket.socket) -> bytes:
+    """Start the worker, unless its code has modules of its own that are imported here already."""
+    if any(path.stem in sys.modules for path in Path(request["folder"]).iterdir()):
+        return _NOT_HERE
+    try:
+        pid = os.fork()
+    except OSError:  # no memory, or too many processes
+        return _NOT_HERE
+    if pid == 0:
+        requests.close()
+        _become(request, streams)
+    return str(pid).encode()
 
 
 def _read_descriptions() -> None:
     """Let the clients of workers find what botocore reads for the services that most of them call.
 
-    A client is made for that, of nobody and called by nobody.
+    A client is made for that, with invalid keys; no call is sent.
     """
     botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
     session = botocore.session.get_session()
@@ -87,12 +99,22 @@ def _become(request: dict[str, Any], streams: list[int]) -> NoReturn:
     code = 0
     try:
         runpy.run_path(program, run_name="__main__")
+    except SystemExit as ended:
+        code = _status(ended.code)
     except BaseException:  # noqa: BLE001 - as the interpreter ends on what nothing catches
         sys.excepthook(*sys.exc_info())
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _status(code: object) -> int:
+    """The exit code that ``sys.exit`` was given; text goes to standard error, as Python has it."""
+    if code is None or isinstance(code, int):
+        return code or 0
+    sys.stderr.write(f"{code}\n")
+    return 1
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ def main() -> None:
 def _make_session() -> None:
     """Leave to the jobs a session of boto3 that has read what the toolkit's client of S3 needs.
 
-    It asks the environment for keys, region and endpoint when a client is made. This client is of
-    nobody and called by nobody.
+    It asks the environment for keys, region and endpoint when a client is made. This client
+    has invalid keys, and no call is sent.
     """
     import boto3  # noqa: PLC0415 - the jobs' Python may have none
 
