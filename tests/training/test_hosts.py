@@ -23,9 +23,8 @@ from tests.training.hosts import HostsRun
 pytestmark = [pytest.mark.training, pytest.mark.slow]
 
 SCRIPTS = Path(__file__).with_name("scripts")
-AVERAGING = SCRIPTS / "averaging.py"  # a process takes 2 CPU seconds, not 5
-# torch's data parallelism runs on two hosts once; under torchrun test_together.py has it.
-WHOLE = {"pytorchddp": SCRIPTS / "together.py", "torch_distributed": AVERAGING}
+DATA_PARALLEL = SCRIPTS / "together.py"
+AVERAGING = SCRIPTS / "averaging.py"  # of the other jobs: a process takes 2 CPU seconds, not 5
 LIMIT_SECONDS = 480
 # By launcher, processes on each of the two hosts.
 LAUNCHERS = {"pytorchddp": 1, "torch_distributed": 2, "smp": 1}
@@ -104,7 +103,7 @@ def metric(log: str, name: str) -> list[str]:
 
 def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_path: Path) -> None:
     etc = Path("/etc/environment").stat() if Path("/etc/environment").exists() else None
-    done = whole(launcher, tmp_path, WHOLE[launcher])
+    done = whole(launcher, tmp_path, DATA_PARALLEL)
     count = 2 * LAUNCHERS[launcher]
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
