@@ -37,7 +37,7 @@ def test_a_quick_save_is_made_every_few_minutes():
 @given(st.floats(0.01, 1000), st.floats(0.1, 60), st.floats(0, 30))
 def test_saving_after_the_first_time_takes_a_small_share_at_most(save_seconds, step, minutes):
     between = max(60 * minutes, save_seconds / LARGEST_SHARE)
-    begun, spent = trained(min(100_000, 20 * between), step, save_seconds, minutes)
+    begun, spent = trained(min(100_000, 20 * max(between, step)), step, save_seconds, minutes)
 
     if len(begun) > 1:
         since_first = begun[-1] + save_seconds - begun[0]
