@@ -77,7 +77,7 @@ def test_a_loss_that_was_not_recorded_leaves_a_gap_in_the_curve() -> None:
 def test_many_steps_cost_little_memory_and_are_thinned_for_the_chart() -> None:
     """A million steps are kept in tens of megabytes; parsed lines would take a gigabyte."""
     count = 20_000
-    lines = [line(step) for step in range(1, count + 1)]
+    lines = (line(step) for step in range(1, count + 1))  # made as they are read, thus traced
     tracemalloc.start()
     steps = read_steps(lines)
     _, peak = tracemalloc.get_traced_memory()
