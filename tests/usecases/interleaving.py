@@ -57,8 +57,10 @@ class Stepped:
                 raise
             if how == AFTER:
                 raise Crash
+            lazy = isinstance(answer, Iterator)  # which shows no more than its address
+            answer = list(answer) if lazy else answer
             self._heard.append(repr(answer))
-            return answer
+            return iter(answer) if lazy else answer
 
         return stepped
 
@@ -78,9 +80,13 @@ def stepped(
     ports: Sequence[str] = STORES,
     heard: list[str] | None = None,
 ) -> Services:
-    """The services with these stepped; what their calls answer is appended to ``heard``."""
-    stores: Any = {name: Stepped(getattr(services, name), take_turn, heard) for name in ports}
-    return replace(services, **stores)
+    """The services with these stepped; what the calls on any answer is appended to ``heard``."""
+    all_ports: Any = {
+        name: Stepped(getattr(services, name), take_turn if name in ports else lambda: GO, heard)
+        for name in (one.name for one in fields(services))
+        if name != "settings"
+    }
+    return replace(services, **all_ports)
 
 
 class _Writer:
@@ -172,7 +178,7 @@ def _state(spent: int, services: Services, writers: Sequence[_Writer]) -> Hashab
     known = [(writer.finished, writer.crashed, writer.heard) for writer in writers]
     looks = repr((spent, stored, known))
     # Of two orders that come to the same state none could be left out: there would be no end.
-    assert " object at 0x" not in looks, "an object that shows its address is in every state new"
+    assert " at 0x" not in looks, "an object that shows its address is in every state new"
     return hash(looks)
 
 
