@@ -80,7 +80,7 @@ def stepped(
     ports: Sequence[str] = STORES,
     heard: list[str] | None = None,
 ) -> Services:
-    """The services with these stepped; what the calls on any answer is appended to ``heard``."""
+    """The services with these stepped; answers of all calls are appended to ``heard``."""
     all_ports: Any = {
         name: Stepped(getattr(services, name), take_turn if name in ports else lambda: GO, heard)
         for name in (one.name for one in fields(services))
