@@ -82,7 +82,7 @@ class MemoryTopic:
 
 
 class NoLogs:
-    """Nobody's training logs."""
+    """Training jobs that have no logs."""
 
     def limit_retention(self) -> bool:
         return False

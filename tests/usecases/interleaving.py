@@ -151,7 +151,7 @@ def _run(
     crashes: int,
     ports: Sequence[str],
 ) -> Run:
-    """As ``run``; ``choose`` is told the moves made and may ask what tells this moment apart."""
+    """As ``run``; ``choose`` takes the moves made, those possible, and what computes the state."""
     writers = [_Writer(work, services, ports) for work in works]
     for writer in writers:
         writer.proceed(GO)

@@ -62,7 +62,7 @@ class _Worker:
         self._send(signal.SIGKILL)
 
     def __del__(self) -> None:
-        """Nobody asks any more."""
+        """Close the descriptor, which no caller holds any more."""
         os.close(self._process)
 
     def _ended(self, seconds: float) -> bool:

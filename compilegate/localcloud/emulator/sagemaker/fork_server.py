@@ -64,8 +64,8 @@ def _make_session() -> None:
     """
     import boto3  # noqa: PLC0415 - the jobs' Python may have none
 
-    nobody = {"aws_access_key_id": "-", "aws_secret_access_key": "-"}
-    boto3.resource("s3", region_name="us-east-1", **nobody)
+    invalid = {"aws_access_key_id": "-", "aws_secret_access_key": "-"}
+    boto3.resource("s3", region_name="us-east-1", **invalid)
 
 
 def _serve(connection: socket.socket) -> NoReturn:
