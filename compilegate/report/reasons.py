@@ -36,8 +36,8 @@ NOT_APPLIED = "treatment_not_applied"
 FAILURES = frozenset({
     *CRASHED, NOT_APPLIED, "arms_differ", "arms_continue_each_other", "numerics_wrong",
     "runs_repeated", "unequal_initial_loss", "unequal_initial_weights", "evaluation_sets_differ",
-    "evidence_invalid", "clock_implausible", "evidence_overwritten", "request_refused",
-    "quota_too_low", "flag_too_large",
+    "evidence_invalid", "evidence_missing", "clock_implausible", "evidence_overwritten",
+    "request_refused", "quota_too_low", "flag_too_large",
 })  # fmt: skip
 
 

@@ -78,6 +78,7 @@ STAY_OFF = [("speedup_too_small", None), ("speedup_below_promote", None), ("qual
             ("candidate_crashed", None), (LATER, None)]  # fmt: skip
 OPEN = [
     ("trial_over_time", None), ("too_many_rounds", None), ("trial_over_budget", None),
+    ("evidence_missing", None),
     ("saving_below_trial_cost", None), ("underpowered", None), ("full_run_disagrees", None),
     ("full_run_unmeasured", None), ("speed_inconclusive", "faster_not_clearly"),
     ("quality_inconclusive", None), ("baseline_failed", None), (LATER, None),

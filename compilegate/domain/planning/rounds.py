@@ -13,6 +13,9 @@ SPEED_ROUNDS = 8
 # Eight looks at a candidate's quality (2 to 36 runs), a round before the first, and room for
 # three rounds that were stopped and requested again.
 ROUNDS_PER_CANDIDATE = 12
+# Speed jobs that may complete without any result of an arm before no more is paid for it: the first
+# may be chance, the third shows that its script leaves none.
+MOST_WITHOUT_RESULT = 3
 MIN_RUNTIME_SECONDS = 900
 # A speed job ends a segment, or a first compilation, that hangs for so long.
 SEGMENT_SECONDS = 3600

@@ -207,6 +207,13 @@ TRIAL: Mapping[str, ReasonKind] = {
         "Repair what the job records; until then no run is judged.",
         "the jobs' records cannot be read",
     ),
+    "evidence_missing": ReasonKind(
+        BLOCK,
+        "Speed jobs completed, and left no evidence of an arm.",
+        "Let the training process itself record its steps, and leave them where "
+        "`COMPILEGATE_EVIDENCE_DIR` says; `compilegate try FILE` shows what it records.",
+        "speed jobs left no evidence of an arm",
+    ),
     "clock_implausible": ReasonKind(
         BLOCK,
         "A job's clock contradicts SageMaker's, or is shorter than the run's own steps.",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.decision import SHADOW
@@ -38,6 +38,7 @@ class TrialEvidence:
     usd_by_job: Mapping[str, float]
     records: TrialRecords
     unreadable: tuple[UnreadableRun, ...] = ()
+    unmeasured_by_job: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def with_records(self, *more: JobRecord) -> TrialEvidence:
         """The evidence that these records are as well."""
@@ -58,6 +59,10 @@ class TrialEvidence:
     def spent_usd(self) -> float:
         """What the trial's jobs have cost."""
         return math.fsum(self.usd_by_job.values())
+
+    def jobs_without(self, arm: str) -> list[str]:
+        """Speed jobs that completed and left no segment of the arm that they had to measure."""
+        return [job for job, arms in self.unmeasured_by_job.items() if arm in arms]
 
     @property
     def jobs(self) -> frozenset[str]:
@@ -125,6 +130,7 @@ def assemble(workload: Workload, plan: RecordedPlan, records: TrialRecords) -> T
         usd_by_job=usd,
         records=records,
         unreadable=tuple(run for record in first for run in record.unreadable),
+        unmeasured_by_job={one.job: one.unmeasured for one in first if one.unmeasured},
     )
 
 
@@ -180,6 +186,7 @@ def to_evidence(evidence: TrialEvidence) -> Evidence:
 def to_document(evidence: TrialEvidence) -> dict[str, Any]:
     """The evidence document that is kept (docs/contracts.md, The evidence document)."""
     workload, plan = evidence.workload, evidence.plan
+    unmeasured = {job: list(arms) for job, arms in evidence.unmeasured_by_job.items()}
     controls = [_arm_document(arm, evidence) for arm in evidence.controls]
     return {
         "schema": 1,
@@ -196,6 +203,7 @@ def to_document(evidence: TrialEvidence) -> dict[str, Any]:
             **asdict(_plan(evidence)),
             "usd_by_job": dict(evidence.usd_by_job),
             **({"lost_rounds": list(evidence.lost_rounds)} if evidence.lost_rounds else {}),
+            **({"unmeasured_by_job": unmeasured} if unmeasured else {}),
         },
         "arms": [_arm_document(arm, evidence) for arm in evidence.judged_arms],
         **({"controls": controls} if controls else {}),

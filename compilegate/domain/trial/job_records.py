@@ -37,6 +37,7 @@ class JobRecord:
 
     ``usd`` is None for a job that cost the trial nothing, and of epoch second ``at``: the price of
     a job that is still being stopped is not final. ``unreadable`` runs make the trial invalid.
+    ``unmeasured`` are arms of which a speed job that completed left no segment.
     """
 
     job: str
@@ -44,6 +45,7 @@ class JobRecord:
     runs: tuple[ArmRun, ...] = ()
     at: int = 0
     unreadable: tuple[UnreadableRun, ...] = ()
+    unmeasured: tuple[str, ...] = ()
 
     @property
     def has_runs(self) -> bool:
@@ -69,7 +71,11 @@ def read_records(document: Mapping[str, Any] | None) -> TrialRecords:
     if document is None:
         return TrialRecords()
     prices: Mapping[str, float] = document["plan"]["usd_by_job"]
-    by_job = {job: JobRecord(job, usd) for job, usd in prices.items()}
+    unmeasured = document["plan"].get("unmeasured_by_job", {})
+    by_job = {
+        job: JobRecord(job, prices.get(job), unmeasured=tuple(unmeasured.get(job, ())))
+        for job in (*prices, *(job for job in unmeasured if job not in prices))
+    }
     for key, arms in (("arms", document["arms"]), ("controls", document.get("controls", ()))):
         for index, arm in enumerate(arms):
             for number, record in enumerate(arm["runs"]):

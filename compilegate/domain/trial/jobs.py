@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self
 
 from compilegate.domain import naming
+from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.failures import COMPLETED, STOPPED, TIME_LIMIT_NAME, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
@@ -18,6 +20,7 @@ from compilegate.domain.planning.speed_jobs import controls_of
 
 # What the state machine reports where nothing explained how a run ended.
 UNKNOWN = "Unknown"
+ARM = re.compile(r"arm_\d+")
 # A job that is asked to stop may take as long.
 STOP_SECONDS = 120
 
@@ -107,6 +110,11 @@ class EndedJob:
         """Whether its end is a result of its arm."""
         return not self.was_stopped and not self.infrastructure
 
+    @property
+    def described_arms(self) -> tuple[str, ...]:
+        """Names of the arms that SageMaker says it was asked to measure."""
+        return asked_arms(self.described.get("HyperParameters") or {})
+
     def controls(self, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
         """Names of the controls that it measures, none for a job that decides."""
         return controls_of(self.run, arms)
@@ -126,6 +134,12 @@ class EndedJob:
             return job_seconds(max_runtime_hours)
         arms = sum(key.startswith("arm_") for key in parameters)
         return speed_job_seconds(max_runtime_hours, arms=arms, blocks=int(parameters["blocks"]))
+
+
+def asked_arms(parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the arms that a speed job's hyperparameters ask for, as speed_request writes it."""
+    described = [text for name, text in sorted(parameters.items()) if ARM.fullmatch(name)]
+    return tuple(str(decoded_document(json.loads(text))["name"]) for text in described)
 
 
 def reached_time_limit(outcome: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ otherwise the order in which runs end would decide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compilegate.domain.decision import Decision, Verdict
@@ -21,7 +21,7 @@ from compilegate.domain.request.sections import JobContext
 from compilegate.domain.trial.evidence import TrialEvidence, assemble
 from compilegate.domain.trial.job_records import TrialRecords
 from compilegate.domain.trial.jobs import EndedJob
-from compilegate.domain.trial.limits import limit_met
+from compilegate.domain.trial.limits import limit_met, without_silent_arms
 from compilegate.domain.trial.next_round import CanaryRequest, NextRound, next_round
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.trial.production_evidence import (
@@ -133,6 +133,7 @@ def _within_limits(decision: Decision, evidence: TrialEvidence, facts: RoundFact
     )
     if reason is not None:
         return inconclusive(decision, reason)
+    decision = replace(decision, next=without_silent_arms(decision.next, evidence))
     return while_in_production(decision, facts.production.canary_ended)
 
 

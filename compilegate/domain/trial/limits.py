@@ -53,11 +53,20 @@ def limit_met(
 ) -> Reason | None:
     """Why the step is not taken: it, or the last one, met a limit; None where it may be."""
     return (
-        _cut_off(ended, evidence)
+        _left_nothing(step, evidence)
+        or _cut_off(ended, evidence)
         or _over_budget(step, evidence)
         or _too_many_rounds(step, evidence, rounds_done)
         or _over_time(step, evidence, now)
     )
+
+
+def without_silent_arms(step: NextStep, evidence: TrialEvidence) -> NextStep:
+    """The step without candidates of which enough speed jobs left nothing: they cost no more."""
+    if not isinstance(step, SpeedStep):
+        return step
+    silent = _silent(step, evidence)
+    return replace(step, arms=tuple(arm for arm in step.arms if arm not in silent))
 
 
 def chosen_speed_jobs(step: SpeedStep, evidence: TrialEvidence) -> list[SpeedJob]:
@@ -99,6 +108,27 @@ def canary_timeout_seconds(step: QualityStep, evidence: TrialEvidence, now: int)
         rounds.longest_job_hours(workload.training),
         elapsed_seconds=now - evidence.plan.started_at,
     )
+
+
+def _left_nothing(step: NextStep, evidence: TrialEvidence) -> Reason | None:
+    """Jobs without any result of the baseline, or of every candidate that is still measured."""
+    silent = _silent(step, evidence) if isinstance(step, SpeedStep) else []
+    if not silent or (BASELINE not in silent and len(silent) < len(step.arms) - 1):
+        return None
+    arm = silent[0]
+    jobs = evidence.jobs_without(arm)
+    return Reason(
+        "evidence_missing",
+        f"{arm}: {len(jobs)} speed jobs completed and left no summary.json of it in any block: "
+        f"{', '.join(jobs)}",
+        arm,
+    )
+
+
+def _silent(step: SpeedStep, evidence: TrialEvidence) -> list[str]:
+    """Arms of the step of which as many speed jobs left nothing as may."""
+    most = rounds.MOST_WITHOUT_RESULT
+    return [arm for arm in step.arms if len(evidence.jobs_without(arm)) >= most]
 
 
 def _cut_off(ended: Iterable[EndedJob], evidence: TrialEvidence) -> Reason | None:

@@ -42,7 +42,8 @@ def judge_with(
     try:
         for job in ended:
             if not job.controls(arms) and job.job not in evidence.jobs:
-                record = JobRecord(job.job, runs=tuple(_runs(job, evidence)))
+                runs = tuple(_runs(job, evidence))
+                record = JobRecord(job.job, runs=runs, unmeasured=_unmeasured(job, runs))
                 evidence = evidence.with_records(record)
         for job in ended:
             if job.controls(arms) and job.job not in evidence.jobs:
@@ -89,6 +90,14 @@ def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
     steps = [seconds for _, run in segments for seconds in run.step_seconds]
     job_clock.check_steps(job.described, math.fsum(steps), shortest=min(steps, default=None))
     return segments
+
+
+def _unmeasured(job: EndedJob, runs: Iterable[ArmRun]) -> tuple[str, ...]:
+    """The arms of a completed speed job of which it left no segment at all."""
+    if job.status != COMPLETED or not job.run.is_speed:
+        return ()
+    left = {arm for arm, _ in runs}
+    return tuple(arm for arm in job.described_arms if arm not in left)
 
 
 def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Collection
 from dataclasses import replace
 
 from compilegate.domain import naming
-from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
 from compilegate.domain.failures import COMPLETED
 from compilegate.domain.outside import BROKEN
-from compilegate.domain.trial.jobs import EndedJob, OutputRuns
+from compilegate.domain.trial.jobs import EndedJob, OutputRuns, asked_arms
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.records import OpenTrial
 from compilegate.usecases.trial.stop_jobs import stopped_by_trial
 
-ARM = re.compile(r"arm_\d+")
 logger = logging.getLogger("compilegate")
 
 
@@ -45,10 +42,7 @@ def _asked_arms(run: naming.RunId, opened: OpenTrial, store: ObjectStore) -> tup
     request = json.loads(store.get(key))
     if naming.WITHDRAWN in request:
         return ()
-    parameters = request["HyperParameters"]
-    described = [text for name, text in sorted(parameters.items()) if ARM.fullmatch(name)]
-    # Text inside text, as speed_request writes it.
-    return tuple(str(decoded_document(json.loads(text))["name"]) for text in described)
+    return asked_arms(request["HyperParameters"])
 
 
 def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
