@@ -12,13 +12,13 @@ import tarfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from gzip import BadGzipFile
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from compilegate.adapters.output_archive import bound, files
 from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.failures import COMPLETED
 from compilegate.domain.job_output import (
+    FULL,
     STEPS,
     SUMMARY,
     JobOutput,
@@ -28,7 +28,7 @@ from compilegate.domain.job_output import (
     speed_runs,
 )
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
-from compilegate.domain.outside import BROKEN, read_json, shorten
+from compilegate.domain.outside import BROKEN, once, read_json, shorten
 from compilegate.domain.production.attempts import JobEvidence
 from compilegate.domain.production.job_evidence import kept_run, output_uri
 
@@ -42,6 +42,12 @@ LARGEST_SUMMARY, LARGEST_SUMMARIES = 2**20, 2**22
 LARGEST_STEPS, LONGEST_LINE = 2**29, 2**16
 # Lines of all steps files: three times a recorder's, 64 MB as they are kept.
 MOST_LINES = 2_000_000
+# Lines of all segments, whose seconds are evidence one by one, and files of evidence: a speed job
+# leaves some thousand lines and a hundred files.
+MOST_SEGMENT_LINES = 200_000
+MOST_EVIDENCE = 10_000
+EVIDENCE = "files of evidence"
+FULL_STEPS = FULL.removesuffix(SUMMARY) + STEPS
 # What of a summary is read; the rest is a team's to look at, and not kept.
 READ = frozenset({
     "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "numerics",
@@ -107,7 +113,7 @@ def read_output(stream: IO[bytes], size: int) -> JobOutput:
     """
     try:
         return _read(stream, size)
-    except (tarfile.TarError, EOFError, BadGzipFile, zlib.error, *BROKEN) as error:
+    except (tarfile.TarError, EOFError, zlib.error, *BROKEN) as error:
         why = shorten(str(error)) or type(error).__name__
         raise InvalidEvidenceError(f"the job's output is broken: {why}") from error
 
@@ -118,17 +124,21 @@ def _read(stream: IO[bytes], size: int) -> JobOutput:
     summaries_size = steps_size = lines = 0
     for file in files(stream, size):
         folder, slash, name = file.name.rpartition("/")
-        if not is_evidence(f"{folder}{slash}{SUMMARY}"):
+        if name not in (SUMMARY, STEPS) or not is_evidence(f"{folder}{slash}{SUMMARY}"):
             continue
+        if file.name in summaries or file.name in steps:
+            raise InvalidEvidenceError(f"{file.name} occurs twice in the job's output")
+        bound("the job's output", len(summaries) + len(steps) + 1, MOST_EVIDENCE, unit=EVIDENCE)
         if name == SUMMARY:
             summaries_size += file.size
             bound(file.name, file.size, LARGEST_SUMMARY)
             bound("all summaries", summaries_size, LARGEST_SUMMARIES)
             summaries[file.name] = _summary(file.name, file.content())
-        elif name == STEPS:
+        else:
             steps_size += file.size
             bound(file.name, steps_size, LARGEST_STEPS)
-            steps[file.name] = read_steps(file.lines(LONGEST_LINE), MOST_LINES - lines)
+            most = MOST_LINES if file.name == FULL_STEPS else MOST_SEGMENT_LINES
+            steps[file.name] = read_steps(file.lines(LONGEST_LINE), most - lines)
             lines += len(steps[file.name].seconds)
     return JobOutput(summaries, steps)
 
@@ -143,13 +153,13 @@ def _summary(name: str, body: bytes) -> Mapping[str, Any]:
 def read_steps(lines: Iterable[bytes], most: int = MOST_LINES) -> Steps:
     """Step lines; one that is cut short, as by a killed job, or overlong ends them.
 
-    Raises InvalidEvidenceError where there are more than ``most``.
+    Raises InvalidEvidenceError where there are more than ``most``, or a key occurs twice.
     """
     steps = Steps()
     for number, line in enumerate(lines, start=1):
         bound("all steps", number, most, unit="lines")
         try:
-            steps.add(json.loads(line))
+            steps.add(json.loads(line, object_pairs_hook=once))
         except (ValueError, TypeError, RecursionError):
             break
     return steps

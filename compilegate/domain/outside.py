@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.errors import InvalidEvidenceError, printable
+from compilegate.domain.errors import InvalidEvidenceError, printable, shown
 
 # Characters of a sentence, and of any other value: a packed set of outcomes has 1,368
 # (judging/outcomes.py).
@@ -49,9 +50,21 @@ def _code(match: re.Match[str]) -> str:
 def read_json(body: bytes, what: str) -> Any:
     """The document of a job's file as ``plain`` has it; raises InvalidEvidenceError."""
     try:
-        return plain(json.loads(body))
-    except (ValueError, RecursionError) as error:
+        return plain(json.loads(body, object_pairs_hook=once))
+    except (ValueError, RecursionError, InvalidEvidenceError) as error:
         raise InvalidEvidenceError(f"{what} is broken: {shorten(str(error))}") from error
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a JSON document; raises InvalidEvidenceError where a key occurs twice.
+
+    Which of the two was meant is not known, and readers differ in which one they take.
+    """
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InvalidEvidenceError(f"the key {shown(twice)} occurs twice")
+    return document
 
 
 def plain(value: Any, depth: int = DEPTH_MAX) -> Any:

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+import time
 import tracemalloc
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -123,6 +124,10 @@ def attributes(records: bytes) -> bytes:
 
 
 BLANK = b"\0" * 2**20
+END = b"\0" * 1024
+TEXT = json.dumps(SUMMARY).encode()
+SUMMARY_FILE = header("evidence/summary.json", len(TEXT)) + TEXT.ljust(512, b"\0")
+HIDDEN_SUMMARY = header("./evidence/summary.json", len(TEXT)) + TEXT.ljust(512, b"\0")
 BROKEN_ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a name of 600 MB": lambda: header("x", 600 * 2**20, tarfile.GNUTYPE_LONGNAME) + BLANK * 16,
     "attributes of 600 MB": lambda: header("x", 600 * 2**20, tarfile.XHDTYPE) + BLANK * 16,
@@ -134,6 +139,11 @@ BROKEN_ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a size in words": lambda: attributes(b"12 size=big\n"),
     "a record of length 0": lambda: attributes(b"0 path=x\n"),
     "a negative record": lambda: attributes(b"-9 path=x"),
+    "attributes in many records": lambda: attributes(b"5 a=\n" * 3000) * 1000,
+    "a second summary": lambda: SUMMARY_FILE * 2 + END,
+    "a second summary with another path": lambda: SUMMARY_FILE + HIDDEN_SUMMARY + END,
+    "second steps": lambda: header("evidence/steps.jsonl", 0) * 2 + END,
+    "something after its end": lambda: SUMMARY_FILE + END + SUMMARY_FILE + END,
     "no end": lambda: header("x", 0),
     "no header": lambda: b"x" * 512,
 }  # fmt: skip
@@ -151,15 +161,66 @@ def test_a_broken_archive_is_refused_and_costs_little(name: str) -> None:
     assert peak < 8 * 2**20
 
 
-def test_an_archive_cut_anywhere_is_refused_or_misses_nothing() -> None:
+def test_an_archive_cut_anywhere_is_refused() -> None:
     body = with_steps(*[STEP] * 50)
-    whole = output_of(body).record
 
     for length in range(len(body)):
-        try:
-            assert whole == output_of(body[:length]).record
-        except InvalidEvidenceError:
-            continue
+        with pytest.raises(InvalidEvidenceError, match="broken"):
+            output_of(body[:length])
+
+
+@pytest.mark.parametrize("last", range(1, 9))
+def test_a_checksum_or_length_that_is_wrong_is_noticed(last: int) -> None:
+    body = bytearray(with_steps(*[STEP] * 50))
+    body[-last] ^= 1
+
+    with pytest.raises(InvalidEvidenceError, match="broken"):
+        output_of(bytes(body))
+
+
+PACKED = gzip.compress(SUMMARY_FILE + END)
+# A header with the name of a file that never ends, an empty part that never ends in zeros.
+NAMED = b"\x1f\x8b\x08\x08" + bytes(6)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        gzip.compress(b"", 1) * 200_000 + PACKED,
+        NAMED + b"x" * 2**23,
+        PACKED + b"more",
+    ],
+    ids=["parts without end", "a name without end", "something behind it"],
+)
+def test_a_stream_that_only_costs_time_is_refused(body: bytes) -> None:
+    began = time.process_time()
+    with pytest.raises(InvalidEvidenceError):
+        output_of(body)
+
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [gzip.compress(SUMMARY_FILE[:700]) + gzip.compress(SUMMARY_FILE[700:] + END), PACKED + BLANK],
+    ids=["in two parts", "padded"],
+)
+def test_a_stream_as_other_packers_write_it_is_read(body: bytes) -> None:
+    assert 0.5 == output_of(body).metric
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"evidence/summary.json": '{"schema": 1, "metrics": {"a": 1, "a": 2}}'},
+        {"evidence/summary.json": '{"schema": 1, "seed": 1, "seed": 2}'},
+        {"evidence/summary.json": SUMMARY, "evidence/steps.jsonl": '{"step": 1, "step": 2}'},
+    ],
+    ids=["inside", "outside", "in a step"],
+)
+def test_a_key_that_occurs_twice_is_broken_evidence(files: Mapping[str, Any]) -> None:
+    with pytest.raises(InvalidEvidenceError, match="twice"):
+        output_of(tarball(files))
 
 
 def test_long_names_and_attributes_are_read_as_every_writer_has_them() -> None:
@@ -190,9 +251,8 @@ def many_summaries() -> bytes:
 
 def many_steps() -> bytes:
     line = b'{"seconds":1,"step":1}\n'
-    steps = line * (job_outputs.MOST_LINES // 2)
-    names = ["evidence/steps.jsonl", "evidence/block-0/a/steps.jsonl"]
-    return tarball({"evidence/summary.json": SUMMARY, **dict.fromkeys(names, steps)})
+    steps = line * job_outputs.MOST_LINES
+    return tarball({"evidence/summary.json": SUMMARY, "evidence/steps.jsonl": steps})
 
 
 @pytest.mark.parametrize(
@@ -223,16 +283,18 @@ def test_the_largest_output_takes_less_than_a_third_of_the_memory(
     ("limit", "files"),
     [
         ("LARGEST_SUMMARIES", {f"evidence/block-{n}/a/summary.json": SUMMARY for n in range(9)}),
-        ("MOST_LINES", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
+        ("MOST_LINES", {"evidence/steps.jsonl": f"{json.dumps(STEP)}\n" * 9}),
+        ("MOST_SEGMENT_LINES", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
+        ("MOST_EVIDENCE", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
         ("LARGEST_STEPS", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
     ],
 )
 def test_evidence_is_bounded_in_total(
     limit: str, files: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    each = {"LARGEST_SUMMARIES": 200, "MOST_LINES": 2, "LARGEST_STEPS": 200}[limit]
+    each = {"LARGEST_SUMMARIES": 200, "LARGEST_STEPS": 200}.get(limit, 2)
     monkeypatch.setattr(job_outputs, limit, each)
     body = tarball(files)
 
-    with pytest.raises(InvalidEvidenceError, match=r"all|steps"):
+    with pytest.raises(InvalidEvidenceError, match=r"all|steps|files of evidence"):
         read_output(io.BytesIO(body), len(body))
