@@ -50,12 +50,15 @@ def up(*, attached: bool = False, cloud: LocalCloud | None = None) -> UpResult:
 
     The emulator starts while the app synthesises. Raises LocalCloudError.
     """
-    cloud = cloud or LocalCloud()
+    used, cloud = cloud, cloud or LocalCloud()
     try:
-        return _up(cloud, attached=attached)
+        result = _up(cloud, attached=attached)
     except Exception:
-        cloud.stop_own()  # an empty cloud is of no use
+        cloud.leave(failed=True)  # an empty cloud is of no use
         raise
+    if used is None:
+        cloud.leave()
+    return result
 
 
 def _up(cloud: LocalCloud, *, attached: bool) -> UpResult:
@@ -118,14 +121,15 @@ def logs(
 def started(*, keep: bool, cloud: LocalCloud | None = None) -> Iterator[UpResult]:
     """The app on the local cloud that runs, else on one that is started for the block.
 
-    One that is started here ends with the block, unless ``keep`` and the block raises nothing.
+    One that is started here ends when the last of its users does, unless ``keep`` and the block
+    raises nothing.
     """
     cloud = cloud or LocalCloud()
     with cloud:
         try:
             yield up(attached=not keep, cloud=cloud)
         except BaseException:
-            cloud.stop_own()
+            cloud.leave(failed=True)
             raise
 
 

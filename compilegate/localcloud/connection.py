@@ -9,7 +9,7 @@ import subprocess
 import threading
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +53,6 @@ class RunState:
     started_at: float
     # The default is that of a release that checked no signatures.
     secret: str = field(default="local", repr=False)
-    # The process that started it; 0 in the state of a release that did not say.
-    owner: int = 0
 
     @property
     def endpoint(self) -> str:
@@ -119,12 +117,9 @@ def _client(state: RunState, service: str) -> Any:
 
 
 def _ended(state: RunState) -> CloudEndedError:
-    why = "it was stopped, or it died"
-    if state.attached and state.owner != os.getpid():
-        why = f"it belonged to another command (process {state.owner}) and ended with it"
     return CloudEndedError(
-        f"The local cloud (process {state.pid}) has ended: {why}. Everything in it is lost: "
-        "running trials and jobs, flags, what was recorded",
+        f"The local cloud (process {state.pid}) has ended: it was stopped, or it died. Everything "
+        "in it is lost: running trials and jobs, flags, what was recorded",
         fix="run this command again, which starts another; `compilegate local up` first starts one "
         "that stays until `compilegate local down`. What it printed last: `compilegate local logs "
         "emulator --last 20`",
@@ -134,8 +129,10 @@ def _ended(state: RunState) -> CloudEndedError:
 def read_state(path: Path) -> RunState | None:
     """The announced state; None if there is none or it is not readable."""
     try:
-        return RunState(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        known = {one.name for one in fields(RunState)}  # another release may have said more
+        return RunState(**{key: value for key, value in document.items() if key in known})
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
 
 

@@ -1,7 +1,7 @@
 """Starts and stops the emulator, and knows whether it runs.
 
-Attached, the emulator ends with the process that started it, however that ends: it holds the
-other end of a pipe. Detached, it lives until ``stop``.
+Attached, the emulator ends with the last process that uses it, however that ends, see ``users``.
+Detached, it lives until ``stop``.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from compilegate.localcloud.connection import (
 )
 from compilegate.localcloud.errors import NotReadyError
 from compilegate.localcloud.places import Places, find_places
+from compilegate.localcloud.users import ALONE, Users
 from compilegate.place import PACKAGE
 
 DEFAULT_REGION = "us-east-1"
@@ -46,6 +47,7 @@ class LocalCloud:
 
     def __init__(self, home: Path | None = None, *, places: Places | None = None) -> None:
         self.places = places or find_places(home)
+        self._users = Users(self.places.home)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(
@@ -67,7 +69,7 @@ class LocalCloud:
         arguments += ["--enforce-iam"] if enforce_iam else []
         arguments += ["--inject-failures"] if inject_failures else []
         arguments += ["--quotas", json.dumps(dict(quotas))] if quotas else []
-        with self._alone():
+        with self._joining():
             running = self._serving()
             if running is not None:
                 raise NotReadyError(
@@ -81,7 +83,7 @@ class LocalCloud:
 
         Of several commands at once one starts it; the others wait until it serves.
         """
-        with self._alone():
+        with self._joining():
             running = self._serving()
             if running is not None:
                 return running, False
@@ -101,19 +103,26 @@ class LocalCloud:
             if state is not None and ran:
                 self._end(state)
             self._forget()
+            self._users.leave()
             return ran
 
-    def stop_own(self) -> None:
-        """End the emulator that this object started, if it did; never another command's."""
-        if self._process is None:
+    def leave(self, *, failed: bool = False) -> None:
+        """Use the cloud no longer; the last one out ends it if it is attached.
+
+        ``failed``: also one that is not, if this object started it; never one that others use.
+        """
+        if not self._users.joined:
             return
         with self._alone():
+            if not self._users.leave():
+                return
             state = read_state(self.places.state_file)
-            if state is not None and state.pid == self._process.pid:
-                if process_exists(state):
-                    self._end(state)
+            started = self._process.pid if self._process is not None else None
+            if state is None or not process_exists(state):
                 self._forget()
-            self._let_go()
+            elif state.attached or (failed and state.pid == started):
+                self._end(state)
+                self._forget()
 
     def state(self) -> RunState | None:
         """The run that serves now, if any; leftovers of a run that died are removed.
@@ -162,20 +171,17 @@ class LocalCloud:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End an emulator that this object started attached."""
-        if self._process is not None and self._process.stdin is not None:
-            self.stop_own()
+        """Use it no longer."""
+        self.leave()
 
     def _start(self, arguments: list[str], *, attached: bool) -> RunState:
         run_id = uuid.uuid4().hex[:12]
         arguments = [*arguments, "--attached"] if attached else arguments
         with writing_to(self.places.home):
-            self._process = self._spawn(run_id, arguments, attached=attached)
+            self._process = self._spawn(run_id, arguments)
         return self._wait_until_serving(run_id, self._process)
 
-    def _spawn(
-        self, run_id: str, arguments: list[str], *, attached: bool
-    ) -> subprocess.Popen[bytes]:
+    def _spawn(self, run_id: str, arguments: list[str]) -> subprocess.Popen[bytes]:
         places = self.places
         self._forget()
         shutil.rmtree(places.logs, ignore_errors=True)
@@ -188,7 +194,7 @@ class LocalCloud:
                 command,
                 cwd=places.home,
                 env=_emulator_environment(),
-                stdin=subprocess.PIPE if attached else subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # Its own session: Ctrl-C reaches the command alone, which then ends it in order.
@@ -232,17 +238,27 @@ class LocalCloud:
         """Remove what a run leaves that could not clean up after itself."""
         self.places.state_file.unlink(missing_ok=True)
         shutil.rmtree(self.places.work, ignore_errors=True)
-        self._let_go()
-
-    def _let_go(self) -> None:
         if self._process is not None:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+            self._process.poll()
             self._process = None
+
+    @contextlib.contextmanager
+    def _joining(self) -> Iterator[None]:
+        """Alone, and a user of the cloud from then on unless the block fails."""
+        with self._alone():
+            before = self._users.joined
+            with writing_to(self.places.home):
+                self._users.join()
+            try:
+                yield
+            except BaseException:
+                if not before:
+                    self._users.leave()
+                raise
 
     def _alone(self) -> AbstractContextManager[None]:
         """Of several commands one at a time starts or ends the emulator."""
-        return self._locked("lock")
+        return self._locked(ALONE)
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:

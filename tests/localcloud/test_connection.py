@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -37,23 +40,26 @@ def test_threads_that_ask_at_once_get_one_client(monkeypatch: pytest.MonkeyPatch
     assert 1 == len(set(map(id, clients)))
 
 
-def ended_run(*, attached: bool) -> RunState:
+def ended_run() -> RunState:
     """A run whose process is gone, and nothing listens where it did."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
-    return RunState(
-        "ended", process.pid, 1, "us-east-1", attached, False, False, 0.0, "secret", owner=1
-    )
+    return RunState("ended", process.pid, 1, "us-east-1", True, False, False, 0.0, "secret")
 
 
-@pytest.mark.parametrize(
-    ("attached", "why"), [(True, "belonged to another command"), (False, "it was stopped, or")]
-)
-def test_call_after_the_end_says_what_is_lost_at_once(attached: bool, why: str) -> None:
+def test_state_of_another_release_is_read(tmp_path: Path) -> None:
+    state = dataclasses.asdict(ended_run())
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({**state, "owner": 1}))
+
+    assert state == dataclasses.asdict(connection.read_state(path))
+
+
+def test_call_after_the_end_says_what_is_lost_at_once() -> None:
     """botocore alone would try again for seconds, then blame network and region."""
-    state = ended_run(attached=attached)
+    state = ended_run()
     began = time.monotonic()
-    with pytest.raises(CloudEndedError, match=why) as caught:
+    with pytest.raises(CloudEndedError, match="it was stopped, or it died") as caught:
         state.client("sts").get_caller_identity()
 
     assert time.monotonic() - began < 2

@@ -17,6 +17,7 @@ from compilegate.localcloud.errors import CloudEndedError
 from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.localcloud.places import REPOSITORY
 from tests.localcloud.conftest import make_places
+from tests.localcloud.helpers import wait_for_none
 
 pytestmark = pytest.mark.e2e
 # What `compilegate run --local` does around a trial.
@@ -99,25 +100,71 @@ def test_killed_cloud_is_told_within_seconds(tmp_path):
     assert time.monotonic() - began < 3
 
 
-def test_two_commands_deploy_to_one_cloud_and_the_second_hears_that_it_ended(tmp_path):
-    commands = [
+@pytest.fixture
+def commands(tmp_path):
+    """Starter and joiner of one cloud, each with the id of its run."""
+    started = [
         subprocess.Popen(
             [sys.executable, "-c", COMMAND, str(tmp_path)], cwd=REPOSITORY,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )
         for _ in range(2)
     ]  # fmt: skip
-    try:
-        lines = [command.stdout.readline().split() for command in commands]
-        owner = [line[1] for line in lines].index("True")
-        commands[owner].communicate("\n", timeout=60)
-        said, _ = commands[1 - owner].communicate("\n", timeout=60)
-    finally:
-        for command in commands:
-            command.kill()
-
+    lines = [command.stdout.readline().split() for command in started]
     assert lines[0][0] == lines[1][0]
     assert ["False", "True"] == sorted(line[1] for line in lines)
     assert ["True", "True"] == [line[2] for line in lines]
-    assert f"belonged to another command (process {commands[owner].pid})" in said
-    assert 0 == commands[owner].returncode
+    starter = [line[1] for line in lines].index("True")
+    yield started[starter], started[1 - starter]
+    for command in started:
+        command.kill()
+        command.communicate()
+
+
+def let_end(command):
+    said, _ = command.communicate("\n", timeout=60)
+    assert 0 == command.returncode
+    return said
+
+
+@pytest.mark.parametrize("how", [let_end, subprocess.Popen.kill], ids=["ended", "killed"])
+@pytest.mark.parametrize("first", [0, 1], ids=["starter", "joiner"])
+def test_the_last_of_two_commands_ends_the_cloud(tmp_path, commands, first, how):
+    cloud = LocalCloud(places=make_places(tmp_path))
+    how(commands[first])
+    commands[first].wait()
+    time.sleep(2)  # in which an emulator that nobody uses notices it
+
+    assert cloud.state() is not None
+    assert "" == let_end(commands[1 - first])
+    assert cloud.state() is None
+    assert not cloud.places.work.exists()
+
+
+def test_cloud_whose_users_were_all_killed_ends(tmp_path, commands):
+    cloud = LocalCloud(places=make_places(tmp_path))
+    run = cloud.state().run_id
+    for command in commands:
+        command.kill()
+
+    assert wait_for_none(run) == []
+    assert cloud.state() is None
+
+
+def test_of_a_command_that_comes_while_the_last_one_goes_nothing_is_lost(tmp_path, undeployed):
+    """Whichever is first: it joins what runs on, or starts its own."""
+    cloud = LocalCloud(places=make_places(tmp_path))
+    with cloud:
+        for turn in range(4):
+            coming = LocalCloud(places=make_places(tmp_path))
+            api.up(attached=True, cloud=cloud)
+            with ThreadPoolExecutor(2) as threads:
+                going = threads.submit(cloud.leave)
+                time.sleep(turn / 50)
+                state = threads.submit(api.up, attached=True, cloud=coming).result().state
+                going.result()
+            time.sleep(1.5)
+            assert state == cloud.state()
+            cloud = coming
+        cloud.leave()
+        assert cloud.state() is None

@@ -60,7 +60,7 @@ def prepare_process(settings: Settings, port: int) -> None:
 
 
 def main() -> None:
-    """Serve until stopped, or until the process that started it is gone."""
+    """Serve until stopped, or, attached, until nobody uses it any more."""
     settings = parse_arguments(sys.argv[1:])
     try:
         listener = bind_free_port()

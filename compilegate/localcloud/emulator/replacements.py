@@ -267,9 +267,9 @@ def replace_everywhere(target: str, replacement: Any) -> None:
     """The same, and in every module of the library that imported it by name."""
     original = upstream(target)
     package = target.partition(".")[0]
-    for module_name, module in list(sys.modules.items()):
+    for module_name, module in sys.modules.copy().items():  # atomic: threads import
         if module_name.partition(".")[0] == package and isinstance(module, types.ModuleType):
-            for name in [name for name, value in vars(module).items() if value is original]:
+            for name in [name for name, value in vars(module).copy().items() if value is original]:
                 setattr(module, name, replacement)
     _note(target)
 

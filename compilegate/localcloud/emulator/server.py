@@ -46,6 +46,7 @@ from compilegate.localcloud.emulator.gate import (
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 from compilegate.localcloud.emulator.settings import Settings, give_up
 from compilegate.localcloud.names import ADMIN_PATH
+from compilegate.localcloud.users import wait_until_unused
 
 _NEEDS_LOADER = re.compile(rb"/(cloudformation|states)/aws4_request")
 
@@ -136,7 +137,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if settings.attached:
-        _stop_with_parent(loop, stop, ending)
+        _stop_with_users(settings.home, loop, stop, ending)
     config = Config()
     config.bind = [f"fd://{listener.fileno()}"]
     config.keep_alive_timeout = 75
@@ -169,7 +170,6 @@ async def _announce(settings: Settings, listener: socket.socket, loader: Loader)
         "inject_failures": settings.inject_failures,
         "started_at": time.time(),
         "secret": os.environ["AWS_SECRET_ACCESS_KEY"],
-        "owner": os.getppid(),
     }
     partial = settings.state_file.with_suffix(".partial")
     partial.unlink(missing_ok=True)
@@ -189,19 +189,17 @@ def _end_if_it_failed(announced: asyncio.Task[None]) -> None:
         give_up("say where it listens", error)
 
 
-def _stop_with_parent(
-    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, ending: _Ending
+def _stop_with_users(
+    home: Path, loop: asyncio.AbstractEventLoop, stop: asyncio.Event, ending: _Ending
 ) -> None:
-    """End when the pipe from the process that started this one is closed, however it ended."""
+    """End when nobody uses this emulator any more, however they ended."""
 
     def wait() -> None:
-        with contextlib.suppress(OSError):
-            while os.read(0, 4096):
-                pass
+        wait_until_unused(home)
         ending.within(_SHUTDOWN_SECONDS)
         loop.call_soon_threadsafe(stop.set)
 
-    threading.Thread(target=wait, daemon=True, name="parent-watch").start()
+    threading.Thread(target=wait, daemon=True, name="users-watch").start()
 
 
 class _Ending:
