@@ -58,7 +58,7 @@ def test_a_segment_of_a_trainer_has_an_output_folder_of_its_own():
     passed = words("--seed 5 --output_dir mine --max_steps 5", kind="trainer")
 
     assert "mine" not in passed
-    assert "compilegate-segment-" in passed[passed.index("--output_dir") + 1]
+    assert "compilegate-scratch-segment-" in passed[passed.index("--output_dir") + 1]
 
 
 @pytest.mark.parametrize("value", ["it's $(id)", "", "two\nlines", "größe", "--other", "base64:x"])

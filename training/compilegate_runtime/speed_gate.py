@@ -20,7 +20,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent
@@ -31,6 +30,7 @@ from compilegate_runtime import (  # noqa: E402
     environment,
     mpi_segments,
     numerics,
+    scratch,
     segments,
 )
 from compilegate_runtime.compilers import NoCompiler  # noqa: E402
@@ -63,7 +63,7 @@ def main(arguments):
     plan, arms = parse(arguments)
     with compile_cache.preserved():
         if compile_cache.LOCAL not in os.environ:
-            os.environ[compile_cache.LOCAL] = tempfile.mkdtemp(prefix="inductor-")
+            os.environ[compile_cache.LOCAL] = str(scratch.folder("inductor"))
         if not mpi_segments.started_by_mpi(os.environ):
             run_blocks(plan, arms)
         elif environment.rank():
@@ -157,8 +157,8 @@ def run_segment(arm, plan, folder, *, steps, block, place, own=None):
         "max_steps": steps,
     }
     words = arguments_of(hyperparameters)
-    with tempfile.TemporaryDirectory() as scratch:
-        failure = Path(scratch) / "failure"
+    with scratch.held("gate") as own_folder:
+        failure = own_folder / "failure"
         variables_of_its_own = {
             **(own or {}),
             **rendezvous(os.environ, place),

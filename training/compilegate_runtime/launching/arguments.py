@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from compilegate_runtime import environment, hyperparameters
+from compilegate_runtime import environment, hyperparameters, scratch
 from compilegate_runtime.compilers import backend_named
 from compilegate_runtime.device import PRECISIONS
 from compilegate_runtime.errors import HyperparameterError
@@ -161,7 +161,7 @@ def script_words(settings, others):
     if settings.script_kind == "trainer":
         values = {**_trainer_defaults(settings, others), **values}
         if settings.max_steps:  # a segment must neither find nor leave another one's checkpoints
-            values["output_dir"] = tempfile.mkdtemp(prefix="compilegate-segment-")
+            values["output_dir"] = str(scratch.folder("segment"))
     flags = {name for name in settings.flags.split(",") if name}
     words = [environment.own_path(word) for word in shlex.split(settings.positional)]
     for name, any_value in values.items():
