@@ -12,7 +12,7 @@ from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED, worst_exit_code
 from compilegate.cli.common.figures import decision_rows, full_run_words
-from compilegate.cli.common.kept_cloud import keep
+from compilegate.cli.common.kept_cloud import Keeper
 from compilegate.cli.common.outcome import Outcome, read_outcome
 from compilegate.cli.common.output import (
     console,
@@ -72,8 +72,10 @@ def _evaluate(
     files: Sequence[WorkloadFile], cloud: Cloud, out: Path, *, quiet: bool
 ) -> list[Outcome]:
     started = start(files, cloud)
+    keeper = Keeper(cloud) if cloud.is_local else None
+    look = keeper.look if keeper else None
     try:
-        views = follow(started, cloud, console(stderr=quiet))
+        views = follow(started, cloud, console(stderr=quiet), on_look=look)
     except KeyboardInterrupt:
         _stop_or_leave(started, cloud)
         raise typer.Exit(STOPPED) from None
@@ -81,8 +83,8 @@ def _evaluate(
         _stop_or_leave(started, cloud)
         raise
     finally:
-        if cloud.is_local:  # it ends, and what it holds with it
-            keep([item.trial for item in started], cloud)
+        if keeper:  # the cloud ends, and what it holds with it
+            keeper.end([item.trial for item in started])
     return [read_outcome(view.trial, cloud, view.state, out) for view in views]
 
 

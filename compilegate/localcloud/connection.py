@@ -118,8 +118,8 @@ def _client(state: RunState, service: str) -> Any:
 
 def _ended(state: RunState) -> CloudEndedError:
     return CloudEndedError(
-        f"The local cloud (process {state.pid}) has ended: it was stopped, or it died. Everything "
-        "in it is lost: running trials and jobs, flags, what was recorded",
+        f"The local cloud (process {state.pid}) has ended: it was stopped, or it died. Lost "
+        "with it are running trials and jobs, flags, and records that no command has kept",
         fix="run this command again, which starts another; `compilegate local up` first starts one "
         "that stays until `compilegate local down`. What it printed last: `compilegate local logs "
         "emulator --last 20`",

@@ -11,9 +11,11 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.records.trials import TrialFailed
+from compilegate.domain.utc import minute
+from compilegate.localcloud.errors import CloudEndedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.cli.trial_script import decided, executions
+from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY
 from tests.fake_clouds import FakeProviders, cloud
 
@@ -156,6 +158,40 @@ def test_where_nothing_was_kept_the_error_stays(invoke: Invoke) -> None:
     assert "Error: The local cloud does not run. Fix: start it\n" == result.stderr
 
 
+def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(
+    tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    """It can be read while it runs, and the command says since when records are lost."""
+    local = providers.local_cloud = cloud("local", simulated="on a CPU")
+    executions(local).on_start = partial(planned, local)
+    ledger: Any = local.services.ledger
+    meanwhile: list[Any] = []
+
+    def look(arn: str) -> None:
+        if executions(local).looks == 1:
+            meanwhile.extend(json.loads(path.read_text()) for path in KEPT.glob("*/records.json"))
+            ledger.raw.entries = killed
+            raise CloudEndedError("The local cloud has ended")
+
+    def killed(*_: object) -> None:
+        raise CloudEndedError("The local cloud has ended")
+
+    executions(local).looks = 2
+    executions(local).on_look = look
+    result = invoke("run", write_project(tmp_path), "--local")
+    providers.local_cloud = None
+
+    (record,) = meanwhile
+    (kept,) = KEPT.glob("*/records.json")
+    assert 1 == result.exit_code
+    assert record == json.loads(kept.read_text())
+    assert record["trial"] in json.dumps([str(path) for path in kept.parent.rglob("plan.json")])
+    said = " ".join(result.stderr.split())
+    assert f"what the trial of bert-docs recorded after {minute(record['kept_at'])} was not" in said
+    status = invoke("status", "--local")
+    assert 0 == status.exit_code, status.stderr
+
+
 def test_where_it_cannot_be_kept_the_verdict_stands(
     tmp_path: Path, invoke: Invoke, providers: FakeProviders
 ) -> None:
@@ -166,7 +202,7 @@ def test_where_it_cannot_be_kept_the_verdict_stands(
     result = invoke("run", write_project(tmp_path), "--local", "--json")
 
     assert (0, "promote") == (result.exit_code, json.loads(result.stdout)["verdict"])
-    assert "what the trial recorded was not kept" in result.stderr
+    assert "what the trial of bert-docs recorded was not kept" in result.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"schema": 2}'])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,6 +19,9 @@ from compilegate.domain.utc import minute
 from compilegate.ports import Services, Settings
 from compilegate.usecases.records import Trial
 
+if TYPE_CHECKING:
+    from compilegate.cli.trials.view import TrialView
+
 
 class _NoExecutions(NothingRuns):
     def running(self) -> Sequence[Any]:
@@ -25,13 +29,38 @@ class _NoExecutions(NothingRuns):
         return ()
 
 
-def keep(trials: Sequence[Trial], cloud: Cloud) -> None:
-    """Keep what local trials recorded; where that fails, say so: their verdicts stand."""
-    try:
+class Keeper:
+    """Keeps what local trials record, as they go on: their cloud can be killed at any moment."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+        self._seen: dict[Trial, object] = {}
+        self._kept_at: dict[Trial, float] = {}
+
+    def look(self, views: Sequence[TrialView]) -> None:
+        """Keep the trials that have changed; what fails now is tried again with the next look."""
+        for view in views:
+            jobs = tuple((job.name, job.status) for job in view.jobs)
+            # Each time where nothing is measured: documents are written between jobs.
+            if self._seen.get(view.trial) != jobs or not any(j.active for j in view.jobs):
+                with contextlib.suppress(Exception):
+                    self._keep(view.trial)
+                    self._seen[view.trial] = jobs
+
+    def end(self, trials: Sequence[Trial]) -> None:
+        """Keep all of it; where that fails, say so: the verdicts stand."""
         for trial in trials:
-            keep_trial(trial, cloud.services, Path.cwd())
-    except Exception as error:  # noqa: BLE001 - the verdict is shown, whatever keeping fails of
-        typer.echo(error_text(f"what the trial recorded was not kept: {error}"), err=True)
+            try:
+                self._keep(trial)
+            except Exception as error:  # noqa: BLE001 - verdicts are shown, whatever keeping fails of
+                at = self._kept_at.get(trial)
+                since = f" after {minute(at)}" if at is not None else ""
+                what = f"what the trial of {trial.workload} recorded{since} was not kept: {error}"
+                typer.echo(error_text(what), err=True)
+
+    def _keep(self, trial: Trial) -> None:
+        keep_trial(trial, self._cloud.services, Path.cwd())
+        self._kept_at[trial] = self._cloud.services.clock.now()
 
 
 def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:

@@ -85,10 +85,11 @@ def follow(
     console: Console,
     *,
     on_end: Callable[[TrialView], None] | None = None,
+    on_look: Callable[[Sequence[TrialView]], None] | None = None,
 ) -> list[TrialView]:
     """Show progress until every execution has ended; returns the last view of each."""
     watchers = [TrialWatcher(item.trial, item.arn, cloud) for item in started]
-    return watch(watchers, cloud.poll_seconds, console, on_end=on_end)
+    return watch(watchers, cloud.poll_seconds, console, on_end=on_end, on_look=on_look)
 
 
 class Watcher(Protocol[View_co]):
@@ -106,10 +107,11 @@ def watch(
     *,
     what: str = "trial",
     on_end: Callable[[View_co], None] | None = None,
+    on_look: Callable[[Sequence[View_co]], None] | None = None,
 ) -> list[View_co]:
     """Show progress until every execution has ended; returns the last view of each.
 
-    ``on_end`` gets the last view of each as soon as it has ended.
+    ``on_look`` gets the views each time, ``on_end`` the last view of each once it has ended.
     Raises EnvironmentNotReadyError after ten failures in a row to read them.
     """
     lost, ended = 0, set[int]()
@@ -129,6 +131,8 @@ def watch(
                     ) from error
             else:
                 show(views)
+                if on_look:
+                    on_look(views)
                 for number, view in enumerate(views):
                     if on_end and not view.state.running and number not in ended:
                         ended.add(number)
