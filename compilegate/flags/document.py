@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from compilegate.domain.argument_text import entry_point_survives, name_survives
 from compilegate.domain.compilers import MODES, NAMES
 
 SCHEMA = 1
@@ -22,6 +23,17 @@ BASELINE = "baseline"
 STATES = ("off", "probation", "permanent", "reverted", "stale")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 DISTRIBUTIONS = ("none", "pytorchddp", "torch_distributed", "pytorchxla", "smddp", "smp")
+# States in which a flag is never on: one that is on all the same was written by no deployment.
+NEVER_ON = ("off", "reverted")
+# Bounds of a workload file (domain/workload/training.py, domain/fields.py).
+MOST_SAMPLES, MOST_INSTANCES, MOST_LEARNING_RATE = 10**7, 1000, 1000.0
+LARGEST_WHOLE = 2**64
+# What the trial passes to every script itself (domain/workload/names.py); what the toolkit reads.
+OWN_HYPERPARAMETERS = (
+    "arm", "compiler", "compile_mode", "precision", "batch_size", "learning_rate", "seed",
+    "replicate", "max_steps", "training_script",
+)  # fmt: skip
+TOOLKIT_PREFIX = "sagemaker_"
 UPDATE = "update compilegate-flags, or set the flag through compilegate"
 
 
@@ -43,7 +55,11 @@ class FlagDocument:
 def read(text: str) -> FlagDocument:
     """The parameter's value; raises UnreadableFlagError where it is malformed."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(
+            text, parse_constant=_refuse_constant, object_pairs_hook=_without_repeats
+        )
+    except UnreadableFlagError:
+        raise
     except (ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
         raise UnreadableFlagError(f"the flag is not JSON. Fix: {UPDATE}") from error
     if not isinstance(document, dict):
@@ -59,7 +75,7 @@ def read(text: str) -> FlagDocument:
     problems = {
         "schema": type(document.get("schema")) is int and document["schema"] == SCHEMA,
         "enabled": isinstance(flag.enabled, bool),
-        "state": flag.state in STATES,
+        "state": flag.state in STATES and not (flag.enabled and flag.state in NEVER_ON),
         "candidate": flag.candidate is None or _is_text(flag.candidate),
         "overrides": isinstance(flag.overrides, dict),
         "decision_id": flag.decision_id is None or _is_text(flag.decision_id),
@@ -95,22 +111,47 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value) and value.isprintable()
 
 
-def _is_count(value: object) -> bool:
-    return type(value) is int and value > 0
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object; of a key written twice nobody knows which value was meant."""
+    document = dict(pairs)
+    if len(document) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise UnreadableFlagError(f"the flag has the key {twice[:120]!r} twice. Fix: {UPDATE}")
+    return document
+
+
+def _is_count(most: int) -> Callable[[object], bool]:
+    return lambda value: type(value) is int and 0 < value <= most
 
 
 def _is_rate(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]
+    return type(value) in (int, float) and 0 < value <= MOST_LEARNING_RATE  # type: ignore[operator]
 
 
 def _is_path(value: object) -> bool:
-    return _is_text(value) and not str(value).startswith("/") and ".." not in str(value).split("/")
+    return isinstance(value, str) and entry_point_survives(value)
+
+
+def _is_argument(name: str) -> bool:
+    """Whether a script can have an argument of this name, and a flag may set it."""
+    return (
+        name_survives(name)
+        and name not in OWN_HYPERPARAMETERS
+        and not name.startswith(TOOLKIT_PREFIX)
+    )
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str) or (isinstance(value, int) and abs(value) <= LARGEST_WHOLE)
 
 
 def _are_arguments(value: object) -> bool:
     """A mapping of names to plain values."""
     return isinstance(value, dict) and all(
-        _is_text(name) and isinstance(one, (str, int, float, bool)) for name, one in value.items()
+        _is_argument(name) and _is_plain(one) for name, one in value.items()
     )
 
 
@@ -126,11 +167,11 @@ _INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "compiler": _one_of(NAMES),
     "compile_mode": _one_of(MODES),
-    "batch_size": _is_count,
+    "batch_size": _is_count(MOST_SAMPLES),
     "learning_rate": _is_rate,
     "precision": _one_of(PRECISIONS),
     "instance_type": lambda value: _is_text(value) and _INSTANCE.fullmatch(value) is not None,
-    "instance_count": _is_count,
+    "instance_count": _is_count(MOST_INSTANCES),
     "distribution": _one_of(DISTRIBUTIONS),
     "entry_point": _is_path,
     "hyperparameters": _are_arguments,

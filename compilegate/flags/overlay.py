@@ -22,7 +22,6 @@ from compilegate.domain import naming
 from compilegate.domain.argument_text import for_launcher, survives
 from compilegate.domain.compilers import has_own_image
 from compilegate.domain.followers import REFRESH_EVERY
-from compilegate.flags.backoff import Backoff
 from compilegate.flags.document import check_overrides
 from compilegate.flags.reading import Choice, choose, stage_name
 
@@ -55,7 +54,6 @@ class FlagLookup:
     client: Any = None
     names: Mapping[str, str] = field(default_factory=dict)
     chance: Callable[[], float] = random.SystemRandom().random
-    backoff: Backoff | None = None
 
     @property
     def deployment(self) -> str:
@@ -85,9 +83,7 @@ def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
     """The job as production should run it today; unchanged where anything fails."""
     original = dict(job)
     try:
-        choice = choose(
-            lookup.name, stage=lookup.stage, client=lookup.client, backoff=lookup.backoff
-        )
+        choice = choose(lookup.name, stage=lookup.stage, client=lookup.client)
     except Exception as error:  # noqa: BLE001 - a run never fails because of a flag
         choice = _baseline(lookup, "its flag cannot be read", error)
     if choice.watched and lookup.chance() * REFRESH_EVERY < 1:

@@ -1,7 +1,8 @@
-"""Reads a workload's flag, once per process and minute, with a bound on retries."""
+"""Reads a workload's flag, once per process and minute, in a bounded time."""
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import threading
@@ -14,6 +15,7 @@ from compilegate.domain import naming
 from compilegate.domain.followers import WATCHED
 from compilegate.flags import document
 from compilegate.flags.backoff import Backoff, call_with_retry, error_code
+from compilegate.flags.bounded import MOST_BYTES, Calls, bounds, calls_of, forget, limited
 from compilegate.flags.document import BASELINE, FlagDocument
 
 STAGE_VARIABLE = "COMPILEGATE_STAGE"
@@ -21,6 +23,8 @@ STAGE_VARIABLE = "COMPILEGATE_STAGE"
 ARM_VARIABLES = ("COMPILEGATE_IMAGE", "COMPILEGATE_ARM")
 ABSENT = "ParameterNotFound"
 CACHED_SECONDS = 60.0
+
+__all__ = ["Choice", "choose", "forget", "resolve", "stage_name"]
 
 logger = logging.getLogger("compilegate.flags")
 
@@ -41,15 +45,11 @@ class Choice:
 
 @dataclass
 class _Read:
-    """One parameter as one client has read it; ``client`` keeps its id from being reused."""
+    """One parameter as one client has read it."""
 
-    client: Any
     lock: threading.Lock = field(default_factory=threading.Lock)
     expires: float = 0.0
     choice: Choice = field(default_factory=Choice)
-
-
-_reads: dict[tuple[str, int], _Read] = {}
 
 
 def resolve(
@@ -59,6 +59,8 @@ def resolve(
 
     ``stage`` is COMPILEGATE_STAGE, else the default;
     ``client`` is an SSM client, else one with the environment's credentials and region.
+    ``backoff`` says how long a busy service is asked again, where that is to be longer than
+    COMPILEGATE_FLAG_SECONDS (else 5), which bound the whole answer.
     In a job that was started with an arm already it is always empty: its hyperparameters say what
     to train with, and a flag that has changed since must not.
     """
@@ -74,12 +76,20 @@ def choose(
 ) -> Choice:
     """The arm that a workload's next production run should train; never raises."""
     parameter = naming.flag_parameter(stage_name(stage), name)
-    read = _reads.setdefault((parameter, id(client)), _Read(client))
-    with read.lock:  # threads of one pipeline ask once
+    waits, seconds = bounds(backoff)
+    deadline = time.monotonic() + seconds
+    calls = calls_of("ssm", client)
+    read: _Read = calls.kept.setdefault(parameter, _Read())
+    if not read.lock.acquire(timeout=seconds):  # threads of one pipeline ask once
+        return _unusable(parameter, TimeoutError(f"no answer within {seconds:.3g} s"))
+    try:
         if time.monotonic() >= read.expires:
-            read.choice = _choice(parameter, client, backoff or Backoff())
+            left = deadline - time.monotonic()
+            read.choice = _choice(parameter, client, calls, waits, left)
             read.expires = time.monotonic() + CACHED_SECONDS
-        return read.choice
+        return copy.deepcopy(read.choice)  # whoever changes it changes nobody else's
+    finally:
+        read.lock.release()
 
 
 def stage_name(explicit: str | None) -> str:
@@ -87,21 +97,18 @@ def stage_name(explicit: str | None) -> str:
     return explicit or os.environ.get(STAGE_VARIABLE) or naming.DEFAULT_STAGE
 
 
-def forget() -> None:
-    """Read every flag again."""
-    _reads.clear()
+def _choice(parameter: str, client: Any, calls: Calls, backoff: Backoff, seconds: float) -> Choice:
+    def text_of_it() -> str | None:
+        ssm = limited(client or _ssm(), MOST_BYTES, seconds)
+        return call_with_retry(lambda: _read(parameter, ssm), backoff)
 
-
-def _choice(parameter: str, client: Any, backoff: Backoff) -> Choice:
     try:
-        ssm = client or _ssm()
-        text = call_with_retry(lambda: _read(parameter, ssm), backoff)
+        text = calls.within(seconds, text_of_it)
         flag = FlagDocument() if text is None else document.read(text)
         if flag.enabled:
             document.check_overrides(flag.overrides)
     except Exception as error:  # noqa: BLE001 - any failure means the baseline, see the package
-        logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
-        return Choice(problem=f"{type(error).__name__}: {error}")
+        return _unusable(parameter, error)
     if text is None:
         # Usual before the first promotion; a wrong stage, region or name gives the same answer.
         logger.warning(
@@ -112,6 +119,11 @@ def _choice(parameter: str, client: Any, backoff: Backoff) -> Choice:
         )
         return Choice(problem="absent")
     return _of(flag, parameter)
+
+
+def _unusable(parameter: str, error: Exception) -> Choice:
+    logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
+    return Choice(problem=f"{type(error).__name__}: {error}")
 
 
 def _of(flag: FlagDocument, parameter: str) -> Choice:

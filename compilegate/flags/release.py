@@ -9,6 +9,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.followers import RELEASED
 from compilegate.flags.backoff import Backoff, call_with_retry
+from compilegate.flags.bounded import MOST_BYTES_OF_A_JOB, bounds, calls_of, limited
 
 ARN = "arn:"
 KIND = "training-job/"
@@ -21,10 +22,17 @@ def may_release(job: str, *, client: Any = None, backoff: Backoff | None = None)
     True for a job that no trial tagged, and for one whose trial has promoted its candidate. False
     while the trial holds it back, where the candidate was not promoted, and wherever the tags
     cannot be read. ``client`` is a SageMaker client, else one with the environment's credentials
-    and region; it needs sagemaker:ListTags, and sagemaker:DescribeTrainingJob for a name.
+    and region; it needs sagemaker:ListTags, and sagemaker:DescribeTrainingJob for a name. Time is
+    bounded as in ``resolve``.
     """
     try:
-        tags = _tags(job, client or _sagemaker(), backoff or Backoff())
+        waits, seconds = bounds(backoff)
+        tags = calls_of("sagemaker", client).within(
+            seconds,
+            lambda: _tags(
+                job, limited(client or _sagemaker(), MOST_BYTES_OF_A_JOB, seconds), waits
+            ),
+        )
     except Exception as error:  # noqa: BLE001 - without tags the model is unproven
         logger.warning("%s is not released, its tags cannot be read: %s", job, error)
         return False

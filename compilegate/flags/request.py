@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.flags.backoff import Backoff
 from compilegate.flags.overlay import (
     CannotCarryError,
     FlagLookup,
@@ -24,8 +23,6 @@ from compilegate.flags.reading import Choice
 
 # Of the values of a request, what is not a hyperparameter.
 _MACHINE = ("image", "instance_count", "instance_type")
-# A step of SageMaker Pipelines that calls Lambda needs its answer within minutes.
-_STEP = Backoff(seconds=300.0)
 # What the SDK's estimators add for the toolkit in the image.
 _PROGRAM, _SOURCE, _INSTANCE = (
     "sagemaker_program", "sagemaker_submit_directory", "sagemaker_instance_type",
@@ -64,7 +61,7 @@ def pipeline_values(
     that sets anything else is not followed, because the request could not carry all of it.
     ``entry_point`` is the script that the job starts: launcher and others take other texts.
     """
-    lookup = FlagLookup(name, stage, client, names or {}, backoff=_STEP)
+    lookup = FlagLookup(name, stage, client, names or {})
     job = carry({"values": dict(values), "entry_point": entry_point}, _VALUES, lookup)
     texts = {
         key: value if key in _MACHINE else json.dumps(value) for key, value in job["values"].items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,7 +93,7 @@ def _launched(job: Job, distribution: str) -> Job:
         return others
     if distribution not in DISTRIBUTIONS:
         raise CannotCarryError(f"distribution {distribution} needs settings that a flag lacks")
-    return {**others, "distribution": dict(DISTRIBUTIONS[distribution])}
+    return {**others, "distribution": copy.deepcopy(DISTRIBUTIONS[distribution])}
 
 
 def _model_trainer(job: Job, choice: Choice, lookup: FlagLookup) -> Job:

@@ -23,6 +23,8 @@ SOUND: list[tuple[str, Any]] = [
     ("learning_rate", 1e-5), ("learning_rate", 1),
     ("instance_type", "ml.p4d.24xlarge"), ("instance_type", "ml.trn1-n.32xlarge"),
     ("entry_point", "train.py"), ("entry_point", "src/train-b.py"),
+    ("batch_size", 10**7), ("instance_count", 1000), ("learning_rate", 1000.0),
+    ("hyperparameters", {"most": 2**64, "least": -(2**64)}),
     ("hyperparameters", {}), ("hyperparameters", {"epochs": 3, "lr": 0.1, "on": True, "a": "b"}),
     ("framework", {"name": "pytorch", "version": "2.8.0"}),
     ("image", "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"),
@@ -35,14 +37,33 @@ BROKEN: list[tuple[str, Any]] = [
     ("learning_rate", float("nan")), ("instance_type", "p4d.24xlarge"), ("instance_type", 3),
     ("entry_point", "/etc/passwd"), ("entry_point", "../other.py"), ("entry_point", ""),
     ("hyperparameters", [1]), ("hyperparameters", {"a": [1]}), ("hyperparameters", {"a": None}),
+    ("batch_size", 10**7 + 1), ("instance_count", 1001), ("learning_rate", 1000.1),
+    ("learning_rate", 10**400), ("learning_rate", True), ("learning_rate", float("inf")),
+    *(("hyperparameters", {"a": value}) for value in (
+        float("inf"), -float("inf"), float("nan"), 10**400, 2**64 + 1, -(2**64) - 1,
+    )),
+    *(("hyperparameters", {name: 1}) for name in (
+        *names.OWN_HYPERPARAMETERS, "-c", "--x", "", "a b", "a=b",
+    )),
+    ("entry_point", "..\\..\\evil.py"), ("framework", {"name": "", "version": "1"}),
+    ("instance_type", "ml.p4d.24xlarge "), ("instance_type", "ml.p4d.24xlarge\n"),
     ("framework", "pytorch"), ("framework", {"name": "pytorch"}), ("image", 7), ("image", ""),
+]  # fmt: skip
+# What a workload file is refused for elsewhere (domain/workload/limits.py, domain/eligibility), so
+# that no trial has tried it.
+NEVER_TRIED: list[tuple[str, Any]] = [
+    *(("entry_point", path) for path in ("-c", "x.py; rm -rf /", "a b.py", "./x.py", "x$y.py")),
+    *(("hyperparameters", {name: 1}) for name in (
+        "sagemaker_program", "sagemaker_submit_directory", "a;b", "a$(b)",
+    )),
 ]  # fmt: skip
 ON = {"schema": 1, "enabled": True, "state": "probation", "candidate": "c", "overrides": {"a": 1}}
 OFF = {"schema": 1, "enabled": False, "state": "off"}
 DOCUMENTS: list[Any] = [
     ON, OFF, {**ON, "since": "2026-11-20T10:00:00Z", "decision_id": "d"}, {**OFF, "new": 1},
     {**ON, "overrides": {"framework": {"name": "n", "version": "v"}}}, {**OFF, "overrides": None},
-    *({**ON, "state": state} for state in deployed.STATES),
+    *({**ON, "state": state} for state in deployed.STATES if state not in document.NEVER_ON),
+    *({**OFF, "state": state} for state in deployed.STATES),
     {}, [], None, 1, "text", {**ON, "schema": 2}, {**ON, "schema": True}, {**ON, "schema": "1"},
     {**ON, "enabled": 1}, {**ON, "enabled": None}, {**ON, "state": "on"}, {**ON, "state": []},
     {**ON, "candidate": 1}, {**ON, "candidate": ""}, {**ON, "candidate": "a\nb"},
@@ -92,10 +113,43 @@ def test_what_the_deployment_refuses_is_refused(key: str, value: Any) -> None:
         document.check_overrides({key: value})
 
 
+@pytest.mark.parametrize(("key", "value"), NEVER_TRIED, ids=repr)
+def test_what_no_trial_has_tried_is_refused(key: str, value: Any) -> None:
+    with pytest.raises(document.UnreadableFlagError, match=rf"flag\.overrides\.{key} .* Fix: "):
+        document.check_overrides({key: value})
+
+
+@pytest.mark.parametrize("state", ["off", "reverted"])
+def test_a_flag_that_is_on_in_a_state_that_is_off_is_refused(state: str) -> None:
+    with pytest.raises(document.UnreadableFlagError, match=rf"flag\.state .*{state}.* Fix: "):
+        document.read(json.dumps({**ON, "state": state}))
+
+
+@pytest.mark.parametrize(
+    "twice",
+    ['"enabled": false, "enabled": true', '"overrides": {"batch_size": 1, "batch_size": 2}'],
+)
+def test_a_key_that_is_written_twice_is_refused(twice: str) -> None:
+    key = twice.split('": ')[-2].rpartition('"')[2]
+    with pytest.raises(document.UnreadableFlagError, match=f"'{key}' twice. Fix: "):
+        document.read('{"schema": 1, "state": "permanent", %s}' % twice)  # noqa: UP031 - braces
+
+
+def test_a_refusal_shows_the_beginning_of_a_long_value() -> None:
+    with pytest.raises(document.UnreadableFlagError) as refused:
+        document.check_overrides({"image": ["x" * 1000]})
+    with pytest.raises(document.UnreadableFlagError) as unread:
+        document.read(json.dumps({**ON, "state": "x" * 1000}))
+
+    assert 110 < str(refused.value).count("x") < 130
+    assert 110 < str(unread.value).count("x") < 130
+
+
 def test_the_words_are_the_deployment_s() -> None:
     assert (model.PRECISIONS, model.DISTRIBUTIONS, model.BASELINE, names.PARTITIONING) == (
         document.PRECISIONS, document.DISTRIBUTIONS, document.BASELINE, overlay.PARTITIONING,
     )  # fmt: skip
     assert deployed.STATES == document.STATES
+    assert set(names.OWN_HYPERPARAMETERS) == set(document.OWN_HYPERPARAMETERS)
     assert set(deployed.OVERRIDE_KEYS) <= set(document._CHECKS)
     assert set(arm._READERS) == set(document._CHECKS)

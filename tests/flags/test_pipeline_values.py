@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.argument_text import encoded
-from compilegate.flags import pipeline_values, reading
+from compilegate.flags import pipeline_values
 from tests.flags.ssm import FakeSsm, promoted, refusal
 
 TODAY = {
@@ -79,16 +79,3 @@ def test_names_of_a_job_s_other_parts_are_hyperparameters_like_any() -> None:
     assert {"tags": "1", "environment": "2", "batch_size": "48", "arm": "compile"} == asked(
         promoted(batch_size=48), values=values
     )
-
-
-def test_a_busy_service_is_asked_for_less_time_than_a_step_has(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    bounds = []
-    monkeypatch.setattr(
-        reading, "call_with_retry", lambda call, backoff: bounds.append(backoff.seconds)
-    )
-
-    asked(FakeSsm("unused"))
-
-    assert [300.0] == bounds

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,9 @@ from botocore.exceptions import EndpointConnectionError
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
-from compilegate.flags import reading, resolve
+from compilegate.flags import bounded, reading, resolve
 from compilegate.flags.backoff import Backoff
-from tests.flags.ssm import ON, FakeSsm, refusal
+from tests.flags.ssm import ON, FakeSsm, promoted, refusal
 
 ROOT = Path(__file__).parents[2]
 HASTY = Backoff(seconds=0.0)
@@ -136,7 +138,7 @@ def test_a_process_asks_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     client = FakeSsm(ON.to_json(), off)
 
     first = resolve("bert-docs", client=client)
-    now[0] += reading.CACHED_SECONDS - 1
+    now[0] += 59
     assert first == resolve("bert-docs", client=client)
     assert 1 == len(client.asked)
     now[0] += 2
@@ -144,11 +146,16 @@ def test_a_process_asks_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_handed_out_can_be_changed_without_changing_the_next_answer() -> None:
-    client = FakeSsm(ON.to_json())
+    client = promoted(batch_size=48, hyperparameters={"epochs": 3})
 
-    resolve("bert-docs", client=client)["batch_size"] = 1
+    first = resolve("bert-docs", client=client)
+    first["batch_size"] = 1
+    first["hyperparameters"]["epochs"] = 1
 
-    assert 48 == resolve("bert-docs", client=client)["batch_size"]
+    second = resolve("bert-docs", client=client)
+    assert (48, {"epochs": 3}) == (second["batch_size"], second["hyperparameters"])
+    assert second == json.loads(json.dumps(second))
+    assert 1 == len(client.asked)
 
 
 def test_another_client_workload_or_stage_is_another_question() -> None:
@@ -160,6 +167,31 @@ def test_another_client_workload_or_stage_is_another_question() -> None:
     resolve("gpt", client=one)
 
     assert 3 == len(set(one.asked))
+
+
+def test_a_client_that_is_no_longer_used_is_let_go() -> None:
+    clients = [FakeSsm(ON.to_json()) for _ in range(50)]
+    for client in clients:
+        resolve("bert-docs", client=client)
+    kept = len(bounded._calls)
+    gone = weakref.ref(client)
+    del client, clients
+    gc.collect()
+
+    assert (50, 0) == (kept, len(bounded._calls))
+    assert gone() is None
+
+
+def test_a_client_that_cannot_be_referred_to_weakly_is_asked_each_time() -> None:
+    class Slots:
+        __slots__ = ("get_parameter",)
+
+    client, ssm = Slots(), FakeSsm(ON.to_json())
+    client.get_parameter = ssm.get_parameter
+
+    assert resolve("bert-docs", client=client) == resolve("bert-docs", client=client)
+    assert 2 == len(ssm.asked)
+    assert {} == bounded._calls
 
 
 def test_threads_of_one_pipeline_ask_once_and_agree() -> None:

@@ -281,6 +281,16 @@ def test_an_estimator_is_launched_as_the_flag_says(distribution: str, expected: 
     assert expected == job.get("distribution")
 
 
+def test_a_distribution_that_is_changed_later_changes_no_other_job() -> None:
+    client = promoted(distribution="smddp")
+
+    first = FORMS["sdk v2"].asked(client)["distribution"]
+    first["smdistributed"]["dataparallel"]["enabled"] = False
+
+    second = FORMS["sdk v2"].asked(client)["distribution"]
+    assert {"smdistributed": {"dataparallel": {"enabled": True}}} == second
+
+
 def test_another_entry_point_is_applied_where_its_file_is_known_to_be(tmp_path: Path) -> None:
     (tmp_path / "ported.py").write_text("")
     client = promoted(entry_point="ported.py")
