@@ -97,6 +97,13 @@ class KeptTrial:
         """The workload's name."""
         return str(self.document["workload"])
 
+    @property
+    def ended(self) -> bool:
+        """Whether its ledger says how it ended; it does not where command or cloud was killed."""
+        began = ledger_keys.started_entry(str(self.document["trial"]))
+        own = began.removesuffix("started")
+        return any(key.startswith(own) and key != began for key in self.entries)
+
     @cached_property
     def entries(self) -> Mapping[str, Mapping[str, Any]]:
         """The workload's ledger as it was, by sort key."""

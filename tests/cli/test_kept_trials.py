@@ -60,6 +60,7 @@ def test_what_reads_answers_as_the_cloud_did(
     assert (0, 0) == (afterwards.exit_code, at_that_time.exit_code), afterwards.stderr
     assert without_clock(at_that_time.stdout) == without_clock(afterwards.stdout)
     assert "The local cloud does not run; shown is what trials left in" in afterwards.stderr
+    assert "did not end" not in afterwards.stderr
 
 
 def without_clock(text: str) -> Any:
@@ -190,6 +191,7 @@ def test_a_trial_whose_cloud_is_killed_is_kept_as_it_was_last_seen(
     assert f"what the trial of bert-docs recorded after {minute(record['kept_at'])} was not" in said
     status = invoke("status", "--local")
     assert 0 == status.exit_code, status.stderr
+    assert f"bert-docs-{record['trial']} did not end; it is kept in {KEPT}" in status.stderr
 
 
 def test_where_it_cannot_be_kept_the_verdict_stands(

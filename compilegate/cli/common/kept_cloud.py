@@ -74,6 +74,12 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
         f"{minute(document['kept_at'])}.",
         err=True,
     )
+    for one in trials.trials:
+        if not one.ended:
+            folder, at = one.folder.relative_to(Path.cwd()), minute(one.document["kept_at"])
+            typer.echo(
+                f"{folder.name} did not end; it is kept in {folder} as it was at {at}.", err=True
+            )
     # They serve what reads, and refuse the rest.
     kept: Any = trials
     store: Any = KeptStore(trials)
