@@ -22,7 +22,6 @@ from compilegate.domain import naming
 from compilegate.domain.argument_text import for_launcher, survives
 from compilegate.domain.compilers import has_own_image
 from compilegate.domain.followers import REFRESH_EVERY
-from compilegate.flags.document import check_overrides
 from compilegate.flags.reading import Choice, choose, stage_name
 
 logger = logging.getLogger("compilegate.flags")
@@ -110,8 +109,7 @@ def _baseline(lookup: FlagLookup, what: str, error: Exception) -> Choice:
 
 
 def _check(overrides: Mapping[str, Any]) -> None:
-    """Raises CannotCarryError or UnreadableFlagError for what no form of a job can carry."""
-    check_overrides(overrides)
+    """Raises CannotCarryError for what no form of a job can carry."""
     if "framework" in overrides and "image" not in overrides:
         raise CannotCarryError("the flag names another framework without its image")
     if has_own_image(overrides.get("compiler")):

@@ -64,6 +64,16 @@ def answers(link: socket.socket, _: threading.Event) -> None:
     link.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
 
 
+def fails(link: socket.socket, _: threading.Event) -> None:
+    FAILED.append(1)
+    body = b'{"__type": "InternalServerError"}'
+    head = HEAD.replace(b"200 OK", b"500 Internal Server Error")
+    link.sendall(head + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+
+
+FAILED: list[int] = []
+
+
 @contextmanager
 def serving(endpoint: Endpoint) -> Iterator[str]:
     over = threading.Event()
@@ -95,6 +105,15 @@ def client_of(service: str, url: str) -> Any:
     )  # fmt: skip
 
 
+def surrounded(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """An environment from which a client can be made that asks ``url``."""
+    for name, value in (
+        ("ENDPOINT_URL", url), ("ACCESS_KEY_ID", "k"), ("SECRET_ACCESS_KEY", "s"),
+        ("DEFAULT_REGION", "us-east-1"),
+    ):  # fmt: skip
+        monkeypatch.setenv(f"AWS_{name}", value)
+
+
 def at_work() -> list[threading.Thread]:
     return [one for one in threading.enumerate() if one.name == "compilegate-flags"]
 
@@ -123,10 +142,7 @@ def test_a_slow_or_endless_answer_is_the_baseline_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving(endpoint) as url:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
-        for name, value in (("ACCESS_KEY_ID", "k"), ("SECRET_ACCESS_KEY", "s")):
-            monkeypatch.setenv(f"AWS_{name}", value)
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        surrounded(monkeypatch, url)
         client = None if own else client_of("ssm", url)
         began = time.monotonic()
 
@@ -163,6 +179,25 @@ def test_a_whole_answer_is_followed_and_the_callers_client_stays_as_it_is() -> N
         assert endpoint is client._endpoint
         assert session is client._endpoint.http_session
         assert may_release(JOB, client=client_of("sagemaker", url))
+
+
+def test_the_client_that_is_made_here_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(answers) as url:
+        surrounded(monkeypatch, url)
+
+        assert ON.overrides == resolve("bert-docs")
+        assert may_release(JOB)
+
+
+def test_attempts_are_counted_here_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    FAILED.clear()
+    with serving(fails) as url:
+        surrounded(monkeypatch, url)
+
+        assert {} == resolve("bert-docs", backoff=Backoff(seconds=0.0))
+        assert not may_release(JOB, backoff=Backoff(seconds=0.0))
+
+    assert [1, 1] == FAILED
 
 
 @pytest.mark.parametrize("endpoint", [answers, drips, floods])

@@ -135,6 +135,11 @@ def test_a_key_that_is_written_twice_is_refused(twice: str) -> None:
         document.read('{"schema": 1, "state": "permanent", %s}' % twice)  # noqa: UP031 - braces
 
 
+def test_a_number_that_is_not_json_is_refused_wherever_it_is() -> None:
+    with pytest.raises(document.UnreadableFlagError, match=r"is not JSON. Fix: "):
+        document.read(json.dumps({**ON, "new": [float("nan")]}))
+
+
 def test_a_refusal_shows_the_beginning_of_a_long_value() -> None:
     with pytest.raises(document.UnreadableFlagError) as refused:
         document.check_overrides({"image": ["x" * 1000]})

@@ -45,15 +45,21 @@ class Tags:
     ],
 )
 def test_a_model_may_go_unless_a_tag_says_anything_but_released(
-    tags: dict[str, str], may: bool
+    tags: dict[str, str], may: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "compilegate.flags")
+
     assert may is may_release(ARN, client=Tags(tags), backoff=HURRY)
+    assert may is ("is not released: compilegate:release is " not in caplog.text)
 
 
 def test_a_release_may_be_asked_for_by_a_jobs_name() -> None:
     held = Tags({"compilegate:release": "hold"})
 
-    assert not may_release(ARN.rpartition("/")[2], client=held, backoff=HURRY)
+    name = ARN.rpartition("/")[2]
+
+    assert not may_release(name, client=held, backoff=HURRY)
+    assert may_release(name, client=Tags({"team": "search"}), backoff=HURRY)
 
 
 def test_a_tag_on_a_later_page_is_read() -> None:
@@ -70,3 +76,14 @@ def test_what_cannot_be_read_is_not_released(job: str, caplog: pytest.LogCapture
 
     assert not may_release(job, client=client, backoff=HURRY)
     assert "is not released" in caplog.text
+
+
+def test_a_resource_that_is_no_training_job_is_not_released_for_having_no_tags() -> None:
+    class Untagged:
+        def list_tags(self, **_: Any) -> dict[str, Any]:
+            return {"Tags": []}
+
+    model = "arn:aws:sagemaker:us-east-1:111122223333:model/bert-docs"
+
+    assert may_release(ARN, client=Untagged(), backoff=HURRY)
+    assert not may_release(model, client=Untagged(), backoff=HURRY)

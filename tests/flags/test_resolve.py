@@ -173,6 +173,8 @@ def test_a_client_that_is_no_longer_used_is_let_go() -> None:
     clients = [FakeSsm(ON.to_json()) for _ in range(50)]
     for client in clients:
         resolve("bert-docs", client=client)
+        resolve("gpt", client=client)
+        assert 1 == weakref.getweakrefcount(client)
     kept = len(bounded._calls)
     gone = weakref.ref(client)
     del client, clients

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.argument_text import encoded
 from compilegate.flags import (
     estimator_arguments,
     model_trainer_arguments,
@@ -322,36 +321,3 @@ def test_a_job_asked_for_in_several_forms_reads_the_flag_once() -> None:
         form.asked(client)
 
     assert 1 == len(client.asked)
-
-
-ENTRY = {
-    "sdk v2": {"entry_point": "launch.py"},
-    "sdk v3": {"source_code": {"source_dir": "src", "entry_script": "launch.py"}},
-    "request": {"HyperParameters": {"sagemaker_program": '"launch.py"'}},
-}
-
-
-@pytest.mark.parametrize("kind", FORMS)
-def test_the_launcher_gets_a_flag_s_text_in_words_that_survive_a_shell(kind: str) -> None:
-    patterns = '{"eval_loss": "val loss ([0-9.]+)"}'
-    client = promoted(hyperparameters={"metric_patterns": patterns, "epochs": 5})
-    values = FORMS[kind].hyperparameters(FORMS[kind].asked(client, **ENTRY[kind]))
-
-    assert encoded(patterns) == values["metric_patterns"]
-    assert 5 == values["epochs"]
-
-
-def test_a_flag_s_text_that_a_shell_would_change_is_left_to_the_baseline(
-    form: Form, caplog: pytest.LogCaptureFixture
-) -> None:
-    job = form.asked(promoted(hyperparameters={"prompt": "it's"}))
-
-    assert "baseline" == form.variables(job)["COMPILEGATE_ARM"]
-    assert "prompt" not in form.hyperparameters(job)
-    assert "a shell in the training container would change" in warned(caplog)
-
-
-def test_partitioning_reaches_the_library_as_an_object(form: Form) -> None:
-    job = form.asked(promoted(hyperparameters={"mp_parameters": '{"partitions": 2}'}))
-
-    assert {"partitions": 2} == form.hyperparameters(job)["mp_parameters"]
