@@ -76,6 +76,7 @@ def test_what_cannot_be_read_is_not_released(job: str, caplog: pytest.LogCapture
 
     assert not may_release(job, client=client, backoff=HURRY)
     assert "is not released" in caplog.text
+    assert ["compilegate.flags"] == [record.name for record in caplog.records]
 
 
 def test_a_resource_that_is_no_training_job_is_not_released_for_having_no_tags() -> None:
