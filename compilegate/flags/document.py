@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.argument_text import entry_point_survives, name_survives
@@ -45,11 +45,11 @@ class UnreadableFlagError(ValueError):
 class FlagDocument:
     """What a flag says of the arm that production trains."""
 
-    enabled: bool = False
-    state: str = "off"
-    candidate: str | None = None
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    decision_id: str | None = None
+    enabled: bool
+    state: str
+    candidate: str | None
+    overrides: Mapping[str, Any]
+    decision_id: str | None
 
 
 def read(text: str) -> FlagDocument:

@@ -104,12 +104,12 @@ def _choice(parameter: str, client: Any, calls: Calls, backoff: Backoff, seconds
 
     try:
         text = calls.within(seconds, text_of_it)
-        flag = FlagDocument() if text is None else document.read(text)
-        if flag.enabled:
+        flag = None if text is None else document.read(text)
+        if flag is not None and flag.enabled:
             document.check_overrides(flag.overrides)
     except Exception as error:  # noqa: BLE001 - any failure means the baseline, see the package
         return _unusable(parameter, error)
-    if text is None:
+    if flag is None:
         # Usual before the first promotion; a wrong stage, region or name gives the same answer.
         logger.warning(
             "%s does not exist in this account and region, training with the baseline. "
