@@ -125,6 +125,12 @@ def test_a_flag_that_is_on_in_a_state_that_is_off_is_refused(state: str) -> None
         document.read(json.dumps({**ON, "state": state}))
 
 
+def test_a_refusal_names_the_field() -> None:
+    for key in ("schema", "enabled", "state", "candidate", "overrides", "decision_id"):
+        with pytest.raises(document.UnreadableFlagError, match=rf"^flag\.{key} is nothing"):
+            document.read(json.dumps({**ON, key: [1]}))
+
+
 @pytest.mark.parametrize(
     "twice",
     ['"enabled": false, "enabled": true', '"overrides": {"batch_size": 1, "batch_size": 2}'],

@@ -103,14 +103,15 @@ def warned(caplog: pytest.LogCaptureFixture) -> str:
 
 def test_the_script_gets_what_the_flag_says_beside_its_own_values(form: Form) -> None:
     client = promoted(
-        compiler="torch_compile", batch_size=48, learning_rate=7.5e-5,
-        hyperparameters={"compile_regions": "auto"},
+        compiler="torch_compile", compile_mode="max-autotune", precision="bf16", batch_size=48,
+        learning_rate=7.5e-5, hyperparameters={"compile_regions": "auto"},
     )  # fmt: skip
     values = form.hyperparameters(form.asked(client))
 
     expected = {
         "epochs": 3, "batch_size": 48, "learning_rate": 7.5e-5, "compiler": "torch_compile",
-        "arm": "compile", "compile_regions": "auto",
+        "arm": "compile", "compile_regions": "auto", "compile_mode": "max-autotune",
+        "precision": "bf16",
     }  # fmt: skip
     assert expected == {key: values[key] for key in values if not key.startswith("sagemaker_")}
 
