@@ -79,16 +79,16 @@ _calls: dict[tuple[str, int], Calls] = {}
 def calls_of(service: str, client: Any) -> Calls:
     """The calls of a client, as long as it lives; None is the client that is made here."""
     key = (service, id(client))
-    known = _calls.get(key)
-    if known is not None:
-        return known
-    known = Calls()
+    calls = _calls.get(key)
+    if calls is not None:
+        return calls
+    calls = Calls()
     if client is not None:
         try:
             weakref.finalize(client, _calls.pop, key, None).atexit = False
         except TypeError:  # nothing would say when its id is another's: each call is its first
-            return known
-    return _calls.setdefault(key, known)
+            return calls
+    return _calls.setdefault(key, calls)
 
 
 def forget() -> None:
