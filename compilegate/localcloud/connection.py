@@ -130,8 +130,8 @@ def read_state(path: Path) -> RunState | None:
     """The announced state; None if there is none or it is not readable."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        known = {one.name for one in fields(RunState)}  # another release may have said more
-        return RunState(**{key: value for key, value in document.items() if key in known})
+        names = {one.name for one in fields(RunState)}  # another release may have said more
+        return RunState(**{key: value for key, value in document.items() if key in names})
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 
