@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from compilegate.adapters.ledger import RecordLedger
 from compilegate.domain import metrics, naming
 from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.usecases.operations.measure_day import measure_day
 from compilegate.usecases.operations.sweep import sweep
-from tests.fakes import MemoryTopic, services
+from compilegate.usecases.trial.abort_trial import abort_trial
+from tests.fakes import MemoryLedger, MemoryTopic, services
 from tests.usecases.production_ledger import NOW, decided, ran, register, write
 
 STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev"
@@ -157,6 +162,70 @@ def test_a_clean_up_that_fails_again_does_not_keep_jobs_alive(
 
     assert "Stopped" == cloud.status(job)
     assert cloud.services.locks.holder("w") is None
+
+
+class Unwritten(MemoryLedger):
+    """Takes no entry of a kind."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+
+    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        if entry["kind"] == self.kind:
+            raise ConnectionError("DynamoDB does not answer")
+        return super().put_once(workload, sort_key, entry)
+
+
+def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lease_and_jobs() -> None:
+    """Stopped before it took the lease: neither a lease nor a job leads the sweep to it."""
+    cloud, raw = Cloud(), Unwritten("failed")
+    cloud.services = replace(cloud.services, ledger=RecordLedger(raw))
+    cloud.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
+    cloud.ended(TRIAL, "ABORTED")
+    with pytest.raises(ConnectionError):
+        abort_trial({"detail": cloud.ends[TRIAL].detail}, services=cloud.services)
+    assert ["started"] == list(cloud.entries())
+
+    with pytest.raises(ConnectionError):  # once more, and an alarm says so
+        cloud.sweep()
+    raw.kind = "none"
+    cloud.sweep()
+
+    failed = cloud.entries()["failed"]
+    assert ("ABORTED", TRIAL) == (failed["error"], failed["execution"])
+
+
+@pytest.mark.parametrize(
+    ("status", "hours", "ends"),
+    [("ABORTED", 0.5, False), ("ABORTED", 2, True), ("SUCCEEDED", 2, False), (None, 2, False)],
+)
+def test_a_start_without_an_end_gets_one_once_its_execution_ended_badly_an_hour_ago(
+    cloud: Cloud, status: str | None, hours: float, ends: bool
+) -> None:
+    cloud.lease(TRIAL)
+    write(cloud.services, "w", TrialStarted(cloud.now - 3 * HOURS, TRIAL))
+    cloud.services.locks.release("w", TRIAL)
+    if status is not None:
+        cloud.ended(TRIAL, status)
+        at = cloud.now - int(hours * HOURS)
+        cloud.ends[TRIAL] = ExecutionEnd(status, at, cloud.ends[TRIAL].detail)
+    cloud.sweep()
+
+    assert ends == ("failed" in cloud.entries())
+
+
+def test_a_trial_that_was_decided_or_has_failed_is_not_ended_again(cloud: Cloud) -> None:
+    cloud.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
+    for end in (decided("0mabc121", NOW), TrialFailed(NOW, "0mabc122")):
+        execution = f"{TRIAL[:-8]}{end.trial}"
+        write(cloud.services, "w", TrialStarted(cloud.now, execution))
+        write(cloud.services, "w", end)
+        cloud.ended(execution, "FAILED")
+    before = len(cloud.services.ledger.raw.entries("w"))  # type: ignore[attr-defined]
+    cloud.sweep()
+
+    assert before == len(cloud.services.ledger.raw.entries("w"))  # type: ignore[attr-defined]
 
 
 def test_one_workload_that_fails_does_not_keep_back_the_others(cloud: Cloud) -> None:

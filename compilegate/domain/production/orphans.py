@@ -142,7 +142,7 @@ def orphaned_jobs(
         if job.stage != naming.TEAM_STAGE
         and job.execution in ends
         and now - job.created >= grace_seconds
-        and _is_over(ends[job.execution], now, grace_seconds)
+        and is_over(ends[job.execution], now, grace_seconds)
         and not (job.stage == naming.PRODUCTION_STAGE and ends[job.execution].status == FAILED)
     ]
 
@@ -158,9 +158,10 @@ def orphaned_leases(
     return [
         lease
         for lease in leases
-        if lease.execution in ends and _is_over(ends[lease.execution], now, grace_seconds)
+        if lease.execution in ends and is_over(ends[lease.execution], now, grace_seconds)
     ]
 
 
-def _is_over(end: ExecutionEnd, now: int, grace_seconds: float) -> bool:
+def is_over(end: ExecutionEnd, now: int, grace_seconds: float = GRACE_SECONDS) -> bool:
+    """Whether it ended so long ago that its own clean-up is over, or nobody knows when."""
     return end.at is None or now - end.at >= grace_seconds

@@ -31,6 +31,7 @@ from compilegate.ports import (
 )
 from compilegate.report.notifications.production import swept as swept_message
 from compilegate.usecases.operations.lost_runs import record_lost_runs
+from compilegate.usecases.operations.lost_trials import end_lost_trials
 from compilegate.usecases.operations.measure_day import measure_day
 from compilegate.usecases.registered import for_each_workload
 from compilegate.usecases.trial.abort_trial import clean_up_after
@@ -58,6 +59,8 @@ def daily(
 def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict[str, Any]:
     """Stop jobs and release leases that no running execution answers for, record lost runs.
 
+    Trials that have begun and whose execution has ended badly get an end.
+
     ``grace_seconds`` of the event shortens how long after an execution's end it is left alone.
     One workload that fails does not keep back the others; raises the last failure at the end, so
     that it sets off an alarm.
@@ -81,6 +84,11 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
         except Exception as error:
             logger.exception("%s was not swept", workload)
             failure = error
+    try:
+        end_lost_trials(services, grace_seconds=grace_seconds)
+    except Exception as error:
+        logger.exception("trials without an end are left")
+        failure = error
     recorded = record_lost_runs(services, grace_seconds=grace_seconds)
     if failure is not None:
         raise failure
