@@ -59,8 +59,10 @@ def event(place: float, mark: str | None) -> Event:
 def test_what_happened_is_a_line_between_the_runs_with_its_name() -> None:
     happened = [event(1.5, "on"), event(2.5, None), event(6.5, "off")]
 
-    assert [(1.5, "on"), (6.5, "off")] == [(m.x, m.name) for m in marks(happened, named=True)]
-    assert {""} == {mark.name for mark in marks(happened, named=False)}
+    assert [(1.5, "on"), (6.5, "off")] == [
+        (m.x, m.name) for m in marks(lived(), happened, named=True)
+    ]
+    assert {""} == {mark.name for mark in marks(lived(), happened, named=False)}
 
 
 def test_the_rolling_baseline_follows_production() -> None:
@@ -83,7 +85,7 @@ def test_the_rolling_baseline_follows_production() -> None:
         (16, 1),
         (17, 5),
         (500, 50),
-        (99_999, 99_999),
+        (99_999, 100),
     ],
 )
 def test_runs_are_whole_numbers_on_the_axis(count: int, step: int) -> None:

@@ -88,7 +88,11 @@ def savings_so_far(
     (epoch seconds) serve as baseline only. ``usd_per_run`` is the trial's estimate
     (``saving.usd_per_run`` of its decision).
     """
-    by_run = list(run_savings(runs, reference=reference, since=since))
+    return sum_of(list(run_savings(runs, reference=reference, since=since)), usd_per_run)
+
+
+def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None) -> Savings:
+    """The sums over some of the candidate's runs; ``usd_per_run`` as above."""
     compared = sum(one.compared for one in by_run)
     failed = sum(not one.run.finished for one in by_run)
     usd = [one.usd for one in by_run if one.usd is not None]

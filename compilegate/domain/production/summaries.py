@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import accumulate
 
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, promotions, standing_promotion
-from compilegate.domain.production.savings import Savings, run_savings, savings_so_far, total
+from compilegate.domain.production.savings import (
+    RunSaving,
+    Savings,
+    run_savings,
+    sum_of,
+    total,
+)
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.runs import ProductionRun
 
@@ -139,14 +147,13 @@ def _savings(
     """What every promotion has saved, each up to the next; one that has ended, too."""
     if not turned_on:
         return None
-    ends = [*(float(version.at) for version in turned_on[1:]), math.inf]
+    starts = list(accumulate((version.at for version in turned_on), max))
+    of_each: list[list[RunSaving]] = [[] for _ in turned_on]
+    for one in run_savings(runs, since=starts[0]):
+        of_each[bisect_right(starts, one.run.ended_at) - 1].append(one)
     return total([
-        savings_so_far(
-            [run for run in runs if run.ended_at < end],
-            usd_per_run=expected.usd_per_run.get(str(version.trial)),
-            since=version.at,
-        )
-        for version, end in zip(turned_on, ends, strict=True)
+        sum_of(own, expected.usd_per_run.get(str(version.trial)))
+        for version, own in zip(turned_on, of_each, strict=True)
     ])  # fmt: skip
 
 

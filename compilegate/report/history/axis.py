@@ -20,7 +20,7 @@ from compilegate.report.charts.figure import (
     Rule,
     arm_style,
 )
-from compilegate.report.history.view import Event, HistoryView
+from compilegate.report.history.view import MOST_SHOWN, Event, HistoryView
 
 MOST_TICKS = 16
 TICK_STEPS = (1, 5, 10, 50, 100, 500, 1000)
@@ -36,23 +36,23 @@ MANY_RUNS = 60  # more have smaller markers without words; the table has them
 
 def runs_axis(view: HistoryView) -> Axis:
     """Whole numbers, each run's own while there is room for them."""
-    runs = len(view.runs)
+    runs, before, last = len(view.latest), view.left_out, len(view.runs)
     step = next((step for step in TICK_STEPS if step * MOST_TICKS >= runs), runs)
-    first = 1 if runs <= MOST_TICKS else step
-    ticks = [(float(number), count(number)) for number in range(first, runs + 1, step)]
-    return Axis("production run", 0.3, runs + 0.7, ticks)
+    first = before + 1 if runs <= MOST_TICKS else before - before % step + step
+    ticks = [(float(number), count(number)) for number in range(first, last + 1, step)]
+    return Axis("production run", before + 0.3, last + 0.7, ticks)
 
 
 def style_of(view: HistoryView, arm: str) -> ArmStyle:
     """The baseline's, or that of the arm among the candidates by when they first ran."""
-    names = [name for name in dict.fromkeys(run.arm for run in view.runs) if name != BASELINE]
-    return arm_style(0 if arm == BASELINE else 1 + names.index(arm))
+    return arm_style(0 if arm == BASELINE else 1 + view.candidates.index(arm))
 
 
 def bands(view: HistoryView) -> list[Band]:
     """The flag behind the runs that began under it."""
     drawn = []
-    for state, group in groupby(enumerate(view.states, 1), key=lambda item: item[1].state):
+    states = enumerate(view.states[view.left_out :], view.left_out + 1)
+    for state, group in groupby(states, key=lambda item: item[1].state):
         places = [place for place, _ in group]
         if state in BANDS:
             role, name = BANDS[state]
@@ -60,16 +60,16 @@ def bands(view: HistoryView) -> list[Band]:
     return drawn
 
 
-def marks(events: Sequence[Event], *, named: bool) -> list[Rule]:
-    """Lines where something happened, with names above the plot."""
+def marks(view: HistoryView, events: Sequence[Event], *, named: bool) -> list[Rule]:
+    """Lines where something happened, with names above the plot; of very many the latest."""
     roles = {"good": "goal", "bad": "limit"}
+    marked = [(event, event.mark) for event in events if event.mark and event.place > view.left_out]
     return [
         Rule(
             roles.get(event.tone, "muted"), x=event.place, dash=DOTTED,
-            name=event.mark if named else "",
+            name=mark if named else "",
         )
-        for event in events
-        if event.mark
+        for event, mark in marked[-MOST_SHOWN:]
     ]  # fmt: skip
 
 
@@ -80,20 +80,22 @@ def points(
 
     ``words`` say a value, as a format.
     """
-    drawn, many = [], len(view.runs) > MANY_RUNS
-    for arm in dict.fromkeys(run.arm for run, _ in values):
-        style = style_of(view, arm)
-        for confirm in (False, True):
-            own = [(run, y) for run, y in values if (run.arm, run.confirm) == (arm, confirm)]
-            if own:
-                drawn.append(Points(
-                    [view.places[run.job] for run, _ in own], [y for _, y in own],
-                    style.role, style.symbol,
-                    [] if many else [f"{_words(view, run)}\n{words.format(y)}" for run, y in own],
-                    size=5 if many else 8, open=confirm,
-                    name=arm + (" (checks an alarm)" if confirm else ""),
-                ))  # fmt: skip
-    return drawn
+    many = len(view.runs) > MANY_RUNS
+    arms: dict[str, dict[bool, list[tuple[ProductionRun, float]]]] = {}
+    for run, y in values:
+        arms.setdefault(run.arm, {False: [], True: []})[run.confirm].append((run, y))
+    return [
+        Points(
+            [view.places[run.job] for run, _ in own], [y for _, y in own],
+            style_of(view, arm).role, style_of(view, arm).symbol,
+            [] if many else [f"{_words(view, run)}\n{words.format(y)}" for run, y in own],
+            size=5 if many else 8, open=confirm,
+            name=arm + (" (checks an alarm)" if confirm else ""),
+        )
+        for arm, kinds in arms.items()
+        for confirm, own in kinds.items()
+        if own
+    ]  # fmt: skip
 
 
 def _words(view: HistoryView, run: ProductionRun) -> str:
@@ -105,9 +107,9 @@ def _words(view: HistoryView, run: ProductionRun) -> str:
     return "\n".join(parts)
 
 
-def rolling_baseline(values: Sequence[float | None]) -> Line:
-    """The rolling baseline through all runs; a gap where there is none."""
-    places = [place - 0.5 for place in range(1, len(values) + 2)]
+def rolling_baseline(view: HistoryView, values: Sequence[float | None]) -> Line:
+    """The rolling baseline through the runs that are shown; a gap where there is none."""
+    places = [view.left_out + place - 0.5 for place in range(1, len(values) + 2)]
     return Line(
         places, [*values, *values[-1:]], "baseline", width=1.6, dash=DASHED, stepped=True,
         name="rolling baseline",

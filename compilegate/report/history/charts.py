@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -61,11 +62,11 @@ def charts(view: HistoryView, events: Sequence[Event]) -> list[Chart]:
 def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run against the rolling baseline and the margin."""
     title = f"Quality, run by run: {view.metric}"
-    metrics = [(run, value) for run in view.runs if (value := metric_of(run)) is not None]
+    metrics = [(run, value) for run in view.latest if (value := metric_of(run)) is not None]
     if not metrics:
         return Chart("quality", title, "", missing=f"No run has recorded {view.metric} yet.")
     goal = "higher" if view.quality.get("goal") == "maximize" else "lower"
-    baseline = [standard.metric for standard in view.standards]
+    baseline = [standard.metric for standard in view.standards[view.left_out :]]
     band = _margin_band(view, baseline)
     # The margin belongs into view: without it two runs that differ by nothing fill the chart.
     seen = [value for _, value in metrics] + [y for area in band for y in (*area.low, *area.high)]
@@ -73,7 +74,8 @@ def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
         runs_axis(view),
         axis(view.metric, seen, room=0.14, grid=True),
         [
-            *bands(view), *band, rolling_baseline(baseline), *marks(events, named=True),
+            *bands(view), *band, rolling_baseline(view, baseline),
+            *marks(view, events, named=True),
             *points(view, metrics, f"{view.metric} {{:.5g}}"),
         ],
         height=270,
@@ -96,7 +98,7 @@ def _margin_band(view: HistoryView, baseline: Sequence[float | None]) -> list[Ar
         return []
     worse = margin if view.quality.get("goal") == "minimize" else -margin
     # Once there is a baseline, every later run has one.
-    first = len(baseline) - len(values) + 0.5
+    first = view.left_out + len(baseline) - len(values) + 0.5
     places = [first + place for place in range(len(values) + 1)]
     values.append(values[-1])
     limits = [value + worse for value in values]
@@ -113,24 +115,24 @@ def _quality_finding(view: HistoryView) -> str:
 
 def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run: seconds, and how many times as fast as the rolling baseline."""
-    walls = [(run, value) for run in view.runs if (value := wall_seconds_of(run)) is not None]
+    walls = [(run, value) for run in view.latest if (value := wall_seconds_of(run)) is not None]
     if not walls:
         return Chart("wall", WALL, "", missing="No run has recorded its wall clock yet.")
-    behind: list[Mark] = [*bands(view), *marks(events, named=False)]
-    standard = [one.wall_seconds for one in view.standards]
+    behind: list[Mark] = [*bands(view), *marks(view, events, named=False)]
+    standard = [one.wall_seconds for one in view.standards[view.left_out :]]
     times = [value for _, value in walls] + [value for value in standard if value is not None]
     seconds = Figure(
         runs_axis(view),
         axis("seconds, compiling included", times, from_zero=True, grid=True),
-        [*behind, rolling_baseline(standard), *points(view, walls, "{:.3g} s")],
+        [*behind, rolling_baseline(view, standard), *points(view, walls, "{:.3g} s")],
     )
     gains = speedups(view)
     views = [View("Wall clock", seconds)]
-    if gains:
-        values = [(view.runs[place - 1], gain) for place, gain in gains]
+    values = [(view.runs[place - 1], gain) for place, gain in gains if place > view.left_out]
+    if values:
         faster = Figure(
             runs_axis(view),
-            axis("speed-up of the whole job", [1.0, *(gain for _, gain in gains)], show=ratio,
+            axis("speed-up of the whole job", [1.0, *(gain for _, gain in values)], show=ratio,
                  grid=True),
             [*behind, Rule("muted", y=1.0, dash=DASHED),
              *points(view, values, "{:.2f}x as fast")],
@@ -156,6 +158,9 @@ def _sums_chart(view: HistoryView) -> Chart:
     if not view.sums:
         why = "Nothing has been watched yet: the sums begin with the first run after a promotion."
         return Chart("sums", SUMS, "", missing=why)
+    if not any(_shown(view, one) for one in view.sums.values()):
+        why = "The watched runs are not among those shown here; the JSON has their sums."
+        return Chart("sums", SUMS, "", missing=why)
     return Chart(
         "sums", SUMS, _sums_finding(view.sums),
         note="Each run adds its shortfall against the baseline, minus half of the fall to detect; "
@@ -166,24 +171,29 @@ def _sums_chart(view: HistoryView) -> Chart:
 
 
 def _sum_figure(view: HistoryView, one: Sum) -> Figure:
-    arms = [arm for _, _, arm, _ in one.points if arm != BASELINE]
+    shown_points = _shown(view, one)
+    arms = [arm for _, _, arm, _ in shown_points if arm != BASELINE]
     style = style_of(view, arms[0] if arms else BASELINE)
     places, totals = (
-        [float(place) for place, *_ in one.points],
-        [total for _, total, *_ in one.points],
+        [float(place) for place, *_ in shown_points],
+        [total for _, total, *_ in shown_points],
     )
     drawn: list[Mark] = [
         Rule("limit", y=one.limit, dash=DOTTED, name=f"alarm above {significant(one.limit)}"),
         Line(places, totals, style.role, width=2),
     ]
     for confirming in (False, True):
-        own = [(place, total) for place, total, _, confirm in one.points if confirm is confirming]
+        own = [(place, total) for place, total, _, confirm in shown_points if confirm is confirming]
         few = own if len(view.runs) <= MANY_RUNS else []
         words = [f"after run {place}: {significant(total, 4)}" for place, total in few]
         x, y = [float(place) for place, _ in own], [total for _, total in own]
         drawn.append(Points(x, y, style.role, "circle", words, 7, open=confirming))
     y_axis = axis(f"sum of falls, {one.noun}", [one.limit, *totals], from_zero=True, grid=True)
     return Figure(runs_axis(view), y_axis, drawn)
+
+
+def _shown(view: HistoryView, one: Sum) -> list[tuple[int, float, str, bool]]:
+    return [point for point in one.points if point[0] > view.left_out]
 
 
 def _sums_finding(sums: Mapping[str, Sum]) -> str:
@@ -203,8 +213,12 @@ def _money_chart(view: HistoryView) -> Chart:
     if not priced:
         why = "No run of the candidate has a price and a baseline yet."
         return Chart("money", MONEY, "", missing=why)
-    x = [float(view.places[one.run.job]) for one in priced]
-    saved = list(accumulate(one.usd or 0.0 for one in priced))
+    places = [float(view.places[one.run.job]) for one in priced]
+    first = bisect_right(places, view.left_out)
+    x, saved = places[first:], list(accumulate(one.usd or 0.0 for one in priced))[first:]
+    if not x:
+        why = "No run shown here has a price and a baseline; the sum of all is above."
+        return Chart("money", MONEY, "", missing=why)
     words = [f"after run {run:g}: {money(usd)}" for run, usd in zip(x, saved, strict=True)]
     words = words if len(view.runs) <= MANY_RUNS else []
     style = arm_style(1)
@@ -216,7 +230,7 @@ def _money_chart(view: HistoryView) -> Chart:
     expected: list[float] = []
     if view.usd_per_run is not None:
         each = view.usd_per_run
-        expected = list(accumulate(each * one.compared for one in priced))
+        expected = list(accumulate(each * one.compared for one in priced))[first:]
         drawn.append(Line(
             x, expected, "baseline", width=1.6, dash=DASHED, stepped=True,
             name="as the trial expected",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
-from compilegate.domain.formats import UNKNOWN, duration, fixed, money, shown
+from compilegate.domain.formats import UNKNOWN, count, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
 from compilegate.domain.notification import command_at
 from compilegate.domain.production.run_figures import failed, metric_of, problem_of, wall_seconds_of
@@ -16,8 +16,10 @@ from compilegate.report.figures import Document
 from compilegate.report.history.charts import charts
 from compilegate.report.history.metric_cards import metric_cards
 from compilegate.report.history.sentences import headline, label, lede
-from compilegate.report.history.timeline import folded, timeline
+from compilegate.report.history.timeline import Timeline, folded, timeline
 from compilegate.report.history.view import (
+    MOST_LISTED,
+    MOST_SHOWN,
     Event,
     HistoryReport,
     HistoryView,
@@ -40,19 +42,23 @@ MOST_EVENTS = 40
 
 def render_history(view: HistoryView) -> HistoryReport:
     """Render the history; the same records make the same page."""
-    events = timeline(view)
-    summary = _document(view, events)
+    happened = timeline(view)
+    summary = _document(view, happened)
+    text = stable_json(summary)
+    lines = folded(view, happened.events)
     return HistoryReport(
-        html=_page(view, events, summary),
-        markdown=_markdown(view, folded(view, events)),
-        json=stable_json(summary) + "\n",
+        html=_page(view, happened, lines, summary["runs"], text),
+        markdown=_markdown(view, lines, happened.left_out),
+        json=text + "\n",
         headline=headline(view),
     )
 
 
-def _document(view: HistoryView, events: Sequence[Event]) -> dict[str, Any]:
-    """Headline, flag, every run, every event, savings and sums."""
+def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
+    """Headline, flag, the latest runs and events, savings and sums."""
     flag, savings = view.flag, view.savings
+    skipped = max(0, len(view.runs) - MOST_LISTED)
+    runs = zip(view.runs[skipped:], view.states[skipped:], strict=True)
     return {
         "schema": 1,
         "workload": view.name,
@@ -75,19 +81,27 @@ def _document(view: HistoryView, events: Sequence[Event]) -> dict[str, Any]:
                 "scheduled": run.details.get("scheduled"), "injected_fault": view.fault_of(run),
                 "launched_by": run.launched_by, "reason": run.reason,
             }
-            for place, (run, state) in enumerate(zip(view.runs, view.states, strict=True), 1)
+            for place, (run, state) in enumerate(runs, skipped + 1)
         ],
+        "runs_left_out": skipped,
         "events": [
             {name: getattr(event, name)
              for name in ("at", "kind", "title", "text", "tone", "place", "links")}
-            for event in events
+            for event in happened.events
         ],
+        "events_left_out": happened.left_out,
         "savings": None if savings is None else asdict(savings),
-        "sums": {key: asdict(one) for key, one in view.sums.items()},
+        "sums": {
+            key: asdict(replace(one, points=one.points[-MOST_LISTED:]))
+            for key, one in view.sums.items()
+        },
     }  # fmt: skip
 
 
-def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
+def _page(
+    view: HistoryView, happened: Timeline, lines: Sequence[Event], runs: Sequence[Document],
+    summary: str,
+) -> str:  # fmt: skip
     values = {
         "workload": view.name,
         "stage": view.stage,
@@ -99,7 +113,7 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
         "reasons": [],
         "controls": [],
         "metric_cards": metric_cards(view),
-        "not_measured": None if view.runs else "No production run has ended yet.",
+        "not_measured": _not_drawn(view),
         "facts": _facts(view),
         "next": (command_at(f"compilegate status {view.name}", view.stage), "how it stands now"),
         "timeline": [
@@ -108,43 +122,63 @@ def _page(view: HistoryView, events: Sequence[Event], summary: Document) -> str:
                 event,
                 [kept_at(key, region=view.region, bucket=view.bucket) for key in event.links],
             )
-            for event in folded(view, events)
+            for event in lines[-MOST_SHOWN:]
         ],
+        "timeline_note": _left_out(max(0, len(lines) - MOST_SHOWN), happened.left_out),
         "runs": _runs_table(view),
         "downloads": [
             Download.of(
                 "The history",
                 f"{view.name}-story.json",
-                stable_json(summary),
+                summary,
                 place=history_key(view.name, "json"),
             ),
-            *_runs_csv(view, summary),
+            *_runs_csv(view, runs),
         ],
     }
-    return render_page("history.html.j2", charts(view, events), values)
+    return render_page("history.html.j2", charts(view, happened.events), values)
+
+
+def _not_drawn(view: HistoryView) -> str:
+    """What charts and table do not show, empty where they show every run."""
+    if not view.left_out:
+        return "" if view.runs else "No production run has ended yet."
+    return (
+        f"Of {count(len(view.runs))} runs, charts and table show the latest {count(MOST_SHOWN)}. "
+        "Figures and sums are of all."
+    )
+
+
+def _left_out(lines: int, events: int) -> str:
+    """What a list of lines leaves out, empty where it has all of them."""
+    here = f"Earlier lines that are left out here: {count(lines)}. " if lines else ""
+    ledger = f"Events before them, in the ledger alone: {count(events)}. " if events else ""
+    return here + ledger
 
 
 def _facts(view: HistoryView) -> list[tuple[str, str]]:
     """Owner and machines of what is registered; what is not recorded is left out."""
     workload = view.workload or {}
     training = workload.get("training") or {}
-    count, kind = training.get("instance_count"), training.get("instance_type")
+    nodes, kind = training.get("instance_count"), training.get("instance_type")
     rows = [
         ("Owner", str(workload.get("owner") or "")),
-        ("Machines", f"{count} x {kind}" if count and kind else ""),
+        ("Machines", f"{nodes} x {kind}" if nodes and kind else ""),
     ]
     return [(name, value) for name, value in rows if value]
 
 
-def _runs_csv(view: HistoryView, summary: Document) -> list[Download]:
-    rows = summary["runs"]
+def _runs_csv(view: HistoryView, rows: Sequence[Document]) -> list[Download]:
     if not rows:
         return []
     text, place = csv_text(list(rows[0]), rows), history_key(view.name, "json")
-    return [Download.of("Every run", f"{view.name}-runs.csv", text, place=place)]
+    every = "Every run" if len(rows) == len(view.runs) else f"The latest {count(len(rows))} runs"
+    return [Download.of(every, f"{view.name}-runs.csv", text, place=place)]
 
 
 def _runs_table(view: HistoryView) -> Table | None:
+    skipped = view.left_out
+    runs = zip(view.latest, view.states[skipped:], strict=True)
     rows = [
         (
             str(place), run.arm, run_reason(run.why), state.state,
@@ -158,15 +192,16 @@ def _runs_table(view: HistoryView) -> Table | None:
                 problem_of(run),
             ))),
         )
-        for place, (run, state) in enumerate(zip(view.runs, view.states, strict=True), 1)
+        for place, (run, state) in enumerate(runs, skipped + 1)
     ]  # fmt: skip
     if not rows:
         return None
     columns = ("Run", "Arm", "Why", "Flag", view.metric, "Wall clock", "Cost", "Notes")
-    return Table("runs", "Every production run", columns, rows, stacked=True)
+    every = f"The latest {count(len(rows))} production runs" if skipped else "Every production run"
+    return Table("runs", every, columns, rows, stacked=True, note=_not_drawn(view))
 
 
-def _markdown(view: HistoryView, events: Sequence[Event]) -> str:
+def _markdown(view: HistoryView, events: Sequence[Event], before: int) -> str:
     """Headline, key figures, timeline; short enough for a ticket."""
     text = markdown_text
     lines = [
@@ -184,7 +219,7 @@ def _markdown(view: HistoryView, events: Sequence[Event]) -> str:
         lines += ["**What happened (UTC)**", ""]
     omitted = max(0, len(events) - MOST_EVENTS)
     if omitted:
-        lines += [f"{omitted} earlier lines are in the page and in the JSON.", ""]
+        lines += [_left_out(omitted, before).strip(), ""]
     lines += [
         f"- {bare_minute(event.at)} **{text(event.title)}** {text(event.text)}".rstrip()
         for event in events[omitted:]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
@@ -15,7 +17,7 @@ from compilegate.domain.production.run_figures import failed, metric_of, problem
 from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
-from compilegate.domain.records.ledger import Record, Unlocked
+from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, IgnoredJob, ProductionRun
@@ -29,6 +31,7 @@ from compilegate.domain.records.trials import (
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.words import run_reason, verdict_label
 from compilegate.report.history.view import (
+    MOST_LISTED,
     Event,
     HistoryView,
     fault_in,
@@ -55,18 +58,29 @@ CLOSED_WORDS = {
 UNEVENTFUL, ROW = ("scheduled", "flag", "refresh"), 4
 
 
-def timeline(view: HistoryView) -> list[Event]:
-    """Oldest first; records that only machines read are left out.
+# Of the same moment, a run comes first, then its review.
+RANKS = {"run": 0, "alarm": 1, "cleared": 1, "unproven": 1}
 
-    Of records of the same moment, a run comes first, then its review.
-    """
-    ranks = {"run": 0, "alarm": 1, "cleared": 1, "unproven": 1}
-    events = [event for record in view.history.records for event in _events(view, record)]
-    events += [
-        _event(view, record, "A record cannot be read", record.problem, tone="bad")
-        for record in view.history.damaged
-    ]
-    return sorted(events, key=lambda event: (event.at, ranks.get(event.kind, 2)))
+
+@dataclass(frozen=True)
+class Timeline:
+    """The latest events, oldest first; so many earlier ones are left out."""
+
+    events: Sequence[Event]
+    left_out: int
+
+
+def timeline(view: HistoryView) -> Timeline:
+    """What the ledger says, in the order of time; records that only machines read are left out."""
+    latest: deque[Event] = deque(maxlen=MOST_LISTED)
+    number = 0
+    # The records are in the order of time; of each moment, the events are put into theirs.
+    for _, moment in groupby(view.history.records, key=lambda record: record.at):
+        events = [event for record in moment for event in _events(view, record)]
+        events.sort(key=lambda event: RANKS.get(event.kind, 2))
+        latest.extend(events)
+        number += len(events)
+    return Timeline(tuple(latest), number - len(latest))
 
 
 def folded(view: HistoryView, events: Sequence[Event]) -> list[Event]:
@@ -90,11 +104,13 @@ def _row(view: HistoryView, row: Sequence[Event]) -> list[Event]:
     runs = [view.runs[int(event.place) - 1] for event in row]
     first, last = int(row[0].place), int(row[-1].place)
     parts = []
-    for arm, count in Counter(run.arm for run in runs).items():
-        metrics = [metric_of(run) for run in runs if run.arm == arm]
+    arms: dict[str, list[float | None]] = {}
+    for run in runs:
+        arms.setdefault(run.arm, []).append(metric_of(run))
+    for arm, metrics in arms.items():
         values = [value for value in metrics if value is not None]
         average = f", {view.metric} {fixed(mean(values))} on average" if values else ""
-        parts.append(f"{plural(count, 'run')} of {arm}{average}")
+        parts.append(f"{plural(len(metrics), 'run')} of {arm}{average}")
     title, text = f"Runs {first} to {last}", f"{'; '.join(parts)}."
     return [Event(row[-1].at, "run", title, text, place=float(last))]
 
@@ -121,17 +137,12 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
         case Unlocked():
             text = f"by {_person(record.by)}: {record.reason}"
             yield _event(view, record, "Lease released by hand", text, tone="open")
-        case CanaryRound():
-            arms = ", ".join(run.arm for run in record.runs)
-            runs = plural(len(record.runs), "run")
-            text = f"The next {runs} of production train in turn: {arms}."
-            yield _event(view, record, "Canary runs begin", text)
-        case CanaryClosed(reason=code):
-            text = f"{CLOSED_WORDS.get(code, code)}."
-            tone = "" if code == "complete" else "open"
-            yield _event(view, record, "Canary runs end", text, tone=tone)
+        case CanaryRound() | CanaryClosed():
+            yield _canary(view, record)
         case ApprovalRequested() | ApprovalAnswer():
             yield _approval(view, record)
+        case DamagedRecord(problem=problem):
+            yield _event(view, record, "A record cannot be read", problem, tone="bad")
 
 
 def _event(view: HistoryView, record: Record, title: str, text: str, **more: Any) -> Event:
@@ -141,6 +152,17 @@ def _event(view: HistoryView, record: Record, title: str, text: str, **more: Any
         "at": at, "kind": record.kind, "title": title, "text": text, "place": view.place_at(at),
         **more,
     })  # fmt: skip
+
+
+def _canary(view: HistoryView, record: CanaryRound | CanaryClosed) -> Event:
+    if isinstance(record, CanaryRound):
+        arms = ", ".join(run.arm for run in record.runs)
+        runs = plural(len(record.runs), "run")
+        text = f"The next {runs} of production train in turn: {arms}."
+        return _event(view, record, "Canary runs begin", text)
+    text = f"{CLOSED_WORDS.get(record.reason, record.reason)}."
+    tone = "" if record.reason == "complete" else "open"
+    return _event(view, record, "Canary runs end", text, tone=tone)
 
 
 def _approval(view: HistoryView, record: ApprovalRequested | ApprovalAnswer) -> Event:
@@ -259,14 +281,7 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
 
 def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
     """New alarms and results, after the reviewed run; a change of the flag has its own line."""
-    own = [view.places[run.job] for run in view.runs if run.run == review.run]
-    place = max(own) + 0.5 if own else view.place_at(float(review.at))
-    before = [
-        one
-        for one in view.history.reviews
-        if one.trial == review.trial and (one.at, one.run) < (review.at, review.run)
-    ]
-    codes_before = before[-1].codes if before else frozenset()
+    place, codes_before = view.place_of(review), view.codes_before(review)
     alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
     if alarm and "alarm" not in codes_before:
         yield Event(float(review.at), "alarm", "Alarm", alarm, "bad", place, "alarm")

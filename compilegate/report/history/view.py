@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import DecisionFigures, Document, SpeedFigures
+
+# A page draws and lists so many of the latest runs, and as many lines of what happened; the JSON
+# has more of both. Figures, sums and sentences are of all.
+MOST_SHOWN, MOST_LISTED = 1000, 10_000
 
 
 @dataclass(frozen=True)
@@ -107,14 +112,59 @@ class HistoryView:
         """Every run in the order of time, each attempt on its own."""
         return self.history.runs
 
+    @property
+    def left_out(self) -> int:
+        """How many of the earliest runs the page does not show."""
+        return max(0, len(self.runs) - MOST_SHOWN)
+
+    @property
+    def latest(self) -> Sequence[ProductionRun]:
+        """The runs that it shows."""
+        return self.runs[self.left_out :]
+
     @cached_property
     def places(self) -> Mapping[str, int]:
         """The number of each job's run, from 1."""
         return {run.job: place for place, run in enumerate(self.runs, 1)}
 
+    @cached_property
+    def _last_places(self) -> Mapping[str, int]:
+        """The number of each run's last job."""
+        return {run.run: place for place, run in enumerate(self.runs, 1)}
+
+    @cached_property
+    def _starts(self) -> Sequence[float]:
+        return [run.started_at for run in self.runs]
+
     def place_at(self, at: float) -> float:
         """Between which runs a moment lies: 3.5 is after the third."""
-        return sum(run.started_at <= at for run in self.runs) + 0.5
+        return bisect_right(self._starts, at) + 0.5
+
+    def place_of(self, review: Review) -> float:
+        """Right after the run that it reviewed; by the clock where that is not recorded."""
+        last = self._last_places.get(review.run)
+        return self.place_at(float(review.at)) if last is None else last + 0.5
+
+    def codes_before(self, review: Review) -> frozenset[str]:
+        """What the review before it said of the same trial's candidate; nothing before the first.
+
+        Reviews are in the order of time (domain/production/history.py).
+        """
+        return self._codes_before[review.key]
+
+    @cached_property
+    def _codes_before(self) -> Mapping[str, frozenset[str]]:
+        codes: dict[str, frozenset[str]] = {}
+        last: dict[str, frozenset[str]] = {}
+        for review in self.history.reviews:
+            codes[review.key] = last.get(review.trial, frozenset())
+            last[review.trial] = review.codes
+        return codes
+
+    @cached_property
+    def candidates(self) -> Sequence[str]:
+        """The arms but the baseline, by when they first ran."""
+        return [arm for arm in dict.fromkeys(run.arm for run in self.runs) if arm != BASELINE]
 
     @property
     def flags(self) -> Sequence[FlagVersion]:

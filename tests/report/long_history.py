@@ -1,0 +1,86 @@
+"""The ledger of a workload that production has trained very often, with all that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from compilegate.domain.flag import Flag
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.promotion import standing_promotion
+from compilegate.domain.production.watch import probation_document, watched_runs
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.report.history.view import HistoryView
+from tests.domain.production.run_builder import BEGIN, production_run
+from tests.usecases.production_builder import trial_evidence
+
+OFF, REVERTED = Flag(False, "off"), Flag(False, "reverted", "compile")
+ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
+# Every so many runs: the baseline's turn, one that fails, a change of the flag.
+BASELINE_TURN, FAILS, CHANGES = 6, 35, 40
+KINDS = 3  # entries of each run: it begins, ends and is reviewed
+
+
+def entries(runs: int, *, changes: int = CHANGES) -> Iterator[Mapping[str, Any]]:
+    """The entries of so many runs, the flag changed after every ``changes`` of them."""
+    yield _flag(1, BEGIN, ON, OFF)
+    for number in range(1, runs + 1):
+        run = _run(number)
+        ended = int(run.ended_at)
+        yield BegunRun(
+            int(run.started_at), run.run, f"arn:{run.run}", run.arm, run.why, 17, number,
+            "workloads/bert-docs/specs/x.json", "workloads/bert-docs/sources/x.tar.gz",
+        ).to_entry()  # fmt: skip
+        yield replace(run, at=ended).to_entry()
+        yield _review(run, number, ended).to_entry()
+        if number % changes == 0:
+            # The last one turns it on: the charts of a promotion are drawn.
+            yield _flag(2 * number, ended + 10, REVERTED, ON, by="train", action="revert")
+            yield _flag(2 * number + 1, ended + 20, ON, REVERTED)
+
+
+def view(runs: int, *, changes: int = CHANGES, watched: int = 200) -> HistoryView:
+    """The records of a page; at most ``watched`` runs are of the probation's evidence."""
+    past = history(entries(runs, changes=changes))
+    return HistoryView(
+        "bert-docs", past, "prod", evidence=_evidence(past, watched),
+        workload={"quality": {"metric": "accuracy", "goal": "maximize", "margin": 0.01}},
+    )  # fmt: skip
+
+
+def _run(number: int) -> ProductionRun:
+    arm = "baseline" if number % BASELINE_TURN == 0 else "compile"
+    fails = number % FAILS == 0
+    return production_run(
+        number, arm, metric=0.913 + (number % 7) / 1000, finished=not fails,
+        reason="out of memory" if fails else None,
+    )  # fmt: skip
+
+
+def _review(run: ProductionRun, number: int, at: int) -> Review:
+    # Now and then an alarm, and some runs later that it was not confirmed.
+    code = {11: "alarm", 14: "alarm_cleared"}.get(number % 50, "probation_goes_on")
+    return Review(at, run.run, "t1", "compile", verdict="continue",
+                  reasons=(Reason(code, f"compile: {code}"),))  # fmt: skip
+
+
+def _flag(version: int, at: int, to: Flag, was: Flag, **more: Any) -> Mapping[str, Any]:
+    return {
+        "kind": "flag", "version": version, "at": at, "by": "evaluate", "action": "enable",
+        "reason": "proven", "trial": "t1", "change_id": f"c{version}", "decision_id": "d1",
+        "from": was.to_json(), "to": to.to_json(), "overrode": None, **more,
+    }  # fmt: skip
+
+
+def _evidence(past: WorkloadHistory, most: int) -> dict[str, Any] | None:
+    promotion = standing_promotion(past.flags)
+    if promotion is None:
+        return None
+    first = replace(promotion, at=BEGIN)
+    return probation_document(
+        trial_evidence(), first, list(islice(watched_runs(past.runs, first), most))
+    )

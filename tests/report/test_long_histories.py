@@ -1,0 +1,101 @@
+"""The history page of very many runs: the work grows with them and no faster, the page does not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from compilegate.domain.production.history import history
+from compilegate.domain.production.summaries import TimeWindow, day_of, weekly_summary
+from compilegate.report.charts.figure import Area, Band, Line, Points, Rule
+from compilegate.report.history.charts import charts
+from compilegate.report.history.render import render_history
+from compilegate.report.history.timeline import timeline
+from compilegate.report.history.view import MOST_LISTED, MOST_SHOWN
+from tests.counted import instructions
+from tests.domain.production.run_builder import BEGIN, DAY
+from tests.report import long_history
+
+# So many runs more, twice; the later ones may take a little more: their numbers have more digits.
+STEP, MORE = 80, 1.05
+ALARMS = {"alarm", "alarm_cleared"}
+WEEK = TimeWindow(BEGIN + 10 * DAY, BEGIN + 17 * DAY)
+
+
+def page(runs: int) -> Callable[[], object]:
+    # Every promotion, alarm and review goes on for as long as there are runs.
+    view = long_history.view(runs, changes=10, watched=runs)
+    return lambda: render_history(view)
+
+
+def fold(runs: int) -> Callable[[], object]:
+    entries = list(long_history.entries(runs, changes=10))
+    return lambda: history(entries)
+
+
+def week(runs: int) -> Callable[[], object]:
+    past = history(long_history.entries(runs, changes=10))
+    return lambda: weekly_summary("bert-docs", past, WEEK)
+
+
+def day(runs: int) -> Callable[[], object]:
+    past = history(long_history.entries(runs, changes=10))
+    return lambda: day_of(past, since=WEEK.since, until=WEEK.since + DAY)
+
+
+@pytest.mark.parametrize("read", [page, fold, week, day])
+def test_a_run_more_takes_the_same_work_whatever_came_before(
+    read: Callable[[int], Callable[[], object]],
+) -> None:
+    read(4)()  # templates and patterns are compiled once
+
+    first, second, third = (instructions(read(times * STEP)) for times in (1, 2, 3))
+
+    assert third - second < MORE * (second - first)
+
+
+def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out() -> None:
+    runs, shown, listed = MOST_LISTED + 50, MOST_SHOWN, MOST_LISTED
+    view = long_history.view(runs, watched=100)
+
+    report = render_history(view)
+
+    document = json.loads(report.json)
+    numbers = [run["number"] for run in document["runs"]]
+    assert list(range(51, runs + 1)) == numbers
+    assert 50 == document["runs_left_out"]
+    # Beside the run itself: a change of the flag, an alarm, its end.
+    others = len(view.flags) + sum(bool(one.codes & ALARMS) for one in view.history.reviews)
+    assert listed == len(document["events"])
+    assert runs + others - listed == document["events_left_out"]
+    table = report.html.partition('id="table-runs"')[2]
+    rows = re.findall(r'<th scope="row" data-label="Run">(\d+)</th>', table)
+    assert list(range(runs - shown + 1, runs + 1)) == [int(row) for row in rows]
+    assert f"Of {runs:,} runs" in report.html
+    assert len(report.html) < 1_000_000
+    # What is counted is of all runs.
+    assert f"| Production runs | {runs} |" in report.markdown
+
+
+def test_charts_of_many_runs_begin_with_the_first_that_is_shown() -> None:
+    view = long_history.view(MOST_SHOWN + 200, watched=1100)
+
+    drawn = {chart.id: chart for chart in charts(view, timeline(view).events)}
+
+    figures = [one.figure for chart in drawn.values() for one in chart.views]
+    assert ["quality", "wall", "sums", "money"] == list(drawn)
+    assert {200.3} == {figure.x.low for figure in figures}
+    assert {1200.7} == {figure.x.high for figure in figures}
+    for figure in figures:
+        for mark in figure.marks:
+            match mark:
+                case Points(x=places) | Line(x=places) | Area(x=places):
+                    assert min(places, default=201) >= 200.5
+                    assert len(places) <= 1001
+                case Rule(x=float(place)):
+                    assert place > 200
+                case Band(low=low):
+                    assert low >= 200.5
