@@ -31,6 +31,7 @@ from stacks.states import (
     jsonata,
     notify,
     retry,
+    words,
 )
 
 DECISION = {**TRIAL, "decision_key": jsonata("$decision_key")}
@@ -138,8 +139,9 @@ def _failed(functions: Mapping[str, str]) -> State:
         "Output": {
             "error": "CleanUpFailed",
             "reason": jsonata(
-                "'Cleaning up failed as well (' & $states.errorOutput.Error & '). The trial had"
-                " failed with ' & $states.input.error & ': ' & $states.input.cause"
+                "'Cleaning up failed as well (' & $states.errorOutput.Error & '). Fix: start"
+                " another trial, which cleans up first. The trial had failed with '"
+                f" & $states.input.error & ': ' & ({words('$states.input.cause')})"
             ),
         },
     }

@@ -73,6 +73,25 @@ FAILURE = {
     "cause": jsonata("$exists($states.errorOutput.Cause) ? $states.errorOutput.Cause : ''"),
 }
 
+# Characters of an error's own words that people are shown.
+WORDS_SHOWN = 600
+# In a function's error, a job's description and an error of a state within another.
+# JSONata finds a regular expression's end by counting brackets that no backslash precedes.
+_MESSAGE = r'/"(errorMessage|FailureReason|Cause)": ?"([^\\"{}]*)/'
+
+
+def words(cause: str) -> str:
+    """The sentence in a cause, which may be JSON; empty where it holds none.
+
+    Evaluating it never fails on a text, as $parse would: it is for states that end a machine.
+    """
+    text = (
+        f"$contains({cause}, {_MESSAGE}) ? $match({cause}, {_MESSAGE}, 1).groups[1]"
+        f" : $substringBefore({cause}, '{{')"
+    )
+    return f"$substring({text}, 0, {WORDS_SHOWN})"
+
+
 # What a state gets that a Catch leads to.
 CAUGHT = {name: jsonata(f"$states.input.{name}") for name in FAILURE}
 

@@ -33,6 +33,7 @@ from stacks.states import (
     load_request,
     notify,
     train,
+    words,
 )
 
 INPUT = "$states.context.Execution.Input"
@@ -258,8 +259,9 @@ def _broken(topic_arn: str) -> State:
                 "subject": jsonata("'[compilegate] ' & $workload & ': TRAIN broke'"),
                 "message": jsonata(
                     "'A step of the production run of ' & $workload & ' failed ('"
-                    " & $states.input.error & '): '"
-                    f" & $substring($states.input.cause, 0, {CAUSE_SHOWN})"
+                    f" & $states.input.error & '): ' & ({words('$states.input.cause')})"
+                    " & '. Fix: unless a schedule does, start another: compilegate train '"
+                    " & $workload"
                 ),
                 "owner": jsonata("$owner"),
             },

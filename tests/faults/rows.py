@@ -210,6 +210,26 @@ def failing(of: Undisturbed) -> Iterator[Row]:
                       partial(acted, of, point, act))  # fmt: skip
 
 
+def failing_twice(of: Undisturbed) -> Iterator[Row]:
+    """At every function's first call: an error or its death, and the state's clean-up dies too."""
+    first = [one for one in of.points if one.invocation and one.what.split()[1] == "0"]
+    for number, point in enumerate(one for one in first if one.when == "before"):
+        act = (partial(_raise, ERRORS[number // 2 % len(ERRORS)]), _die)[number % 2]
+        yield Row(of.where(point), "it fails, and the clean-up in the machine too",
+                  "cleaned up by the event", partial(_failing_twice, of, point, act))  # fmt: skip
+
+
+def _failing_twice(of: Undisturbed, point: Point, act: Callable[[Execution], None]) -> list[str]:
+    fails = at(point.index, act)
+
+    def hook(running: Execution, what: str, when: str) -> None:
+        fails(running, what, when)
+        if what.startswith("abort_trial "):
+            act(running)
+
+    return ended(of, of.resumed(point, hook))
+
+
 def dying(of: Undisturbed) -> Iterator[Row]:
     """At every write of a function: it is killed there, and the state machine learns of it."""
     for point in of.points:

@@ -8,7 +8,8 @@ from tests.faults.rows import Row, Undisturbed, undisturbed
 from tests.faults.scenarios import after_trial, approved, canary, production, trial
 from tests.faults.world import Document, Truth
 
-WITHIN = (rows.killed, rows.outlived, rows.lost, rows.failing, rows.dying, rows.repeated)
+WITHIN = (rows.killed, rows.outlived, rows.lost, rows.failing, rows.failing_twice, rows.dying,
+          rows.repeated)  # fmt: skip
 TIMES = (slow.late, slow.too_late, slow.clocks, slow.job_clocks)
 WORSE = Truth(speedup=1.4, loss=0.02)
 
