@@ -14,7 +14,9 @@ from compilegate.domain.judging.alarm_check import (
     FIRST,
     LAST,
     REVERT_AT,
+    TIE,
     Fall,
+    Look,
     Outcome,
     look,
     mean_fall,
@@ -59,6 +61,40 @@ def test_the_ratio_is_the_sum_over_pairs(
 def test_the_bounds_are_walds() -> None:
     assert pytest.approx(math.log(9.5)) == REVERT_AT
     assert pytest.approx(math.log(1 / 18)) == CLEAR_AT
+    assert (3, 12) == (FIRST, LAST)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "ratio"),
+    [(3, 5, 4 * 0.75 / (0.25 * 8 / 15)), (5, 3, 4 * 0.75 / (0.25 * 8 / 15)),
+     (3, 3, 4 * 0.75 / (0.25 * 2 / 3)), (5, 5, 4 * 0.75 / (0.25 * 2 / 5)),
+     (2, 4.5, 4 * 0.75 / (0.25 * 13 / 18))],
+)  # fmt: skip
+def test_unequal_arms_count_by_the_runs_of_each(ours: float, theirs: float, ratio: float) -> None:
+    fall = Fall(2.0, ours, theirs)
+    said = look(fall, shift=4.0, tolerated=1.25, spread=0.5, last=False)
+
+    assert Look(fall, 0.5, pytest.approx(ratio), Outcome.REVERT) == said
+
+
+@pytest.mark.parametrize(
+    ("size", "shift", "tolerated", "last", "outcome"),
+    [
+        (1.0, REVERT_AT, 0.0, False, Outcome.REVERT),
+        (-1.0, -CLEAR_AT, 0.0, False, Outcome.CLEAR),
+        (2 + 3e-9, 4.0, 2.0, True, Outcome.CLEAR),
+        (2 + 5e-9, 4.0, 2.0, True, Outcome.REVERT),
+        (4 * TIE, 4.0, 0.0, True, Outcome.CLEAR),
+    ],
+    ids=["at one bound", "at the other", "within a tie", "beyond a tie", "exactly a tie"],
+)
+def test_at_a_bound_it_decides_and_a_tie_is_tolerated(
+    size: float, shift: float, tolerated: float, last: bool, outcome: Outcome
+) -> None:
+    """With two runs of each arm and a spread of 1 the ratio is shift x fall beyond tolerance."""
+    said = look(Fall(size, 2, 2), shift=shift, tolerated=tolerated, spread=1.0, last=last)
+
+    assert outcome == said.outcome
 
 
 @pytest.mark.parametrize(
@@ -81,14 +117,26 @@ def test_a_fall_is_confirmed_cleared_or_left_open(
     assert outcome == said.outcome
 
 
-def test_what_its_own_runs_vary_by_counts_where_it_is_more_than_was_known() -> None:
-    assert 1.0 == spread_of(1.0, [0.0, 0.1], [0.0, 0.1])
-    assert pytest.approx(2.0) == spread_of(1.0, [0.0, 2 * math.sqrt(2)], [])
+@pytest.mark.parametrize(
+    ("known", "ours", "theirs", "spread"),
+    [
+        (1.0, [0.0, 0.1], [0.0, 0.1], 1.0),
+        (1.0, [0.0, 2 * math.sqrt(2)], [], 2.0),
+        (1.0, [], [0.0, 2 * math.sqrt(2)], 2.0),
+        (0.1, [0.0, 2.0, 4.0], [5.0, 6.0], math.sqrt(8.5 / 3)),
+        (0.5, [0.0], [1.0], 0.5),
+    ],
+    ids=["known", "of ours", "of theirs", "of both", "nothing to see"],
+)
+def test_what_its_own_runs_vary_by_counts_where_it_is_more_than_was_known(
+    known: float, ours: list[float], theirs: list[float], spread: float
+) -> None:
+    assert pytest.approx(spread) == spread_of(known, ours, theirs)
 
 
 def test_earlier_baseline_runs_count_only_where_the_check_has_none() -> None:
-    assert Fall(1.0, 1, 1) == mean_fall([0.0], [1.0], earlier=(9.0, 4.0))
-    assert Fall(9.0, 1, 4.0) == mean_fall([0.0], [], earlier=(9.0, 4.0))
+    assert Fall(1.0, 3, 2) == mean_fall([0.5, 1.0, 1.5], [1.5, 2.5], earlier=(9.0, 4.0))
+    assert Fall(8.0, 3, 4.0) == mean_fall([0.5, 1.0, 1.5], [], earlier=(9.0, 4.0))
     assert mean_fall([0.0], [], earlier=None) is None
     assert mean_fall([], [1.0], earlier=(9.0, 4.0)) is None
 
