@@ -9,9 +9,11 @@ import pytest
 
 from compilegate import judges
 from compilegate.domain import naming
+from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.reasons.registry import advice
+from compilegate.domain.records.reviews import ProbationEnd
 from compilegate.usecases.trial.replay import find_decision, replay
 from tests.domain.evidence_builder import CENTRE
 from tests.usecases.production_builder import (
@@ -37,6 +39,27 @@ def test_the_replay_finds_what_the_watch_has_kept(services: Any) -> None:
     assert "revert" == again.recorded["verdict"]
     assert again.comparison is not None
     assert again.comparison.equal
+
+
+@pytest.mark.parametrize(
+    ("loss", "verdict"), [(0.0, "permanent"), (TWO_MARGINS, "revert")], ids=["held", "lost"]
+)
+def test_the_last_decision_of_a_probation_is_recorded_beside_the_trials_own(
+    services: Any, loss: float, verdict: str
+) -> None:
+    promote(services)
+    follow(services, range(1, 31), metric=CENTRE - loss)
+    past = services.ledger.history(WORKLOAD)
+    review = next(one for one in past.reviews if one.action)
+
+    assert (
+        ProbationEnd(
+            at=review.at, trial=TRIAL, run=review.run, decision_id=str(review.decision_id),
+            decision_key=review.decision_key, evidence_key=review.evidence_key, verdict=verdict,
+            candidate="compile", judge_version=JUDGE_VERSION,
+            reasons=tuple(reason.message for reason in review.reasons),
+        ),
+    ) == past.probation_ends  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["nothing promoted", "turned off by hand", "set by hand"])
