@@ -20,7 +20,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from compilegate.localcloud.errors import CloudEndedError
-from compilegate.localcloud.names import ACCOUNT, ADMIN_PATH, HOST
+from compilegate.localcloud.names import ACCOUNT, ADMIN_PATH, ADMIN_SERVICE, HOST
 
 # A proxy for the internet must not be used for this machine.
 _OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -158,7 +158,7 @@ def call_emulator(
         data=None if document is None else json.dumps(document).encode(),
     )
     credentials = Credentials(ACCOUNT, state.secret)
-    SigV4Auth(credentials, "compilegate", state.region).add_auth(signed)
+    SigV4Auth(credentials, ADMIN_SERVICE, state.region).add_auth(signed)
     request = urllib.request.Request(  # noqa: S310  # the address is this machine's
         signed.url, data=signed.data, headers=dict(signed.headers.items())
     )

@@ -8,6 +8,8 @@ HOST = "127.0.0.1"
 ACCOUNT = "000000000000"
 # The emulator's own paths, beside those of AWS.
 ADMIN_PATH = "/_compilegate/"
+# The service that calls of them are signed for.
+ADMIN_SERVICE = "compilegate"
 # The stage of the app that is deployed here, and its stack.
 STAGE = "local"
 STACK = "compilegate-local"

@@ -16,6 +16,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config
 from ministack import app  # noqa: F401  # changes hypercorn's answers to malformed requests
 
+from compilegate.localcloud.emulator import scopes
 from compilegate.localcloud.emulator.__main__ import bind_free_port
 from compilegate.localcloud.emulator.gate import Gate, read_body
 
@@ -32,6 +33,7 @@ async def acting(scope: Any, receive: Any, send: Any) -> None:
 
 def main() -> None:
     """Serve until the caller closes standard input."""
+    scopes.install()
     listener = bind_free_port()
     port = listener.getsockname()[1]
     config = Config()

@@ -1,7 +1,6 @@
 """Who gets into the local cloud: those who sign with a key of its run, and nobody else."""
 
 import datetime
-import http.client
 import json
 import socket
 import stat
@@ -12,10 +11,7 @@ from pathlib import Path
 import boto3
 import botocore.auth
 import pytest
-from botocore.auth import S3SigV4Auth, SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.config import Config
-from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from compilegate.localcloud.connection import call_emulator
@@ -24,33 +20,12 @@ from compilegate.localcloud.names import ACCOUNT
 from tests.localcloud.conftest import FAST, make_places
 from tests.localcloud.helpers import marked_processes
 from tests.localcloud.raw_requests import exchange, stored
+from tests.localcloud.signed_requests import send, signed
 
 pytestmark = pytest.mark.e2e
 STACK = "?Action=CreateStack&StackName=owned&TemplateBody={}&Version=2010-05-15"
 JSON_TARGET = {"X-Amz-Target": "DynamoDB_20120810.ListTables"}
 QUERY, JSON, REST = "<ErrorResponse", '"__type"', "<Error>"
-
-
-def send(state, method="GET", path="/", *, headers=None, body=None):
-    """Status, headers and body of a request as it stands; nothing is added to it but the host."""
-    connection = http.client.HTTPConnection("127.0.0.1", state.port, timeout=10)
-    try:
-        connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), answer.read().decode()
-    finally:
-        connection.close()
-
-
-def signed(state, service="s3", method="GET", path="/", *, body=b"", headers=None, secret=None):
-    """A request with its signature."""
-    request = AWSRequest(
-        method=method, url=f"{state.endpoint}{path}", data=body,
-        headers={"Host": f"127.0.0.1:{state.port}", **(headers or {})},
-    )  # fmt: skip
-    signer = S3SigV4Auth if service == "s3" else SigV4Auth
-    signer(Credentials(ACCOUNT, secret or state.secret), service, state.region).add_auth(request)
-    return dict(request.headers.items())
 
 
 @pytest.fixture(scope="module")
@@ -61,33 +36,38 @@ def state(cloud):
 
 
 @pytest.mark.parametrize(
-    ("request_line", "headers", "shape", "code"),
+    ("request_line", "headers", "shape", "refusal"),
     [
-        (f"GET /{STACK}", {}, QUERY, "MissingAuthenticationToken"),
-        ("POST /?Action=CreateUser&UserName=x", {}, QUERY, "MissingAuthenticationToken"),
-        ("POST /", JSON_TARGET, JSON, "MissingAuthenticationTokenException"),
-        ("POST /2015-03-31/functions", {}, JSON, "MissingAuthenticationTokenException"),
-        ("GET /gate", {}, REST, "AccessDenied"),
-        ("PUT /gate/new", {}, REST, "AccessDenied"),
-        ("GET /_compilegate/health", {}, "", ""),
-        ("POST /_compilegate/failures", {}, "", ""),
-        ("GET /_ministack/health", {}, "", ""),
-        ("POST /_ministack/reset", {}, "", ""),
-        ("OPTIONS /", {"Access-Control-Request-Method": "POST"}, "", ""),
-        ("GET /gate?AWSAccessKeyId=000000000000&Signature=x&Expires=9", {}, REST, "InvalidReq"),
-        ("GET /", {"Authorization": "AWS 000000000000:x"}, REST, "InvalidRequest"),
-        ("GET /", {"Authorization": "AWS4-HMAC-SHA256 Credential=x"}, REST, "Malformed"),
-        ("GET /", {"Authorization": "Bearer x"}, REST, "InvalidRequest"),
+        (f"GET /{STACK}", {}, QUERY, (403, "MissingAuthenticationToken")),
+        ("POST /?Action=CreateUser&UserName=x", {}, QUERY, (403, "MissingAuthenticationToken")),
+        ("POST /", JSON_TARGET, JSON, (400, "MissingAuthenticationTokenException")),
+        ("POST /2015-03-31/functions", {}, JSON, (403, "MissingAuthenticationTokenException")),
+        ("GET /gate", {}, REST, (403, "AccessDenied")),
+        ("PUT /gate/new", {}, REST, (403, "AccessDenied")),
+        ("GET /_compilegate/health", {}, "", (403, "")),
+        ("POST /_compilegate/failures", {}, "", (403, "")),
+        ("GET /_ministack/health", {}, "", (403, "")),
+        ("POST /_ministack/reset", {}, "", (403, "")),
+        ("OPTIONS /", {"Access-Control-Request-Method": "POST"}, "", (403, "")),
+        (
+            "GET /gate?AWSAccessKeyId=000000000000&Signature=x&Expires=9",
+            {},
+            REST,
+            (400, "InvalidReq"),
+        ),
+        ("GET /", {"Authorization": "AWS 000000000000:x"}, REST, (400, "InvalidRequest")),
+        ("GET /", {"Authorization": "AWS4-HMAC-SHA256 Credential=x"}, REST, (400, "Malformed")),
+        ("GET /", {"Authorization": "Bearer x"}, REST, (400, "InvalidRequest")),
     ],
 )
 def test_unsigned_request_is_refused_as_its_service_would(
-    state, request_line, headers, shape, code
+    state, request_line, headers, shape, refusal
 ):
     status, answered, body = send(state, *request_line.split(), headers=headers)
 
-    assert 403 == status
+    assert refusal[0] == status
     assert shape in body
-    assert code in body
+    assert refusal[1] in body
     assert not [name for name in answered if name.lower().startswith("access-control")]
 
 
@@ -101,24 +81,24 @@ def test_page_cannot_create_a_stack_by_an_image(state, cloud):
 
 
 @pytest.mark.parametrize(
-    ("service", "call", "code"),
+    ("service", "call", "status", "code"),
     [
-        ("s3", "list_buckets", "SignatureDoesNotMatch"),
-        ("dynamodb", "list_tables", "InvalidSignatureException"),
-        ("lambda", "list_functions", "InvalidSignatureException"),
-        ("sts", "get_caller_identity", "SignatureDoesNotMatch"),
-        ("cloudwatch", "list_metrics", "SignatureDoesNotMatch"),
-        ("sqs", "list_queues", "SignatureDoesNotMatch"),
-        ("sagemaker", "list_training_jobs", "InvalidSignatureException"),
+        ("s3", "list_buckets", 403, "SignatureDoesNotMatch"),
+        ("dynamodb", "list_tables", 400, "InvalidSignatureException"),
+        ("lambda", "list_functions", 403, "InvalidSignatureException"),
+        ("sts", "get_caller_identity", 403, "SignatureDoesNotMatch"),
+        ("cloudwatch", "list_metrics", 403, "SignatureDoesNotMatch"),
+        ("sqs", "list_queues", 403, "SignatureDoesNotMatch"),
+        ("sagemaker", "list_training_jobs", 400, "InvalidSignatureException"),
     ],
 )
-def test_sdk_understands_the_refusal_of_a_wrong_key(state, service, call, code):
+def test_sdk_understands_the_refusal_of_a_wrong_key(state, service, call, status, code):
     session = boto3.Session(ACCOUNT, "local", region_name="us-east-1")
     stranger = session.client(service, endpoint_url=state.endpoint)
     with pytest.raises(ClientError) as caught:
         getattr(stranger, call)()
 
-    assert 403 == caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
+    assert status == caught.value.response["ResponseMetadata"]["HTTPStatusCode"]
     assert code == caught.value.response["Error"]["Code"]
 
 
@@ -146,12 +126,12 @@ def test_what_was_signed_is_what_is_done(state):
     headers = signed(state, "dynamodb", "POST", body=body, headers=JSON_TARGET)
 
     assert 200 == send(state, "POST", "/", headers=headers, body=body)[0]
-    assert 403 == send(state, "POST", "/", headers=headers, body=b'{"Limit": 2}')[0]
-    assert 403 == send(state, "GET", "/", headers=headers, body=body)[0]
-    assert 403 == send(state, "POST", "/other", headers=headers, body=body)[0]
-    assert 403 == send(state, "POST", "/?a=b", headers=headers, body=body)[0]
+    assert 400 == send(state, "POST", "/", headers=headers, body=b'{"Limit": 2}')[0]
+    assert 400 == send(state, "GET", "/", headers=headers, body=body)[0]
+    assert 400 == send(state, "POST", "/other", headers=headers, body=body)[0]
+    assert 400 == send(state, "POST", "/?a=b", headers=headers, body=body)[0]
     changed = {**headers, "X-Amz-Target": "DynamoDB_20120810.DeleteTable"}
-    assert 403 == send(state, "POST", "/", headers=changed, body=body)[0]
+    assert 400 == send(state, "POST", "/", headers=changed, body=body)[0]
 
 
 def test_object_other_than_the_signed_one_is_refused(state, cloud):
@@ -219,7 +199,7 @@ def test_presigned_url_is_good_for_what_it_names_until_it_expires(state, monkeyp
     assert 403 == fetched(url.replace("Expires=60", "Expires=61"))[0]
     assert 403 == fetched(url.replace("/gate/", "/other/"))[0]
     assert 403 == fetched(url.replace("127.0.0.1", "localhost"))[0]
-    assert 403 == fetched(url + "&X-Amz-Expires=60")[0]
+    assert 400 == fetched(url + "&X-Amz-Expires=60")[0]
     old = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=61)
     monkeypatch.setattr(botocore.auth, "get_current_datetime", lambda: old)
     assert b"Request has expired" in fetched(sign("get_object", Params=what, ExpiresIn=60))[1]
@@ -232,7 +212,7 @@ def test_presigned_url_of_a_wrong_key_or_of_version_2_is_refused(state):
 
     assert 403 == fetched(wrong.generate_presigned_url("get_object", Params=what))[0]
     refused = fetched(old.generate_presigned_url("get_object", Params=what))
-    assert (403, True) == (refused[0], b"Please use AWS4-HMAC-SHA256" in refused[1])
+    assert (400, True) == (refused[0], b"Please use AWS4-HMAC-SHA256" in refused[1])
 
 
 def test_keys_that_the_cloud_gave_out_are_good(cloud, state):

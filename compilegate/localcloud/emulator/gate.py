@@ -1,7 +1,7 @@
 """What stands before the emulator: it lets in requests that are signed with a key of this run.
 
 A page in a browser can send requests to this machine, other users of it too; neither knows a key.
-A refusal looks as AWS's own would in the protocol of the service, with status 403.
+A refusal looks as AWS's own would in the protocol of the service, with its status.
 """
 
 from __future__ import annotations
@@ -9,17 +9,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from xml.sax.saxutils import escape
 
 from ministack.core.iam_actions import access_denied_response
 from ministack.core.responses import fix_error_content_type
-from ministack.core.router import detect_service
 
-from compilegate.localcloud.emulator.signatures import (
-    Incoming,
-    RefusedError,
-    admitted_body,
-    incoming,
-)
+from compilegate.localcloud.emulator.scopes import answering, check_scope
+from compilegate.localcloud.emulator.signatures import Incoming, RefusedError, admit, incoming
 from compilegate.localcloud.names import HOST
 
 Message = MutableMapping[str, Any]
@@ -27,7 +23,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 
-REFUSED = 403
+# What a request that was let in is signed for, as the applications behind the gate find it.
+SIGNED_SERVICE = "compilegate.signed_service"
 _POLICY_VIOLATION = 1008  # RFC 6455, section 7.4.1
 
 
@@ -51,13 +48,15 @@ class Gate:
         request = incoming(scope)
         try:
             self._check_origin(request)
-            body = await admitted_body(request, lambda: read_body(receive))
+            admitted = await admit(request, lambda: read_body(receive))
+            check_scope(admitted.scope, request, scope["path"])
         except RefusedError as refusal:
             await _refuse(request, scope["path"], refusal, send)
         except _DisconnectedError:
             return
         else:
-            await self._inner(scope, _again(body, receive), send)
+            signed = {**scope, SIGNED_SERVICE: admitted.scope}
+            await self._inner(signed, _again(admitted.body, receive), send)
 
     def _check_origin(self, request: Incoming) -> None:
         """No page may use a key it got hold of; one can give its own name this machine's address.
@@ -111,19 +110,24 @@ def _without_cors(send: Send) -> Send:
 
 
 async def _refuse(request: Incoming, path: str, refusal: RefusedError, send: Send) -> None:
-    headers = dict(request.headers)
-    parameters: dict[str, list[str]] = {}
-    for name, value in request.query:
-        parameters.setdefault(name, []).append(value)
-    service = detect_service(request.method, path, headers, parameters)
+    headers = request.joined_headers()
+    service = refusal.service
+    if service is None:
+        service = answering(request.method, path, headers, request.parameters())
+    else:
+        headers.pop("x-amz-target", None)
     if service == "unknown_query":
         service = "sts"  # every service of the query protocol words it alike
-    _, answer, body = access_denied_response(
+    status, answer, body = access_denied_response(
         service, "", "", str(uuid.uuid4()),
         error_code=refusal.code, message=refusal.message, headers=headers,
     )  # fmt: skip
-    fix_error_content_type(service, REFUSED, answer)
+    if refusal.unsigned:
+        names = f"<HeadersNotSigned>{escape(', '.join(refusal.unsigned))}</HeadersNotSigned>"
+        body = body.replace(b"</Message>", b"</Message>" + names.encode(), 1)
+    status = refusal.status or status
+    fix_error_content_type(service, status, answer)
     wire = [(name.lower().encode(), value.encode()) for name, value in answer.items()]
     wire.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": REFUSED, "headers": wire})
+    await send({"type": "http.response.start", "status": status, "headers": wire})
     await send({"type": "http.response.body", "body": body})

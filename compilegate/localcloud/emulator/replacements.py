@@ -128,6 +128,40 @@ REPLACEMENTS = (
         "requests to these two services must reach their handlers", _ADD_SERVICE,
     ),
     Replacement(
+        "ministack.core.router.detect_service", "(method, path, headers, query_params)",
+        "a presigned URL goes to the service that its path, an Action or a form names",
+        "routing by the scope of presigned URLs",
+    ),
+    Replacement(
+        "ministack.core.router._is_aws_service_name", "(scope_name)",
+        "a scope of no service has all of botocore's descriptions read, for nine seconds",
+        "a list of their names",
+    ),
+    Replacement(
+        "ministack.app._decode_aws_chunked_body", "(body, headers)",
+        "what ends a body in chunks, which no signature covers, becomes any header",
+        "trailers that carry checksums alone",
+    ),
+    *(
+        Replacement(
+            f"ministack.app.{answer}", signature,
+            "ministack answers paths of its own, reset among them, for whatever service is signed",
+            "a setting that leaves AWS's paths alone",
+        )
+        for answer, signature in (
+            ("_handle_pre_body_request", "(method, path, headers, query_params, request_id)"),
+            (
+                "_handle_post_body_shortcuts",
+                "(method, path, headers, body, query_params, request_id)",
+            ),
+            (
+                "_handle_special_data_plane_request",
+                "(method, path, headers, body, query_params, request_id, raw_path=None, "
+                "raw_query_string='', client_ip='127.0.0.1')",
+            ),
+        )
+    ),
+    Replacement(
         "ministack.core.iam_actions.SERVICE_TO_IAM_NAMESPACE", "dict",
         "permissions are checked by the IAM names of these two services", _ADD_SERVICE,
     ),

@@ -10,7 +10,6 @@ import contextlib
 import json
 import logging
 import os
-import re
 import shutil
 import signal
 import socket
@@ -31,11 +30,13 @@ from compilegate.localcloud.emulator import (
     permissions,
     routes,
     schedules,
+    scopes,
     services,
     workers,
 )
 from compilegate.localcloud.emulator.engine.loader import Loader
 from compilegate.localcloud.emulator.gate import (
+    SIGNED_SERVICE,
     Application,
     Gate,
     Message,
@@ -48,7 +49,7 @@ from compilegate.localcloud.emulator.settings import Settings, give_up
 from compilegate.localcloud.names import ADMIN_PATH
 from compilegate.localcloud.users import wait_until_unused
 
-_NEEDS_LOADER = re.compile(rb"/(cloudformation|states)/aws4_request")
+_NEEDS_LOADER = frozenset({"cloudformation", "states"})
 
 
 class AdminApi:
@@ -70,7 +71,7 @@ class AdminApi:
             )
             await _answer(send, status, document)
         else:
-            if any(_NEEDS_LOADER.search(value) for _, value in scope["headers"]):
+            if scope[SIGNED_SERVICE] in _NEEDS_LOADER:
                 await asyncio.to_thread(self._loader.wait)
             await self._inner(scope, receive, send)
 
@@ -120,6 +121,7 @@ def install(settings: Settings) -> tuple[TrainingService, Loader]:
     """Put the emulator's own parts into ministack; the loader puts in the interpreter later."""
     service = TrainingService(settings)
     routes.install(service)
+    scopes.install()
     schedules.install()
     bundles.install()
     workers.install()

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 from botocore.auth import SIGV4_TIMESTAMP, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.utils import normalize_url_path
 from ministack.core import iam_evaluator, responses
 from ministack.core.sigv4 import decode_header_value
 
@@ -40,17 +41,25 @@ _QUERY = ("X-Amz-Credential", "X-Amz-SignedHeaders", "X-Amz-Signature", "X-Amz-D
 _QUERY_SIGNATURE, _QUERY_EXPIRES = "X-Amz-Signature", "X-Amz-Expires"
 _SESSION = "X-Amz-Security-Token"
 _BODY_HASH = "x-amz-content-sha256"
-
+_FORM = "multipart/form-data"
 
 _NOT_SIGNED = "The request signature does not conform to AWS standards."
 
 
 class RefusedError(Exception):
-    """A request that is not let in; ``code`` as ministack names failures of authentication."""
+    """A request that is not let in; ``code`` as ministack names failures of authentication.
 
-    def __init__(self, code: str, message: str = _NOT_SIGNED) -> None:
+    ``status`` is set where AWS's own is not ministack's for the code; ``unsigned`` are headers that
+    had to be signed, for ``service``.
+    """
+
+    def __init__(
+        self, code: str, message: str = _NOT_SIGNED, *, status: int | None = None,
+        service: str | None = None, unsigned: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
         super().__init__(message)
-        self.code, self.message = code, message
+        self.code, self.message, self.status = code, message, status
+        self.service, self.unsigned = service, unsigned
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,20 @@ class Incoming:
     def parameter(self, name: str) -> str | None:
         """The query parameter's value; RefusedError where it was sent more than once."""
         return _only([value for key, value in self.query if key.lower() == name.lower()])
+
+    def joined_headers(self) -> dict[str, str]:
+        """The headers as ministack has them: the values of one that was sent twice in one."""
+        joined: dict[str, str] = {}
+        for name, value in self.headers:
+            joined[name] = f"{joined[name]}, {value}" if name in joined else value
+        return joined
+
+    def parameters(self) -> dict[str, list[str]]:
+        """The query's parameters, all values of each."""
+        values: dict[str, list[str]] = {}
+        for name, value in self.query:
+            values.setdefault(name, []).append(value)
+        return values
 
 
 def _only(values: list[str]) -> str | None:
@@ -107,12 +130,25 @@ class _Claim:
     lasts: datetime.timedelta = SKEW
 
 
-async def admitted_body(request: Incoming, read: Callable[[], Awaitable[bytes]]) -> bytes:
-    """The body of a request whose signature holds; it is read as late as possible.
+@dataclass(frozen=True)
+class Admitted:
+    """A request whose signature holds: its body, and the service it is signed for."""
+
+    body: bytes
+    scope: str
+
+
+async def admit(request: Incoming, read: Callable[[], Awaitable[bytes]]) -> Admitted:
+    """A request whose signature holds; its body is read as late as possible.
 
     Raises RefusedError for every other request.
     """
     claim = _claim(request)
+    _check_parts(claim, request)
+    return Admitted(await _body(claim, request, read), claim.service)
+
+
+async def _body(claim: _Claim, request: Incoming, read: Callable[[], Awaitable[bytes]]) -> bytes:
     _check_time(claim, datetime.datetime.now(datetime.UTC))
     secret = _secret(claim)
     declared = _declared_hash(claim, request)
@@ -153,7 +189,7 @@ def _signed(request: Incoming, authorization: str) -> _Claim:
         )
     credential, signed, signature = match.groups()
     return _Claim(
-        *_scope(credential), _names(signed, "x-amz-date"), signature, timestamp,
+        *_scope(credential), frozenset(signed.split(";")), signature, timestamp,
         token=request.header(_SESSION.lower()), presigned=False,
     )  # fmt: skip
 
@@ -170,7 +206,7 @@ def _presigned(request: Incoming) -> _Claim:
         )
     lasts = datetime.timedelta(seconds=min(int(expires), LONGEST_PRESIGNED_SECONDS))
     return _Claim(
-        *_scope(credential), _names(signed), signature, timestamp,
+        *_scope(credential), frozenset(signed.split(";")), signature, timestamp,
         token=request.parameter(_SESSION), presigned=True, lasts=lasts,
     )  # fmt: skip
 
@@ -185,13 +221,30 @@ def _scope(credential: str) -> tuple[str, str, str, str]:
     return key, date, region, service
 
 
-def _names(signed: str, *also: str) -> frozenset[str]:
-    """The signed headers, the host always among them: it tells this cloud from others."""
-    names = frozenset(signed.split(";"))
-    missing = [name for name in ("host", *also) if name not in names]
-    if missing:
-        raise RefusedError("IncompleteSignature", f"'{missing[0]}' must be a 'SignedHeader'.")
-    return names
+def _check_parts(claim: _Claim, request: Incoming) -> None:
+    """Refuse what would choose another action than the one that is signed.
+
+    The host, which tells this cloud from others, and every x-amz-* header must be signed; all but
+    S3 sign a path as it is once its "." and ".." are followed, so it must have none.
+    """
+    amazon = {name for name, _ in request.headers if name.startswith("x-amz-")}
+    unsigned = tuple(sorted(({"host"} | amazon) - claim.signed))
+    if unsigned and claim.service == "s3":
+        message = "There were headers present in the request which were not signed"
+        raise RefusedError("AccessDenied", message, service="s3", unsigned=unsigned)
+    if unsigned:
+        message = f"'{unsigned[0].title()}' must be a 'SignedHeader' in the AWS Authorization."
+        raise RefusedError("SignatureDoesNotMatch", message, service=claim.service)
+    normal = claim.service == "s3" or request.path == normalize_url_path(request.path)
+    if not (request.path.startswith("/") and normal):
+        raise RefusedError("SignatureDoesNotMatch", service=claim.service)
+    form = any(
+        name == "content-type" and value.lower().startswith(_FORM)
+        for name, value in request.headers
+    )
+    if form and request.method == "POST" and claim.service == "s3":
+        # A form's own policy says which object may be written; neither header nor query does.
+        raise RefusedError("UnsupportedSignature", service="s3")
 
 
 def _check_time(claim: _Claim, now: datetime.datetime) -> None:
@@ -234,8 +287,6 @@ def _declared_hash(claim: _Claim, request: Incoming) -> str | None:
     declared = request.header(_BODY_HASH)
     if declared is None:
         return None
-    if _BODY_HASH not in claim.signed:
-        raise RefusedError("IncompleteSignature", f"'{_BODY_HASH}' must be a 'SignedHeader'.")
     if not re.fullmatch(r"[0-9a-f]{64}", declared) and not (s3 and declared in _UNSIGNED_BODIES):
         raise RefusedError(
             "UnsupportedSignature", f"The local cloud does not verify {_BODY_HASH}: {declared!r}."
@@ -247,7 +298,8 @@ def _check_signature(claim: _Claim, request: Incoming, secret: str, body_hash: s
     signer = _Signer(claim, secret, body_hash)
     again = AWSRequest(
         method=request.method,
-        url=f"http://{request.header('host')}{request.path}",
+        # A "#" is part of the path that is served; a URL would end there.
+        url=f"http://{request.header('host')}{request.path.replace('#', '%23')}",
         params=[pair for pair in request.query if pair[0] != _QUERY_SIGNATURE],
     )
     for name, value in request.headers:
