@@ -28,6 +28,7 @@ from compilegate.domain.judging.power import (
     Design,
     design_for,
     runs_for_one_look,
+    runs_left_for,
 )
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
 from compilegate.domain.workload.model import Policy
@@ -200,7 +201,13 @@ def test_the_best_margin_is_the_last_looks() -> None:
     [
         ("shadow", 36, None, SHADOW_RUNS),
         ("shadow", 24, None, 24),
+        ("shadow", Policy().max_quality_runs, None, SHADOW_RUNS),
+        ("shadow", 37, None, 36),
+        ("shadow", 95, None, 36),
+        ("shadow", 95, 60, 24),
         ("hybrid", 36, None, 36),
+        ("hybrid", 96, None, 96),
+        ("hybrid", 96, 200, 72),
         ("canary", 12, None, 12),
         ("hybrid", 36, 24, 12),
         ("hybrid", 36, 5, 2),
@@ -217,3 +224,8 @@ def test_a_design_uses_what_policy_allows_and_half_of_what_remains(
     if design:
         assert (3, policy.alpha / 2) == (design.history, design.level)
         assert (EVEN if mode == "shadow" else FAIR) == design.least_chance
+
+
+@pytest.mark.parametrize(("n", "left"), [(5, 10), (36, 72), (37, 93), (54, 135), (96, 240)])
+def test_a_proof_takes_half_of_the_runs_left_and_later_looks_two_fifths(n: int, left: int) -> None:
+    assert left == runs_left_for(n)

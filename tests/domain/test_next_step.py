@@ -68,8 +68,8 @@ def test_a_block_has_no_price_without_that_of_each_arm_in_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("done", "other", "plan", "blocks"),
     [
-        (4, 1, {}, 2),
-        (1, 4, {}, 2),
+        (3, 1, {}, 1),
+        (1, 3, {}, 1),
         (4, 4, {"max_blocks": 5}, 1),
         (4, 4, {"max_blocks": 6, "blocks_per_round": 5}, 2),
         (6, 1, {"max_blocks": 8, "blocks_per_round": 5}, 2),
@@ -176,6 +176,25 @@ def test_production_trains_the_candidate_once_more_unless_its_last_look_is_reach
 
     assert runs_of == (count(step, "compile"), count(step, "baseline"))
     assert ("canary", 0.0) == (step.mode, step.usd)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "last", "order"),
+    [
+        (3, 3, "compile", ["compile", "baseline"]),
+        (3, 3, "baseline", ["baseline", "compile"]),
+        (3, 1, "compile", ["baseline", "compile"]),
+        (2, 2, "compile", ["baseline", "compile"]),
+    ],
+    ids=["took its turn", "the baseline's turn", "the baseline is behind", "a look is next"],
+)
+def test_in_production_the_arms_take_turns_and_a_look_sees_the_baselines_run(
+    ours: int, theirs: int, last: str, order: list[str]
+) -> None:
+    doc = with_full_runs(ours, theirs, mode="canary")
+    runs(doc, last)[-1]["order"] = 100
+
+    assert order == [run.arm for run in full_step(doc).runs]
 
 
 def test_extra_runs_begin_with_the_baseline_even_before_the_first_look() -> None:
