@@ -164,14 +164,23 @@ def test_extra_runs_have_no_price_without_that_of_each_arm_among_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lacks_baseline_only", "ours", "n_max", "runs_of"),
-    [(False, 3, 12, (1, 1)), (False, 3, 3, (0, 1)), (True, 3, 12, (0, 2))],
-    ids=["before the last look", "at it", "only baselines"],
-)
-def test_production_trains_the_candidate_once_more_unless_its_last_look_is_reached(
-    lacks_baseline_only: bool, ours: int, n_max: int, runs_of: tuple[int, int]
+    ("lacks_baseline_only", "ours", "theirs", "n_max", "runs_of"),
+    [
+        (False, 3, 0, 12, (1, 1)),
+        (False, 3, 3, 12, (1, 1)),
+        (False, 3, 4, 12, (1, 0)),
+        (False, 3, 3, 3, (0, 1)),
+        (True, 3, 0, 12, (0, 2)),
+    ],
+    ids=[
+        "before the last look", "as many of each", "the baseline is ahead", "at the last look",
+        "only baselines",
+    ],
+)  # fmt: skip
+def test_production_trains_each_arm_once_more_up_to_the_last_look(
+    lacks_baseline_only: bool, ours: int, theirs: int, n_max: int, runs_of: tuple[int, int]
 ) -> None:
-    doc = with_full_runs(ours, 0, mode="canary")
+    doc = with_full_runs(ours, theirs, mode="canary")
     step = full_step(doc, n_max=n_max, lacks_baseline_only=lacks_baseline_only)
 
     assert runs_of == (count(step, "compile"), count(step, "baseline"))
