@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.fields import Fields
+from compilegate.domain.outside import once
 
 STATES = ("off", "probation", "permanent", "reverted", "stale")
+# States in which a flag is never on: one that is on all the same was written by no deployment.
+NEVER_ON = ("off", "reverted")
 MAX_BYTES = 4096
+FIX = "set it through compilegate"
 OVERRIDE_KEYS = (
     "compiler", "compile_mode", "batch_size", "learning_rate", "precision", "instance_type",
     "instance_count", "distribution", "entry_point", "hyperparameters", "framework",
@@ -47,16 +51,19 @@ def parse_flag(text: str | None) -> Flag:
     if text is None:
         return OFF
     try:
-        fields = Fields(json.loads(text), "flag")
+        fields = Fields(json.loads(text, object_pairs_hook=once), "flag")
+    except InvalidEvidenceError as error:
+        raise InvalidInputError(f"cannot be followed: {error}", field="flag", fix=FIX) from error
     except (ValueError, RecursionError) as error:  # RecursionError: brackets within brackets
-        raise InvalidInputError(
-            "is not JSON", field="flag", value=text, fix="set it through compilegate"
-        ) from error
+        raise InvalidInputError("is not JSON", field="flag", value=text, fix=FIX) from error
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "update compilegate")
+    enabled, state = fields.flag("enabled"), fields.choice("state", STATES)
+    if enabled and state in NEVER_ON:
+        raise fields.wrong("state", "is of a flag that is off, and it is on", FIX)
     return Flag(
-        enabled=fields.flag("enabled"),
-        state=fields.choice("state", STATES),
+        enabled=enabled,
+        state=state,
         candidate=fields.text("candidate", None),
         overrides=fields.mapping("overrides", nested=True),
         decision_id=fields.text("decision_id", None),

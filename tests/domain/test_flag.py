@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.flag import OFF, STATES, Flag, parse_flag
 
 
 def test_a_flag_reads_back_as_itself() -> None:
@@ -28,6 +30,36 @@ def test_absent_is_off() -> None:
 def test_a_malformed_flag_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_flag(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"schema": 1, "enabled": false, "enabled": true, "state": "probation"}',
+        '{"schema": 1, "enabled": true, "state": "probation", '
+        '"overrides": {"batch_size": 48, "batch_size": 96}}',
+        '{"schema": 1, "enabled": true, "state": "probation", '
+        '"overrides": {"hyperparameters": {"epochs": 3, "epochs": 4}}}',
+    ],
+    ids=["of the flag", "of an override", "of a hyperparameter"],
+)
+def test_of_a_key_written_twice_neither_value_counts(text: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        parse_flag(text)
+
+    assert "flag" == refused.value.field
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("enabled", [True, False])
+def test_what_was_turned_off_is_never_on(enabled: bool, state: str) -> None:
+    text = json.dumps({"schema": 1, "enabled": enabled, "state": state})
+    if enabled and state in ("off", "reverted"):
+        with pytest.raises(InvalidInputError) as refused:
+            parse_flag(text)
+        assert "flag.state" == refused.value.field
+    else:
+        assert Flag(enabled, state) == parse_flag(text)
 
 
 def test_a_flag_above_the_parameters_size_is_refused() -> None:

@@ -160,7 +160,7 @@ def test_the_words_are_the_deployment_s() -> None:
     assert (model.PRECISIONS, model.DISTRIBUTIONS, model.BASELINE, names.PARTITIONING) == (
         document.PRECISIONS, document.DISTRIBUTIONS, document.BASELINE, overlay.PARTITIONING,
     )  # fmt: skip
-    assert deployed.STATES == document.STATES
+    assert (deployed.STATES, deployed.NEVER_ON) == (document.STATES, document.NEVER_ON)
     assert set(names.OWN_HYPERPARAMETERS) == set(document.OWN_HYPERPARAMETERS)
     assert set(deployed.OVERRIDE_KEYS) <= set(document._CHECKS)
     assert set(arm._READERS) == set(document._CHECKS)
