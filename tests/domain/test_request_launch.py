@@ -12,7 +12,12 @@ from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.build import quality_request, speed_request
+from compilegate.domain.request.build import (
+    ProductionJob,
+    production_request,
+    quality_request,
+    speed_request,
+)
 from compilegate.domain.request.launcher import XLA_LAUNCHER
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm, workload
@@ -243,15 +248,41 @@ def test_a_spot_job_resumes_from_its_own_runs_checkpoints_only() -> None:
         assert naming.INDUCTOR_CACHE_PATH.startswith(sent["CheckpointConfig"]["LocalPath"])
 
 
-def test_the_teams_tags_stand_beside_the_trials() -> None:
-    tagged = dataclasses.replace(job(), tags={"cost-center": "42", "owner": "someone"})
-    tags = {tag["Key"]: tag["Value"] for tag in request(tagged)["Tags"]}
+def tags_of(sent: dict[str, Any]) -> dict[str, str]:
+    tags = [(tag["Key"], tag["Value"]) for tag in sent["Tags"]]
+    assert len(dict(tags)) == len(tags)
+    return dict(tags)
 
-    expected = {
-        "cost-center": "42", "owner": "someone", "compilegate:workload": "bert-docs",
-        "compilegate:trial": "abcd1234", "compilegate:arm": "compile",
+
+@pytest.mark.parametrize(
+    ("owner", "team"),
+    [
+        (None, {"cost-center": "42", "owner": "someone"}),
+        ("ml@example.com", {"cost-center": "42", "other": "43"}),
+        (None, {}),
+    ],
+)
+def test_the_teams_tags_stand_beside_the_trials(owner: str | None, team: dict[str, str]) -> None:
+    tagged = dataclasses.replace(job(), tags=team, owner=owner)
+    also = {"compilegate:decision": "d1"}
+    in_production = ProductionJob(run="r1", number=2, replicate=0, seed=17, tags=also)
+    context = dataclasses.replace(CONTEXT, trial="r1")
+
+    of_every_job = {
+        "compilegate:workload": "bert-docs", "compilegate:execution": CONTEXT.execution,
+        **({"owner": owner} if owner else {}), **team,
     }  # fmt: skip
-    assert expected.items() <= tags.items()
+    of_full_run = {"compilegate:trial": "abcd1234", "compilegate:run": "q1b17",
+                   "compilegate:stage": "quality", "compilegate:arm": "compile"}  # fmt: skip
+    of_segments = {**of_full_run, "compilegate:run": "s0", "compilegate:stage": "speed",
+                   "compilegate:arm": "all"}  # fmt: skip
+    of_production = {"compilegate:run": "r1", "compilegate:stage": "production",
+                     "compilegate:arm": "compile", **also}  # fmt: skip
+    assert {**of_every_job, **of_full_run} == tags_of(request(tagged))
+    assert {**of_every_job, **of_segments} == tags_of(speed(tagged))
+    assert {**of_every_job, **of_production} == tags_of(
+        production_request(tagged, arm(), in_production, context)
+    )
 
 
 @pytest.mark.parametrize("key", ["aws:x", "AWS:x", "compilegate:arm", "Compilegate:x"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.flag import Flag
 from compilegate.flags import (
     estimator_arguments,
     model_trainer_arguments,
@@ -56,11 +57,20 @@ class Form:
         values = job.get("hyperparameters", job.get("HyperParameters"))
         return {key: _value(value) for key, value in values.items()}
 
+    def tagged(self, tags: dict[str, str]) -> dict[str, Any]:
+        """The field of a job that holds these tags."""
+        ((field, key, value),) = (
+            (field, *self.job[field][0]) for field in ("tags", "Tags") if field in self.job
+        )
+        return {field: [{key: name, value: text} for name, text in tags.items()]}
+
     def tags(self, job: dict[str, Any]) -> dict[str, str]:
-        result = job.get("tags", job.get("Tags"))
-        return {
-            tag.get("Key", tag.get("key")): tag.get("Value", tag.get("value")) for tag in result
-        }
+        """Its tags, each written as its form does and once."""
+        (field,) = self.tagged({})
+        key, value = self.job[field][0]
+        tags = [(tag[key], tag[value]) for tag in job[field]]
+        assert len(dict(tags)) == len(tags)
+        return dict(tags)
 
     def variables(self, job: dict[str, Any]) -> dict[str, str]:
         result: dict[str, str] = job.get("environment", job.get("Environment"))
@@ -116,13 +126,21 @@ def test_the_script_gets_what_the_flag_says_beside_its_own_values(form: Form) ->
     assert expected == {key: values[key] for key in values if not key.startswith("sagemaker_")}
 
 
-def test_the_run_is_found_again_by_its_tags_and_the_team_s_stay(form: Form) -> None:
-    job = form.asked(promoted(compiler="torch_compile"))
+@pytest.mark.parametrize("decision", ["d1", None])
+def test_the_run_is_found_again_by_its_tags_and_the_team_s_stay(
+    form: Form, decision: str | None
+) -> None:
+    """A tag of ours that the team has set, in a copy of a job's settings, counts no more."""
+    flag = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, decision)
+    job = form.asked(
+        FakeSsm(flag.to_json()),
+        **form.tagged({"compilegate:arm": "baseline", "team": "nlp", "empty": ""}),
+    )
 
     assert {
-        "team": "nlp", "compilegate:workload": "bert-docs", "compilegate:arm": "compile",
-        "compilegate:stage": "team", "compilegate:decision": "d1",
-        "compilegate:deployment": "prod",
+        "team": "nlp", "empty": "", "compilegate:workload": "bert-docs",
+        "compilegate:stage": "team", "compilegate:deployment": "prod",
+        "compilegate:arm": "compile", **({"compilegate:decision": "d1"} if decision else {}),
     } == form.tags(job)  # fmt: skip
 
 
@@ -191,11 +209,16 @@ def test_a_hyperparameter_that_may_be_the_same_under_another_name_is_not_guessed
 def test_more_tags_than_a_job_may_have_leave_the_job_as_it_was(
     form: Form, caplog: pytest.LogCaptureFixture
 ) -> None:
-    key, low = ("Tags", "Key") if form.job is REQUEST else ("tags", "Key")
-    many = {key: [{low: f"t{number}", "Value": "x"} for number in range(48)]}
-    job = form.asked(promoted(compiler="torch_compile"), **many)
+    of_team = {count: form.tagged({f"t{n}": "x" for n in range(count)}) for count in (45, 46, 47)}
+    job = {
+        count: form.asked(promoted(compiler="torch_compile"), **tags)
+        for count, tags in of_team.items()
+    }
 
-    assert {**form.job, **many} == job
+    arms = {count: form.tags(job[count]).get("compilegate:arm") for count in job}
+    assert {45: "compile", 46: "baseline", 47: None} == arms
+    assert [50, 50, 47] == [len(form.tags(one)) for one in job.values()]
+    assert {**form.job, **of_team[47]} == job[47]
     assert "its run will not be recorded" in warned(caplog)
 
 
