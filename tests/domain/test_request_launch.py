@@ -259,6 +259,7 @@ def tags_of(sent: dict[str, Any]) -> dict[str, str]:
     [
         (None, {"cost-center": "42", "owner": "someone"}),
         ("ml@example.com", {"cost-center": "42", "other": "43"}),
+        ("ml@example.com", {}),
         (None, {}),
     ],
 )
