@@ -22,7 +22,13 @@ CHECKED_WORSE = "quality_regressed"
 WORSE = frozenset({"quality_worse", CHECKED_WORSE})
 # Whole jobs do not confirm what the short blocks showed.
 UNCONFIRMED = frozenset(
-    {"full_run_disagrees", "full_run_unmeasured", "full_run_unproven", "saving_unproven"}
+    {
+        "full_run_disagrees",
+        "full_run_implausible",
+        "full_run_unmeasured",
+        "full_run_unproven",
+        "saving_unproven",
+    }
 )
 Interval = tuple[float, float]
 

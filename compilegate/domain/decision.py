@@ -12,7 +12,7 @@ from compilegate.domain.reasons import Reason
 
 # Version of the judge (domain/judging/judge.py), which every decision names. It is defined here so
 # that a step which only refuses a trial does not load the judge.
-JUDGE_VERSION = "2.0.0"
+JUDGE_VERSION = "2.1.0"
 
 
 class Verdict(StrEnum):

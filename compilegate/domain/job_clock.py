@@ -56,6 +56,16 @@ def check_steps(described: Mapping[str, Any], seconds: float, *, shortest: float
         raise _implausible(described, STEPS, f"a step of it took {shortest:g} s")
 
 
+def trained_seconds(described: Mapping[str, Any]) -> float | None:
+    """How long the job's container trained by the service's own clock, in seconds.
+
+    None where it says nothing of it, and where the container began more than once: what lies
+    between two beginnings is no run's.
+    """
+    phases = [_between(one, "StartTime", "EndTime") for one in _training_phases(described)]
+    return phases[0] if len(phases) == 1 else None
+
+
 def _implausible(described: Mapping[str, Any], field: str, what: str) -> InvalidEvidenceError:
     job = described.get("TrainingJobName", "the job")
     return InvalidEvidenceError(f"{job}: {field} cannot be true: {what}", code=CODE)
@@ -90,12 +100,13 @@ def _stepping(record: Mapping[str, Any]) -> float:
 
 def _training_phase(described: Mapping[str, Any]) -> float:
     """Seconds of the service's phase Training, 0 where it reports none."""
+    phases = _training_phases(described)
+    return sum(_between(phase, "StartTime", "EndTime") or 0.0 for phase in phases)
+
+
+def _training_phases(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     phases = described.get("SecondaryStatusTransitions") or ()
-    return sum(
-        _between(phase, "StartTime", "EndTime") or 0.0
-        for phase in phases
-        if phase.get("Status") == "Training"
-    )
+    return [phase for phase in phases if phase.get("Status") == "Training"]
 
 
 def _between(times: Mapping[str, Any], first: str, last: str) -> float | None:

@@ -44,14 +44,17 @@ class Steps:
     counts: array[int] = field(default_factory=lambda: array("l"))
     samples: float = 0.0
     steps_with_samples: int = 0
+    tokens: float = 0.0
+    steps_with_tokens: int = 0
 
     def add(self, line: object) -> None:
         """Add one line; raises TypeError or ValueError for one that is not a step."""
         if not isinstance(line, Mapping):
             raise TypeError("it is no mapping")
-        loss, samples = line.get("loss"), line.get("samples") or 0
+        loss, samples, tokens = line.get("loss"), line.get("samples"), line.get("tokens")
         seconds, number = _figure(line.get("seconds")), _figure(line.get("step"))
-        count, taught = int(_figure(line.get("steps", 1), MOST_STEPS)), _figure(samples)
+        count, taught = int(_figure(line.get("steps", 1), MOST_STEPS)), _figure(samples or 0)
+        read = _figure(tokens or 0)
         self.losses.append(_loss(loss))
         self.counts.append(count)
         self.seconds.append(seconds)
@@ -59,11 +62,27 @@ class Steps:
         if taught:
             self.samples += taught * count
             self.steps_with_samples += count
+        if read:
+            self.tokens += read * count
+            self.steps_with_tokens += count
 
     @property
     def samples_per_step(self) -> float | None:
         """Mean over the steps that recorded it, None when none did."""
         return self.samples / self.steps_with_samples if self.steps_with_samples else None
+
+    @property
+    def tokens_per_step(self) -> float | None:
+        """As ``samples_per_step``, of the tokens that are no padding."""
+        return self.tokens / self.steps_with_tokens if self.steps_with_tokens else None
+
+    def work(self) -> dict[str, Any]:
+        """What they add up to, as a full run has it (docs/contracts.md)."""
+        return {
+            "steps": sum(self.counts),
+            "samples_per_step": self.samples_per_step,
+            "tokens_per_step": self.tokens_per_step,
+        }
 
     def loss_curve(self) -> list[list[float]]:
         """[step, loss, seconds since the first step began], thinned to what a chart can show."""
@@ -140,6 +159,7 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
             "node": job,
             "step_seconds": steps.seconds.tolist(),
             "samples_per_step": steps.samples_per_step,
+            "tokens_per_step": steps.tokens_per_step,
             "compile_seconds": _compile_seconds(summary) or 0.0,
             "cold_compile_seconds": _compile_seconds(cold.get(arm, {})),
             **_numerics(cold.get(arm, {})),
@@ -168,6 +188,7 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
                 fix="name a metric that the training script records",
             )
         )
+    steps = output.steps_beside(FULL)
     record = {
         **_common(summary, job),
         **output.identity,
@@ -180,7 +201,8 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "steps": summary.get("steps"),
         "seconds": summary.get("seconds"),
         "compile_seconds": _compile_seconds(summary),
-        "loss_curve": output.steps_beside(FULL).loss_curve(),
+        "work": steps.work(),
+        "loss_curve": steps.loss_curve(),
         "final_weights_sha256": summary.get("final_weights_sha256"),
         "final_start_sha256": summary.get("final_start_sha256"),
         **_outcomes(summary, metric),

@@ -25,6 +25,7 @@ LOG = "log ratio"
 ANSWERS = {
     Agreement.CONFIRMED: "yes: whole jobs are {speedup}",
     Agreement.UNMEASURED: "unknown: the wall clock of full runs is missing",
+    Agreement.IMPLAUSIBLE: "no: whole jobs are faster than the short blocks leave possible",
     Agreement.BELOW: "not so far: whole jobs do not confirm the short blocks",
     Agreement.UNPROVEN: "not so far: whole jobs are not proven above {bar}",
     Agreement.MAY_LOSE: "not so far: by the interval a whole job may cost more than today",

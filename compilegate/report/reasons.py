@@ -35,7 +35,8 @@ CRASHED = ("candidate_crashed", "baseline_failed")
 NOT_APPLIED = "treatment_not_applied"
 FAILURES = frozenset({
     *CRASHED, NOT_APPLIED, "arms_differ", "arms_continue_each_other", "numerics_wrong",
-    "runs_repeated", "unequal_initial_loss", "unequal_initial_weights", "evaluation_sets_differ",
+    "runs_repeated", "unequal_initial_loss", "unequal_initial_weights", "unequal_work",
+    "evaluation_sets_differ",
     "evidence_invalid", "evidence_missing", "clock_implausible", "evidence_overwritten",
     "request_refused", "quota_too_low", "flag_too_large",
 })  # fmt: skip

@@ -39,14 +39,14 @@ REVERTED = (
 LONGEST_HISTORY, MOST_RUNS = 60, 100_000
 QUALITY_OPEN = {"quality_inconclusive", "quality_unsettled", "underpowered"}
 FULL_JOBS = {"full_run_disagrees", "full_run_unmeasured"}
-UNPROVEN = ("saving_unproven", "full_run_unproven")
+UNPROVEN = ("saving_unproven", "full_run_unproven", "full_run_implausible")
 LIMITS = (
     "evidence_missing", "trial_over_budget", "price_unknown", "trial_over_time", "too_many_rounds",
 )  # fmt: skip
 OUT_OF_TIME = {"trial_over_time", "too_many_rounds"}
 OBJECTIONS = (
     "treatment_not_applied", "arms_differ", "runs_repeated", "unequal_initial_loss",
-    "unequal_initial_weights", "evaluation_sets_differ", "evidence_invalid", "clock_implausible",
+    "unequal_initial_weights", "unequal_work", "evaluation_sets_differ", "evidence_invalid", "clock_implausible",
     "evidence_overwritten",
 )  # fmt: skip
 

@@ -166,10 +166,13 @@ def test_jobs_that_stop_early_are_compared_at_equal_steps() -> None:
         run.update(steps=1000, seconds=25.0)
     for run in runs(doc, "baseline"):
         run.update(steps=2000, seconds=60.0)
-    measured = estimate(doc).measured
-    assert measured is not None
+    as_they_are = estimate(copy.deepcopy(doc)).measured
+    doc["quality"]["early_stopping"] = True
+    scaled = estimate(doc).measured
+    assert as_they_are is not None and scaled is not None
 
-    assert pytest.approx(math.log(70 / (10 + 50))) == measured.log
+    assert pytest.approx(math.log(70 / (10 + 50))) == scaled.log
+    assert pytest.approx(math.log(70 / 35)) == as_they_are.log
 
 
 def test_noise_of_the_wall_clock_is_estimated_and_not_assumed() -> None:

@@ -47,7 +47,7 @@ BY_HAND = "to show production although the trial proved nothing"
 # Findings that timings of a busy machine, or a metric's chance, can leave a sound candidate with.
 UNPROVEN = frozenset({
     "speed_inconclusive", "speedup_too_small", "speedup_below_promote", "full_run_disagrees",
-    "full_run_unproven", "saving_unproven", "quality_inconclusive",
+    "full_run_implausible", "full_run_unproven", "saving_unproven", "quality_inconclusive",
 })  # fmt: skip
 # Findings that no load explains.
 DEFECTS = frozenset({"quality_worse", "candidate_crashed", "numerics_wrong"})

@@ -16,9 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished, metrics
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, data_of, finished, metrics
 from compilegate.domain.judging.noninferiority import Samples
-from compilegate.domain.judging.validity import data_of
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ Asked of the one estimate of whole jobs (whole_job.py), r the candidate's price 
 baseline's, each on its own:
 
 - measured: every finished full run was timed
+- plausible: the full runs are not faster than the blocks leave possible
 - the estimate reaches reject_speedup x r
 - its one-sided bound at alpha/K exceeds reject_speedup x r
 - its interval, mapped to money, excludes a loss: the lower end exceeds r
@@ -29,6 +30,7 @@ class Agreement(StrEnum):
 
     CONFIRMED = "confirmed"
     UNMEASURED = "unmeasured"
+    IMPLAUSIBLE = "implausible"
     BELOW = "below"
     UNPROVEN = "unproven"
     MAY_LOSE = "may_lose"
@@ -55,7 +57,9 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
     disproved = best < bar or (cost < 0 and best < 0)
     bound = whole.bound(policy.alpha / len(evidence.candidates))
     agreement = Agreement.CONFIRMED
-    if whole.log < bar or disproved:
+    if whole.implausible:
+        agreement = Agreement.IMPLAUSIBLE
+    elif whole.log < bar or disproved:
         agreement = Agreement.BELOW
     elif whole.bound(whole.level / 2) <= cost:
         agreement = Agreement.MAY_LOSE

@@ -54,6 +54,19 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What the lines of a full run's steps add up to.
+
+    ``steps`` is 0 where it left none; ``samples_per_step`` and ``tokens_per_step`` are means over
+    the steps that recorded them, None where none did.
+    """
+
+    steps: int
+    samples_per_step: float | None
+    tokens_per_step: float | None
+
+
+@dataclass(frozen=True)
 class SpeedRun(Run):
     """One short segment of one arm; segments of equal block ran back to back on one node.
 
@@ -66,6 +79,7 @@ class SpeedRun(Run):
     step_seconds: tuple[float, ...]
     samples_per_step: float | None
     full_run_steps: int | None
+    tokens_per_step: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,9 @@ class FullRun(Run):
 
     ``order`` is its position in time over all full runs of all arms; ``confirm`` marks a run
     that the judge asked for to check an alarm. ``launched_by`` is TEAM for a job that a team's
-    own pipeline started, of which no other arm can be requested.
+    own pipeline started, of which no other arm can be requested. ``work`` is None where it was not
+    added up, as in documents of earlier releases. ``job_seconds`` is how long the service says that
+    the job's container trained, None where that is unknown or was interrupted.
     """
 
     stage: str
@@ -85,6 +101,8 @@ class FullRun(Run):
     wall_seconds: float | None
     confirm: bool
     launched_by: str | None
+    work: Work | None = None
+    job_seconds: float | None = None
 
     @property
     def may_check(self) -> bool:
@@ -122,6 +140,11 @@ class FullRun(Run):
     def at(self, order: int) -> FullRun:
         """The run at that position in time."""
         return replace(self, order=order, record={**self.record, "order": order})
+
+    def timed_by(self, job_seconds: float | None) -> FullRun:
+        """The run with what the service says of its job's time."""
+        record = {**self.record, "job_seconds": job_seconds}
+        return replace(self, job_seconds=job_seconds, record=record)
 
 
 @dataclass(frozen=True)
@@ -247,6 +270,12 @@ class Evidence:
 def finished(runs: Sequence[FullRun]) -> list[FullRun]:
     """The runs that ended with a metric, in the order of time."""
     return sorted((run for run in runs if run.finished), key=attrgetter("order"))
+
+
+def data_of(run: FullRun) -> str | None:
+    """What a run was trained on, None where unknown: production may train on new data."""
+    value = (run.fingerprint or {}).get("data_sha256")
+    return value if isinstance(value, str) else None
 
 
 def metrics(runs: Sequence[FullRun]) -> list[float]:

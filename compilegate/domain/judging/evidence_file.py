@@ -26,6 +26,7 @@ from compilegate.domain.judging.evidence import (
     FullRun,
     SpeedRun,
     TrialPlan,
+    Work,
 )
 from compilegate.domain.workload.file import parse_history_set, parse_policy
 from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Quality
@@ -115,6 +116,7 @@ def _quality(fields: Fields) -> Quality:
         margin=fields.number("margin", "the metric's own unit", above=0.0),
         history=fields.numbers("history"),
         history_set=parse_history_set(fields),
+        early_stopping=fields.flag("early_stopping", None),
     )
 
 
@@ -213,8 +215,9 @@ def _speed_run(fields: Fields) -> SpeedRun:
         node=fields.text("node", None),
         compile_seconds=fields.number("compile_seconds", "seconds", low=0.0, default=0.0),
         step_seconds=fields.numbers("step_seconds"),
-        samples_per_step=fields.number("samples_per_step", "samples", above=0.0, default=None),
+        samples_per_step=_per_step(fields, "samples"),
         full_run_steps=_known_steps(fields),
+        tokens_per_step=_per_step(fields, "tokens"),
         finished=fields.flag("finished", True),
         applied=fields.flag("applied", None),
         record=fields.record,
@@ -248,8 +251,25 @@ def _full_run(fields: Fields) -> FullRun:
         applied=fields.flag("applied", None),
         confirm=fields.flag("confirm", False),
         launched_by=fields.text("launched_by", None),
+        work=_work(fields.optional_section("work")),
+        job_seconds=fields.number("job_seconds", "seconds", low=0.0, default=None),
         record=fields.record,
     )
+
+
+def _work(fields: Fields | None) -> Work | None:
+    if fields is None:
+        return None
+    return Work(
+        steps=fields.integer("steps", "steps", low=0),
+        samples_per_step=_per_step(fields, "samples"),
+        tokens_per_step=_per_step(fields, "tokens"),
+    )
+
+
+def _per_step(fields: Fields, what: str) -> Any:
+    """Mean of a step, None where unknown."""
+    return fields.number(f"{what}_per_step", what, above=0.0, default=None)
 
 
 def _wall_seconds(fields: Fields) -> Any:

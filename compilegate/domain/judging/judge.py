@@ -314,6 +314,12 @@ def _objection(arm: Arm, evidence: Evidence, whole: WholeJob | None, seen: Confi
     low, high = whole.interval
     jobs = f"{arm.name}: full jobs, start-up and evaluation included, are"
     between = f"{ratio(whole.speedup)} ({low:.2f} to {high:.2f})"
+    if seen.agreement is Agreement.IMPLAUSIBLE and whole.measured and whole.predicted:
+        text = (
+            f"{jobs} {ratio(math.exp(whole.measured.log))}, and the short blocks leave about "
+            f"{ratio(math.exp(whole.predicted.log))} possible: they left something out"
+        )
+        return Reason("full_run_implausible", text, arm.name)
     if seen.agreement is Agreement.BELOW:
         measured = math.exp(whole.measured.log) if whole.measured else whole.speedup
         text = (

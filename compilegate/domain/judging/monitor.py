@@ -17,6 +17,7 @@ from compilegate.domain.judging.alarm_check import Look, look, mean_fall, spread
 from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weight
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics, walls
 from compilegate.domain.judging.speed import log_price_ratio
+from compilegate.domain.judging.work import unequal_runs
 from compilegate.domain.reasons import Reason
 
 # Chance of a false alarm over a whole probation, before its runs are checked.
@@ -202,10 +203,17 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
         _minus_logs(walls(evidence.baseline.quality)),
         mine,
     ]
+    other_work = unequal_runs(evidence.baseline, evidence) | unequal_runs(promoted, evidence)
+
+    def figure(run: FullRun) -> float | None:
+        if not run.wall_seconds or run.order in other_work:
+            return None
+        return -math.log(run.wall_seconds)
+
     return Monitor(
         code="speedup_gone",
         noun="ln(wall clock)",
-        figure=lambda run: -math.log(run.wall_seconds) if run.wall_seconds else None,
+        figure=figure,
         old=past,
         spread=max(_spread(groups) or WALL_SD, LEAST_WALL_SD),
         shift=max(gain - reject, 2 * LEAST_WALL_SD),

@@ -28,7 +28,7 @@ LEAST_REFERENCE = 3
 # Why a run counts for neither, by what could not be watched.
 BLIND = {
     "quality": "there was no baseline run to compare them with",
-    "speed": "they, or the baseline runs before them, recorded no wall-clock time",
+    "speed": "they, or the baseline runs before them, were not timed or did other work",
 }
 # A candidate that crashes once may have been unlucky; twice is a pattern.
 CRASHES = 2

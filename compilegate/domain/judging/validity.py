@@ -17,9 +17,11 @@ from compilegate.domain.judging.evidence import (
     Evidence,
     FullRun,
     SpeedRun,
+    data_of,
     may_run_apart,
 )
 from compilegate.domain.judging.lines import mixed_lines
+from compilegate.domain.judging.work import unequal_work
 from compilegate.domain.reasons import Reason
 
 # Fingerprint keys that a candidate's own change explains.
@@ -62,6 +64,7 @@ def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
         reasons += _not_applied(candidate)
         reasons += _different_fingerprints(candidate, evidence.baseline)
         reasons += _contradictions(candidate, evidence.baseline)
+        reasons += unequal_work(candidate, evidence)
         reasons += unequal_starts(candidate, evidence.baseline)
         reasons += different_sets(candidate, evidence.baseline)
     if evidence.phase != PROBATION:
@@ -250,12 +253,6 @@ def _pairs(
         value, start = recorded(run), (run.seed, data_of(run))
         if value is not None and run.seed is not None and start in base:
             yield run.seed, value, base[start]
-
-
-def data_of(run: FullRun) -> str | None:
-    """What a run was trained on, None where unknown: production may train on new data."""
-    value = (run.fingerprint or {}).get("data_sha256")
-    return value if isinstance(value, str) else None
 
 
 def _loss(run: FullRun) -> float | None:

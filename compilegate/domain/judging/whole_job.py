@@ -11,7 +11,8 @@ wall clock tell it. Without it F = 0.
 
 Measurement. On ln(wall clock at equal steps): D = mean(ln T_B) - mean(ln T_C),
 v_D = s_T^2 (1/n_C + 1/w_B), where w_B counts runs of today fully and earlier ones under drift
-(drift.py). A job that stopped early is scaled to the planned steps.
+(drift.py). Where the workload declares early stopping, a job is scaled to the planned steps; jobs
+that did other work without it are not compared (work.py).
 
 Few runs show no spread reliably, so both variances are moderated by a prior worth 3 degrees of
 freedom (scaled inverse chi-square, Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3:3; Student's t
@@ -35,6 +36,10 @@ recompilations lie log-uniform over the run.
 blocks are not: the more both differ, the less the blocks count. Before full runs, theta = P and
 v = v_P + tau_0^2.
 
+Too fast. Recompilations that no block saw make a whole job slower than predicted, nothing makes it
+much faster: D above the most that blocks predict (late events counted once), by more than ln 1.1
+and t(0.99865) sqrt(v_P + tau_0^2 + v_D), says that full runs left something out.
+
 Selection. One of K candidates is chosen by its speed, so its interval works at 0.05/K: of
 intervals for one chosen of K at level 1 - q/K, at most a share q is false (false coverage rate,
 Benjamini and Yekutieli 2005, JASA 100:71).
@@ -55,6 +60,7 @@ from compilegate.domain.judging.speed import (
     assumed_spread,
     block_log_speedups,
 )
+from compilegate.domain.judging.work import SAME_WORK, figure, steps_of, timed, unequal_runs
 
 CONFIDENCE = 0.95
 # Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
@@ -63,8 +69,8 @@ PRIOR_DF = 3.0
 WALL_SD = 0.08
 # tau_0: how far blocks that agree are off a whole job.
 UNSEEN_SD = 0.02
-# Steps of a run this close to the planned ones are the planned ones.
-SAME_STEPS = 0.02
+# Whole jobs may be this much faster than blocks leave possible, before they count as another job's.
+TOO_FAST = 1.1
 # Level of "beyond doubt": three standard errors of a normal variable, one-sided.
 BEYOND_DOUBT = 0.00135
 
@@ -84,7 +90,8 @@ class Source:
 class WholeJob:
     """The estimate of theta; ``disagreement`` is tau, ``confidence`` that of ``interval``.
 
-    ``weight`` is the share of the full runs in it, 0 before the first.
+    ``weight`` is the share of the full runs in it, 0 before the first. ``implausible``: the full
+    runs are beyond doubt faster than the blocks leave possible.
     """
 
     log: float
@@ -95,6 +102,7 @@ class WholeJob:
     level: float
     predicted: Source | None
     measured: Source | None
+    implausible: bool = False
 
     @property
     def speedup(self) -> float:
@@ -143,15 +151,38 @@ def estimate_whole_job(
         level=(1 - CONFIDENCE) / candidates,
         predicted=predicted,
         measured=measured,
+        implausible=_implausible(candidate, evidence, segments, predicted, measured),
     )
 
 
-def _predicted(candidate: Arm, evidence: Evidence, segments: Segments) -> Source | None:
+def _implausible(
+    candidate: Arm,
+    evidence: Evidence,
+    segments: Segments,
+    predicted: Source | None,
+    measured: Source | None,
+) -> bool:
+    """Whether full runs are beyond doubt above TOO_FAST times the most that blocks predict."""
+    if predicted is None or measured is None:
+        return False
+    most = max(mean(_block_logs(candidate, evidence, segments, calm=True)), predicted.log)
+    spread = math.sqrt(predicted.variance + UNSEEN_SD**2 + measured.variance)
+    doubt = student_t.quantile(1 - BEYOND_DOUBT, min(predicted.df, measured.df)) * spread
+    return measured.log > most + math.log(TOO_FAST) + doubt
+
+
+def _block_logs(
+    candidate: Arm, evidence: Evidence, segments: Segments, *, calm: bool = False
+) -> list[float]:
     outside = (
         outside_seconds(evidence.baseline, candidate),
         outside_seconds(candidate, evidence.baseline),
     )
-    logs = block_log_speedups(candidate, evidence, segments, outside=outside)
+    return block_log_speedups(candidate, evidence, segments, calm=calm, outside=outside)
+
+
+def _predicted(candidate: Arm, evidence: Evidence, segments: Segments) -> Source | None:
+    logs = _block_logs(candidate, evidence, segments)
     if not logs:
         return None
     variance, df = moderated([logs], assumed_spread(candidate, evidence))
@@ -186,15 +217,17 @@ def moderated(groups: Sequence[Sequence[float]], prior: float) -> tuple[float, f
 def log_walls(candidate: Arm, evidence: Evidence) -> tuple[list[float], list[float], list[float]]:
     """ln(wall clock at the planned steps): candidate, baseline, baseline before the trial.
 
-    Earlier ones, whose steps are not known, are left out where jobs stop early.
+    Earlier ones, whose steps are not known, are left out where jobs stop early, and so are
+    production's runs that did other work.
     """
     base = evidence.baseline
-    stops = stop_early(candidate, base)
+    other_work = unequal_runs(candidate, evidence) | unequal_runs(base, evidence)
+    stops = evidence.quality.early_stopping is True and stop_early(candidate, base)
     ours, today = (
         [
-            math.log(planned_seconds(run, arm) if stops else run.wall_seconds)
-            for run in finished(arm.full_runs)
-            if run.wall_seconds
+            math.log(planned_seconds(run, arm, scaled=stops))
+            for run in timed(arm.full_runs)
+            if run.order not in other_work
         ]
         for arm in (candidate, base)
     )
@@ -208,20 +241,21 @@ def stop_early(*arms: Arm) -> bool:
         steps / arm.full_run_steps
         for arm in arms
         for run in finished(arm.full_runs)
-        if arm.full_run_steps and (steps := _figure(run, "steps"))
+        if arm.full_run_steps and (steps := steps_of(run))
     ]
-    return bool(shares) and max(shares) > (1 + SAME_STEPS) * min(shares)
+    return bool(shares) and max(shares) > (1 + SAME_WORK) * min(shares)
 
 
-def planned_seconds(run: FullRun, arm: Arm) -> float:
+def planned_seconds(run: FullRun, arm: Arm, *, scaled: bool = True) -> float:
     """Wall clock that the job would have had at the arm's planned steps; it has to be timed.
 
-    Only the time within steps is scaled, if the job recorded that, else the whole.
+    Only the time within steps is scaled, if the job recorded that, else the whole; nothing where
+    jobs are not ``scaled``.
     """
-    wall, steps = run.wall_seconds or 0.0, _figure(run, "steps")
-    if not steps or not arm.full_run_steps:
+    wall, steps = run.wall_seconds or 0.0, steps_of(run)
+    if not scaled or not steps or not arm.full_run_steps:
         return wall
-    inside = min(_figure(run, "seconds") or wall, wall)
+    inside = min(figure(run, "seconds") or wall, wall)
     return wall - inside + inside * arm.full_run_steps / steps
 
 
@@ -231,15 +265,8 @@ def outside_seconds(arm: Arm, other: Arm) -> float:
         known = [
             max(run.wall_seconds - inside, 0.0)
             for run in finished(one.full_runs)
-            if run.wall_seconds and (inside := _figure(run, "seconds"))
+            if run.wall_seconds and (inside := figure(run, "seconds"))
         ]
         if known:
             return mean(known)
     return 0.0
-
-
-def _figure(run: FullRun, key: str) -> float | None:
-    value = run.record.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return float(value) if 0 < value < math.inf else None

@@ -31,6 +31,7 @@ def kept_run(output: JobOutput, described: Mapping[str, Any], metric: str) -> Ma
     """
     run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
     job_clock.check_run(described, run.wall_seconds, run.record)
+    run = run.timed_by(job_clock.trained_seconds(described))
     kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
     size = len(json.dumps(kept))
     if size > LARGEST_RUN:

@@ -53,8 +53,9 @@ PRODUCTION: Mapping[str, ReasonKind] = {
     ),
     "speed_not_watched": ReasonKind(
         WARN,
-        "Production runs recorded no wall-clock time.",
-        "Record the wall-clock time. Until enough runs have it, the promotion stays on probation.",
+        "Production runs recorded no wall-clock time, or did other work than the baseline's.",
+        "Record the wall-clock time, and train the same steps in both arms. Until enough runs do, "
+        "the promotion stays on probation.",
     ),
     "run_unreadable": ReasonKind(
         WARN,

@@ -114,6 +114,13 @@ TRIAL: Mapping[str, ReasonKind] = {
         "whole jobs are {times}, below the required {reject}",
         {"slower": "whole jobs are {speed}"},
     ),
+    "full_run_implausible": ReasonKind(
+        BLOCK,
+        "Whole jobs are faster than the short blocks leave possible.",
+        "Compare the logs of a full run with the baseline's: something that both should do is left "
+        "out, or the baseline does it twice.",
+        "the time of whole jobs contradicts the short blocks",
+    ),
     "full_run_unproven": ReasonKind(
         WARN,
         "Whole jobs are estimated above `policy.reject_speedup`, but not proven above it.",
@@ -188,6 +195,14 @@ TRIAL: Mapping[str, ReasonKind] = {
         "With one seed, the arms start from different weights.",
         "Draw the initial weights from the seed that the script is given.",
         "the arms did not start from the same weights",
+    ),
+    "unequal_work": ReasonKind(
+        BLOCK,
+        "Full runs of the arms did not do the same work: steps, samples, tokens, or the time that "
+        "they recorded of their jobs.",
+        "Let both arms train the same steps on the same samples. Where the script decides when to "
+        "stop, declare `quality.early_stopping: true`.",
+        "the arms did not do the same work",
     ),
     "evaluation_sets_differ": ReasonKind(
         BLOCK,

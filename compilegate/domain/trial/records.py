@@ -110,7 +110,7 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
             f"{run.seed}: runs of a script that ignores its seed do not show chance"
         )
     job_clock.check_run(job.described, run.wall_seconds, run.record)
-    return run.at(evidence.next_order)
+    return run.at(evidence.next_order).timed_by(job_clock.trained_seconds(job.described))
 
 
 def _output(job: EndedJob) -> OutputRuns:

@@ -214,6 +214,10 @@ def _quality(fields: Fields) -> Quality:
             "history", about="final metrics of past production baseline runs, newest last"
         ),
         history_set=parse_history_set(fields),
+        early_stopping=fields.flag(
+            "early_stopping", None,
+            about="whether the script decides when a run ends; equal steps are then compared",
+        ),
     )  # fmt: skip
     return fields.complete(quality)
 

@@ -155,6 +155,8 @@ class Quality:
     """The metric that must not get worse by ``margin``, in the metric's own unit.
 
     ``history_set`` identifies the evaluation examples that all of ``history`` was scored on.
+    ``early_stopping`` declares that the script decides when a run ends, so that runs differ in
+    their steps; None where nothing is said of it.
     """
 
     metric: str
@@ -162,6 +164,7 @@ class Quality:
     margin: float
     history: tuple[float, ...] = ()
     history_set: str | None = None
+    early_stopping: bool | None = None
 
 
 @dataclass(frozen=True)

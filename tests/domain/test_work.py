@@ -1,0 +1,276 @@
+"""A run that did less than the baseline's is never taken for a fast one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compilegate.domain.decision import FlagAction, Verdict
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.work import CODE, unequal_runs
+from tests.domain.evidence_builder import (
+    BASE_WALL,
+    GOOD,
+    MINE_WALL,
+    arm,
+    codes,
+    document,
+    judge,
+    probation_document,
+    runs,
+    watch,
+    words,
+)
+
+Document = dict[str, Any]
+Change = Callable[[Document], object]
+PLANNED = 2000
+WORK = {"steps": PLANNED, "samples_per_step": 32.0, "tokens_per_step": 4000.0}
+
+
+def recorded(doc: Document) -> Document:
+    """Every run with what a job's recorder leaves of its work; arms differ in nothing but time."""
+    for item in doc["arms"]:
+        for run in item["runs"]:
+            if run["stage"] == "speed":
+                run["tokens_per_step"] = 4000.0
+                continue
+            run.update(work=dict(WORK), steps=PLANNED, seconds=run["wall_seconds"] - 5)
+            run["job_seconds"] = run["wall_seconds"] + 40
+    return doc
+
+
+@pytest.fixture
+def good() -> Document:
+    return recorded(document(metrics=GOOD))
+
+
+def less(share: float, *, work: bool = True, summary: bool = True, who: str = "compile") -> Change:
+    """Full runs that end after a share of their steps, in a share of the time."""
+
+    def change(doc: Document) -> None:
+        for run in runs(doc, who):
+            run["wall_seconds"] *= share
+            run["seconds"] *= share
+            run["job_seconds"] = run["wall_seconds"] + 40
+            if work:
+                run["work"]["steps"] = max(1, round(PLANNED * share))
+            if summary:
+                run["steps"] = max(1, round(PLANNED * share))
+
+    return change
+
+
+def full(key: str, value: float | None, who: str = "compile") -> Change:
+    return lambda doc: [run["work"].update({key: value}) for run in runs(doc, who)]
+
+
+def blocks(who: str = "compile", **keys: Any) -> Change:
+    return lambda doc: [run.update(keys) for run in runs(doc, who, "speed")]
+
+
+def without(key: str, who: str) -> Change:
+    return lambda doc: [run.pop(key) for run in runs(doc, who)]
+
+
+def both(*changes: Change) -> Change:
+    return lambda doc: [change(doc) for change in changes]
+
+
+def longer_baseline(doc: Document) -> None:
+    """One of the baseline's runs trains twice as long: the reference, not the candidate, cheats."""
+    run = runs(doc, "baseline")[1]
+    run["work"]["steps"], run["steps"] = 2 * PLANNED, 2 * PLANNED
+    run["wall_seconds"] *= 2
+
+
+def slow_clock(doc: Document) -> None:
+    """The candidate's own clock leaves out most of what its job took."""
+    for run in runs(doc):
+        run["job_seconds"] = run["wall_seconds"] + 300
+
+
+LESS: dict[str, Change] = {
+    "half the steps": less(0.5),
+    "a twentieth fewer steps": less(0.95),
+    "one step": less(1 / PLANNED),
+    "half the steps by its lines": less(0.5, summary=False),
+    "half the steps by its summary": less(0.5, work=False),
+    "half the steps, and no word of them": both(less(0.5), without("steps", "compile")),
+    "half the steps, where the baseline says nothing": both(
+        less(0.5, work=False),
+        *(without(key, who) for key in ("work",) for who in ("compile", "baseline")),
+        without("steps", "baseline"),
+    ),
+    "no word of steps, where the baseline counts": both(
+        *(without("work", who) for who in ("compile", "baseline")), without("steps", "compile")
+    ),
+    "no step recorded by anybody": both(
+        *(full("steps", 0, who) for who in ("compile", "baseline")),
+        *(without("steps", who) for who in ("compile", "baseline")),
+    ),
+    "no lines, where the baseline has them": full("steps", 0),
+    "half the samples": full("samples_per_step", 16.0),
+    "no samples": full("samples_per_step", None),
+    "samples that the baseline does not record": full("samples_per_step", None, "baseline"),
+    "half the tokens": full("tokens_per_step", 2000.0),
+    "no tokens": full("tokens_per_step", None),
+    "half the tokens in blocks": blocks(tokens_per_step=2000.0),
+    "no tokens in blocks": blocks(tokens_per_step=None),
+    "no samples in blocks": blocks(samples_per_step=None),
+    "half the plan": lambda doc: arm(doc).update(full_run_steps=PLANNED // 2),
+    "blocks that plan this and that": lambda doc: runs(doc, stage="speed")[1].update(
+        full_run_steps=PLANNED // 2
+    ) or runs(doc, stage="speed")[0].update(full_run_steps=PLANNED),
+    "a baseline that trains longer once": longer_baseline,
+    "a clock that leaves most of the job out": slow_clock,
+}  # fmt: skip
+
+
+def test_equal_work_promotes(good: Document) -> None:
+    assert Verdict.PROMOTE is judge(good).verdict
+
+
+@pytest.mark.parametrize("what", LESS)
+def test_a_candidate_that_does_less_is_not_judged(good: Document, what: str) -> None:
+    LESS[what](good)
+    decision = judge(good)
+
+    assert (Verdict.INVALID, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
+    assert {CODE} == codes(decision)
+
+
+EQUAL: dict[str, Change] = {
+    "a last step more": full("steps", PLANNED + 1),
+    "a last batch less": full("samples_per_step", 31.7),
+    "tokens by another order": full("tokens_per_step", 3800.0),
+    "nobody counts samples": both(
+        *(full(key, None, who) for key in ("samples_per_step", "tokens_per_step")
+          for who in ("compile", "baseline")),
+    ),
+    "an earlier release's evidence": both(
+        *(without(key, who) for key in ("work", "job_seconds") for who in ("compile", "baseline")),
+    ),
+    "an earlier release's baseline": without("work", "baseline"),
+    "all jobs counted otherwise": both(
+        *(less(1.0, who=who) for who in ("compile", "baseline")),
+        *(full("steps", 1000, who) for who in ("compile", "baseline")),
+        *(without("steps", who) for who in ("compile", "baseline")),
+    ),
+    "twice the batch in half the steps": both(
+        lambda doc: arm(doc).update(full_run_steps=PLANNED // 2, overrides={"batch_size": 64}),
+        lambda doc: [run["work"].update(steps=PLANNED // 2, samples_per_step=64.0,
+                                        tokens_per_step=8000.0) or run.update(steps=PLANNED // 2)
+                     for run in runs(doc)],
+        lambda doc: [run.update(samples_per_step=64.0, tokens_per_step=8000.0)
+                     for run in runs(doc, stage="speed")],
+    ),
+    "a container that took a minute longer": lambda doc: [
+        run.update(job_seconds=run["wall_seconds"] + 200) for run in runs(doc)
+    ],
+    "an interrupted job": lambda doc: [run.update(job_seconds=None) for run in runs(doc)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", EQUAL)
+def test_work_that_is_equal_but_for_chance_is_judged(good: Document, what: str) -> None:
+    EQUAL[what](good)
+
+    assert CODE not in codes(judge(good))
+
+
+@pytest.mark.parametrize(
+    ("change", "equal"),
+    [
+        (less(0.5), True),
+        (both(less(0.5), *(without("work", who) for who in ("compile", "baseline")),
+              without("steps", "compile")), False),
+        (full("samples_per_step", 16.0), False),
+    ],
+)
+def test_only_steps_may_differ_where_a_script_decides_when_to_stop(
+    good: Document, change: Change, equal: bool
+) -> None:
+    good["quality"]["early_stopping"] = True
+    change(good)
+    decision = judge(good)
+
+    assert equal == (CODE not in codes(decision))
+    if decision.speedup is not None:  # at equal steps
+        assert decision.speedup["estimate"] == pytest.approx(1.4, rel=0.05)
+
+
+def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good: Document) -> None:
+    """All is said to be done, in a third of the time: somebody's word of it is false."""
+    for run in runs(good):
+        run["wall_seconds"] /= 3
+        run["seconds"] = run["wall_seconds"] - 1
+        run["job_seconds"] = run["wall_seconds"] + 40
+    decision = judge(good)
+
+    assert "full_run_implausible" in codes(decision)
+    assert Verdict.PROMOTE is not decision.verdict
+
+
+def test_other_data_is_compared_with_the_run_nearest_in_time(good: Document) -> None:
+    """Production's data grow by 4 % a run: the arms' steps with them."""
+    everyone = sorted((run for who in ("baseline", "compile") for run in runs(good, who)),
+                      key=lambda run: run["order"])  # fmt: skip
+    for number, run in enumerate(everyone):
+        steps = round(PLANNED * 1.04**number)
+        run.update(mode="canary", steps=steps, fingerprint={**run["fingerprint"], "data_sha256":
+                                                            f"d{number}"})  # fmt: skip
+        run["work"]["steps"] = steps
+    grown = copy.deepcopy(good)
+    runs(good)[-1]["work"]["steps"] = runs(good)[-1]["steps"] = PLANNED // 2
+
+    assert (False, True) == (CODE in codes(judge(grown)), CODE in codes(judge(good)))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("steps", -1), ("steps", 2.5), ("samples_per_step", "many"), ("steps", None)]
+)
+def test_work_that_is_no_figure_is_refused(good: Document, key: str, value: object) -> None:
+    runs(good)[0]["work"][key] = value
+
+    with pytest.raises(InvalidEvidenceError, match=rf"work\.{key}"):
+        read_evidence(good)
+
+
+def watched(count: int, *, steps: int, wall: float) -> Document:
+    doc = recorded(probation_document())
+    made = {**WORK, "steps": steps}
+    for number in range(count):
+        if number % 6 == 5:
+            watch(doc, "baseline", wall_seconds=BASE_WALL, work=WORK, steps=PLANNED)
+        watch(doc, wall_seconds=wall, work=made, steps=steps)
+    return doc
+
+
+def test_production_runs_that_do_less_are_not_watched_for_speed() -> None:
+    runs_of_12 = watched(12, steps=PLANNED, wall=MINE_WALL)
+    shorter = watched(12, steps=PLANNED // 2, wall=MINE_WALL / 2)
+    decision = judge(shorter)
+    evidence = read_evidence(shorter)
+
+    assert Verdict.PERMANENT is judge(runs_of_12).verdict
+    assert Verdict.CONTINUE is decision.verdict
+    assert "speed_not_watched" in codes(decision), words(decision)
+    assert 12 == len(unequal_runs(evidence.promoted_arm, evidence))
+    assert frozenset() == unequal_runs(evidence.baseline, evidence)
+    assert decision.speedup is not None
+    assert decision.speedup["estimate"] == pytest.approx(1.4, rel=0.05)
+
+
+def test_a_worse_metric_of_a_shorter_production_run_still_reverts() -> None:
+    doc = watched(0, steps=PLANNED, wall=MINE_WALL)
+    made = {**WORK, "steps": 1000}
+    for _ in range(4):
+        watch(doc, metric=0.5, wall_seconds=MINE_WALL / 2, work=made, steps=1000, confirm=True)
+        watch(doc, "baseline", work=WORK, steps=PLANNED, confirm=True)
+
+    assert Verdict.REVERT is judge(doc).verdict
