@@ -149,6 +149,17 @@ def test_a_trial_runs_once() -> None:
     assert services.locks.holder(WORKLOAD) is None
 
 
+@pytest.mark.parametrize("name", [f"{WORKLOAD}-0mabc123", "by-hand", "a-0mabc124"])
+def test_a_trial_is_the_one_of_its_input_whatever_its_execution_is_called(name: str) -> None:
+    services: Any = fakes.services()
+    event = {**FIRST, "execution": f"{STATES}:{name}"}
+    acquire_lock(event, services=services)
+
+    assert ["0mabc123"] == [one.trial for one in services.ledger.history(WORKLOAD).started]
+    abort_trial({**event, "error": "X", "cause": ""}, services=services)
+    assert {"0mabc123"} == services.ledger.history(WORKLOAD).ended_trials
+
+
 def test_a_copy_of_a_trial_that_fails_keeps_no_lease() -> None:
     services: Any = fakes.services()
     acquire_lock(FIRST, services=services)

@@ -25,6 +25,7 @@ class TrialStarted(LedgerRecord):
     """Which execution runs a trial, since when.
 
     ``flag_version`` is the flag's version that the trial knows of, None where it was not recorded.
+    ``trial`` is recorded where the execution, started by hand, is not named after it.
     """
 
     kind = "started"
@@ -32,10 +33,15 @@ class TrialStarted(LedgerRecord):
     at: int
     execution: str
     flag_version: int | None = None
+    trial: str = ""
+
+    def __post_init__(self) -> None:
+        """An execution is named after workload and trial."""
+        if not self.trial:
+            object.__setattr__(self, "trial", self._named)
 
     @property
-    def trial(self) -> str:
-        """The trial: an execution is named after workload and trial."""
+    def _named(self) -> str:
         return self.execution.rpartition("-")[2]
 
     @property
@@ -45,7 +51,10 @@ class TrialStarted(LedgerRecord):
 
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry."""
-        return {name: value for name, value in super().to_entry().items() if value is not None}
+        entry = {name: value for name, value in super().to_entry().items() if value is not None}
+        if self.trial == self._named:
+            del entry["trial"]
+        return entry
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
 
     An execution that was refused the lease never wrote its start and has nothing to clean up.
     """
-    started = TrialStarted(services.clock.now(), str(call["execution"]))
+    started = TrialStarted(services.clock.now(), str(call["execution"]), trial=trial.trial)
     key = ledger_keys.started_entry(trial.trial)
     written = services.ledger.put_once(trial.workload, started, key=key)
     return written.execution == started.execution
