@@ -53,6 +53,8 @@ class RunState:
     started_at: float
     # The default is that of a release that checked no signatures.
     secret: str = field(default="local", repr=False)
+    # Whether it goes on where one that was killed was.
+    resumed: bool = False
 
     @property
     def endpoint(self) -> str:
@@ -118,11 +120,11 @@ def _client(state: RunState, service: str) -> Any:
 
 def _ended(state: RunState) -> CloudEndedError:
     return CloudEndedError(
-        f"The local cloud (process {state.pid}) has ended: it was stopped, or it died. Lost "
-        "with it are running trials and jobs, flags, and records that no command has kept",
-        fix="run this command again, which starts another; `compilegate local up` first starts one "
-        "that stays until `compilegate local down`. What it printed last: `compilegate local logs "
-        "emulator --last 20`",
+        f"The local cloud (process {state.pid}) has ended: it was stopped, or it died. One that "
+        "died goes on where it was, its trials too, with the next command that starts it",
+        fix="run this command again, or `compilegate local up`, which starts one that stays until "
+        "`compilegate local down`. What it printed last: `compilegate local logs emulator --last "
+        "20`",
     )
 
 

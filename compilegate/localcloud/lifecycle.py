@@ -103,6 +103,7 @@ class LocalCloud:
             if state is not None and ran:
                 self._end(state)
             self._forget()
+            shutil.rmtree(self.places.journal, ignore_errors=True)
             self._users.leave()
             return ran
 
@@ -123,6 +124,7 @@ class LocalCloud:
             elif state.attached or (failed and state.pid == started):
                 self._end(state)
                 self._forget()
+                shutil.rmtree(self.places.journal, ignore_errors=True)
 
     def state(self) -> RunState | None:
         """The run that serves now, if any; leftovers of a run that died are removed.

@@ -35,3 +35,8 @@ class Home:
     def work(self) -> Path:
         """Working files of a run; gone after it."""
         return self.home / "work"
+
+    @property
+    def journal(self) -> Path:
+        """What a run holds, for the next one if it is killed; gone after one that ends in order."""
+        return self.home / "journal"

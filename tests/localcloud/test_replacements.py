@@ -32,8 +32,9 @@ answer = {
     "signatures": {one.target: signature(replacements.upstream(one.target))
                    for one in replacements.REPLACEMENTS},
 }
+from compilegate.localcloud.emulator.journal.restore import open_recorder
 from compilegate.localcloud.emulator.server import install
-_, loader = install(settings)
+_, loader = install(settings, open_recorder(settings))
 loader.start()
 loader.wait()
 print(json.dumps({**answer, "replaced": sorted(replacements.replaced)}))

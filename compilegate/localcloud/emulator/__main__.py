@@ -49,6 +49,8 @@ def prepare_process(settings: Settings, port: int) -> None:
             "AWS_DEFAULT_REGION": settings.region,
             "AWS_REGION": settings.region,
             "TMPDIR": str(settings.temporary),
+            # Where ministack puts the code of functions when it is asked for its state.
+            "STATE_DIR": str(settings.journal),
             # No Docker, ever: it would reap containers of the user's other emulators.
             "DOCKER_HOST": f"unix://{settings.temporary}/no-docker.sock",
             "IOT_MTLS_ENABLED": "0",

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -44,6 +45,10 @@ from compilegate.localcloud.emulator.gate import (
     Send,
     read_body,
 )
+from compilegate.localcloud.emulator.journal.file import UnusableError
+from compilegate.localcloud.emulator.journal.recorder import Recorder
+from compilegate.localcloud.emulator.journal.requests import Recording
+from compilegate.localcloud.emulator.journal.restore import keep_job, open_recorder, restore
 from compilegate.localcloud.emulator.sagemaker.service import TrainingService
 from compilegate.localcloud.emulator.settings import Settings, give_up
 from compilegate.localcloud.names import ADMIN_PATH
@@ -112,14 +117,34 @@ log = logging.getLogger("compilegate.emulator")
 
 def serve(settings: Settings, listener: socket.socket) -> NoReturn:
     """Serve on the listening socket, then end the process and remove its working files."""
-    service, loader = install(settings)
-    asyncio.run(_serve(settings, listener, service, loader))
+    try:
+        recorder = open_recorder(settings)
+        service, loader = install(settings, recorder)
+        resumed = restore(recorder, service)
+        if resumed:
+            loader.hold_executions()
+    except UnusableError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.stderr.flush()
+        os._exit(1)
+    asyncio.run(_serve(_Parts(settings, service, loader, recorder, resumed=resumed), listener))
     raise AssertionError("the process ends with the loop")
 
 
-def install(settings: Settings) -> tuple[TrainingService, Loader]:
+@dataclass(frozen=True)
+class _Parts:
+    """What serves; ``resumed`` says that it goes on where a killed emulator was."""
+
+    settings: Settings
+    service: TrainingService
+    loader: Loader
+    recorder: Recorder
+    resumed: bool
+
+
+def install(settings: Settings, recorder: Recorder) -> tuple[TrainingService, Loader]:
     """Put the emulator's own parts into ministack; the loader puts in the interpreter later."""
-    service = TrainingService(settings)
+    service = TrainingService(settings, lambda job: keep_job(recorder, job))
     routes.install(service)
     scopes.install()
     schedules.install()
@@ -127,14 +152,13 @@ def install(settings: Settings) -> tuple[TrainingService, Loader]:
     workers.install()
     services.install(settings.logs / "cloudwatch")
     permissions.install(settings.logs / "permissions.jsonl")
-    return service, Loader(service, settings)
+    return service, Loader(service, settings, recorder)
 
 
-async def _serve(
-    settings: Settings, listener: socket.socket, service: TrainingService, loader: Loader
-) -> None:
+async def _serve(parts: _Parts, listener: socket.socket) -> None:
+    settings = parts.settings
     stop = asyncio.Event()
-    ending = _Ending(settings, service)
+    ending = _Ending(settings, parts.service, parts.recorder)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
@@ -145,9 +169,10 @@ async def _serve(
     config.keep_alive_timeout = 75
     config.graceful_timeout = 0.1
     config.loglevel = "WARNING"
-    admin = AdminApi(ministack_app.app, settings, service, loader)
+    recording = Recording(ministack_app.app, parts.recorder)
+    admin = AdminApi(recording, settings, parts.service, parts.loader)
     application = Gate(admin, listener.getsockname()[1])
-    announced = asyncio.create_task(_announce(settings, listener, loader))
+    announced = asyncio.create_task(_announce(parts, listener))
     announced.add_done_callback(_end_if_it_failed)
 
     async def stopped() -> None:
@@ -159,8 +184,9 @@ async def _serve(
     ending.now()
 
 
-async def _announce(settings: Settings, listener: socket.socket, loader: Loader) -> None:
+async def _announce(parts: _Parts, listener: socket.socket) -> None:
     """Say where the emulator listens; the socket takes connections already."""
+    settings = parts.settings
     port = listener.getsockname()[1]
     state = {
         "run_id": settings.run_id,
@@ -172,6 +198,7 @@ async def _announce(settings: Settings, listener: socket.socket, loader: Loader)
         "inject_failures": settings.inject_failures,
         "started_at": time.time(),
         "secret": os.environ["AWS_SECRET_ACCESS_KEY"],
+        "resumed": parts.resumed,
     }
     partial = settings.state_file.with_suffix(".partial")
     partial.unlink(missing_ok=True)
@@ -181,7 +208,7 @@ async def _announce(settings: Settings, listener: socket.socket, loader: Loader)
         json.dump(state, file)
     partial.replace(settings.state_file)
     log.info("serving on port %s", port)
-    loader.start()
+    parts.loader.start()
 
 
 def _end_if_it_failed(announced: asyncio.Task[None]) -> None:
@@ -207,8 +234,8 @@ def _stop_with_users(
 class _Ending:
     """Ends the process, in order where time allows: executions may still run for hours."""
 
-    def __init__(self, settings: Settings, service: TrainingService) -> None:
-        self._settings, self._service = settings, service
+    def __init__(self, settings: Settings, service: TrainingService, recorder: Recorder) -> None:
+        self._settings, self._service, self._recorder = settings, service, recorder
         self._lock = threading.Lock()
 
     def within(self, seconds: float) -> None:
@@ -224,6 +251,7 @@ class _Ending:
                 self._service.abandon_all()
                 lambda_runtime.reset()
                 workers.close()
+                self._recorder.journal.delete()
                 shutil.rmtree(self._settings.temporary.parent, ignore_errors=True)
                 for path in _own_state(self._settings):
                     path.unlink(missing_ok=True)

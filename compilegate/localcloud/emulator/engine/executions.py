@@ -7,6 +7,7 @@ import functools
 import json
 import logging
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from ministack.core.responses import (
     get_region,
     json_response,
     now_iso,
+    set_request_account_id,
+    set_request_region,
 )
 from ministack.services import stepfunctions
 from moto.stepfunctions.parser.asl.eval.callback.callback import (
@@ -38,6 +41,9 @@ from moto.stepfunctions.parser.asl.parse.asl_parser import AmazonStateLanguagePa
 from moto.stepfunctions.parser.asl.parse.preprocessor import Preprocessor
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
+from compilegate.localcloud.emulator.engine.replay import Replay
+from compilegate.localcloud.emulator.journal.recorder import Recorder
+from compilegate.localcloud.emulator.journal.states import EXECUTIONS
 from compilegate.localcloud.emulator.replacements import replace, upstream
 
 log = logging.getLogger("compilegate.executions")
@@ -79,10 +85,21 @@ _make_worker: Any = _Worker  # its types are too narrow for what it takes
 class Executions:
     """The executions that run now, by ARN; ``histories`` is a folder for what each has done."""
 
-    def __init__(self, histories: Path) -> None:
+    def __init__(self, histories: Path, recorder: Recorder) -> None:
+        self._recorder, self.replay = recorder, Replay(recorder)
         self._workers: dict[str, Any] = {}
         self._histories = histories
         self._answerable: dict[str, str] = {}  # machine by task token, of executions that ended
+
+    def resume(self) -> None:
+        """Run those that a killed emulator ran, each on a thread of its own."""
+        for scoped in self._recorder.interrupted:
+            threading.Thread(target=self._resume, args=scoped, daemon=True).start()
+
+    def _resume(self, account: str, region: str, arn: str) -> None:
+        set_request_account_id(account)
+        set_request_region(region)
+        self.run(arn)
 
     def run(self, arn: str) -> None:
         """Run an execution to its end; called on a thread of its own."""
@@ -94,6 +111,7 @@ class Executions:
         self._workers[arn] = worker
         try:
             self._save_history(record)
+            self._written()  # an event may have started it, without a request
             worker._execution_logic()
             self._conclude(record, worker)
         except Exception as error:  # a fault of the interpreter must end the execution
@@ -106,6 +124,12 @@ class Executions:
             tokens = list(worker.env.callback_pool_manager._pool) if worker.env else []
             self._answerable |= dict.fromkeys(tokens, record["stateMachineArn"])
             self._save_history(record)
+            self.replay.forget(arn)
+            self._written()
+
+    def _written(self) -> None:
+        self._recorder.note(EXECUTIONS)
+        self._recorder.flush()
 
     def stop(self, arn: str, error: str | None, cause: str | None) -> None:
         """Interrupt what the execution is doing."""
@@ -239,6 +263,7 @@ def _missing(target: str, place: str) -> str:
 def install(executions: Executions) -> None:
     """Replace what replacements.py lists of ministack's Step Functions."""
     replace(f"{_SERVICE}._run_execution", executions.run)
+    executions.replay.install()
     _show_running_executions(executions)
     for answer in ("success", "failure", "heartbeat"):
         _deliver_task_token(executions, answer)

@@ -96,7 +96,13 @@ class SageMakerTask(StateTaskServiceCallback):
         if self.resource.condition == _SYNC:
             normalised_parameters.setdefault("Tags", []).append(_SYNC_TAG)
         client = client_for("sagemaker", resource_runtime_part.region, state_credentials.role_arn)
-        answer = getattr(client, self._get_boto_service_action())(**normalised_parameters)
+        try:
+            answer = getattr(client, self._get_boto_service_action())(**normalised_parameters)
+        except ClientError as error:
+            # Created before the emulator was killed; what has become of it is seen below.
+            if not env.begun_before or error.response["Error"]["Code"] != "ResourceInUse":
+                raise
+            answer = {"TrainingJobArn": error.response["Error"]["Message"].rpartition("(")[2][:-1]}
         answer.pop("ResponseMetadata", None)
         env.stack.append(answer)
 

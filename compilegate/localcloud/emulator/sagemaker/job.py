@@ -14,6 +14,9 @@ FAILURE_REASON_MAX = 1024  # characters; limit of FailureReason in the service m
 TERMINAL = frozenset({"Completed", "Failed", "Stopped"})
 _NOT_DESCRIBED = frozenset({"Tags", "ExperimentConfig"})
 
+# As SageMaker words a failure of its own.
+_LOST = "InternalServerError: We encountered an internal error. Please try again."
+
 
 class StopCause(StrEnum):
     """Why a running job is being stopped."""
@@ -23,7 +26,10 @@ class StopCause(StrEnum):
 
 
 class TrainingJob:
-    """One job; safe to read while it runs. ``on_change`` is called at every status change."""
+    """One job; safe to read while it runs. ``on_change`` is called at every status change.
+
+    ``kept`` is what ``to_keep`` said of a job of an emulator that was killed.
+    """
 
     def __init__(
         self,
@@ -33,6 +39,7 @@ class TrainingJob:
         region: str,
         folder: Path,
         on_change: Callable[[TrainingJob], None],
+        kept: dict[str, Any] | None = None,
     ) -> None:
         self.request, self.account, self.region, self.folder = request, account, region, folder
         self.name: str = request["TrainingJobName"]
@@ -48,7 +55,10 @@ class TrainingJob:
         self._on_change, self._lock = on_change, threading.RLock()
         self._status, self._failure_reason = "InProgress", ""
         self._transitions: list[dict[str, Any]] = []
-        self.enter("Starting", "Preparing the instances for training")
+        if kept is None:
+            self.enter("Starting", "Preparing the instances for training")
+        else:
+            self._restore(kept)
 
     @property
     def status(self) -> str:
@@ -99,6 +109,39 @@ class TrainingJob:
         """The job failed; the reason is cut to what the service shows."""
         reason = reason[:FAILURE_REASON_MAX]
         self._end("Failed", "Failed", "Training job failed", reason)
+
+    def lose(self, at: float) -> None:
+        """The machine was lost at that time: nothing after it is billed."""
+        if self.stop_cause is StopCause.REQUESTED:
+            self._end("Stopped", self.stop_cause.value, "Training job stopped", "", at=at)
+        else:
+            self._end("Failed", "Failed", "Training job failed", _LOST, at=at)
+
+    def to_keep(self) -> dict[str, Any]:
+        """All that another emulator needs to describe it."""
+        with self._lock:
+            return {
+                "tags": self.tags,
+                "stop_cause": self.stop_cause,
+                "metrics": self.metrics,
+                "model_uri": self.model_uri,
+                "created": self.created,
+                "started": self.started,
+                "ended": self.ended,
+                "status": self._status,
+                "failure_reason": self._failure_reason,
+                "transitions": [dict(step) for step in self._transitions],
+            }
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        self.tags, self.model_uri = kept["tags"], kept["model_uri"]
+        self.created, self.started, self.ended = kept["created"], kept["started"], kept["ended"]
+        self.stop_cause = StopCause(kept["stop_cause"]) if kept["stop_cause"] else None
+        self.metrics = {name: (value, at) for name, (value, at) in kept["metrics"].items()}
+        self._status, self._failure_reason = kept["status"], kept["failure_reason"]
+        self._transitions = kept["transitions"]
+        if self._status in TERMINAL:
+            self.finished.set()
 
     def describe(self) -> dict[str, Any]:
         """DescribeTrainingJob's answer; times in epoch seconds."""
@@ -151,18 +194,20 @@ class TrainingJob:
             ]
         return outcome
 
-    def _add_transition(self, secondary: str, message: str) -> None:
-        now = time.time()
+    def _add_transition(self, secondary: str, message: str, at: float | None = None) -> None:
+        now = time.time() if at is None else max(at, self._transitions[-1]["StartTime"])
         if self._transitions:
             self._transitions[-1]["EndTime"] = now
         self._transitions.append({"Status": secondary, "StartTime": now, "StatusMessage": message})
 
-    def _end(self, status: str, secondary: str, message: str, reason: str) -> None:
+    def _end(
+        self, status: str, secondary: str, message: str, reason: str, *, at: float | None = None
+    ) -> None:
         with self._lock:
             if self._status in TERMINAL:
                 return
             self._failure_reason = reason
-            self._add_transition(secondary, reason or message)
+            self._add_transition(secondary, reason or message, at)
             self.ended = self._transitions[-1]["StartTime"]
             self._transitions[-1]["EndTime"] = self.ended
             self._status = status

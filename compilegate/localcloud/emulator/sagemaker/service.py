@@ -93,18 +93,20 @@ def _put_event(job: TrainingJob, detail: dict[str, Any]) -> None:
 
 
 class TrainingService:
-    """All training jobs of one run of the emulator."""
+    """All training jobs; ``keep`` is called with each that has changed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, keep: Callable[[TrainingJob], None]) -> None:
         self.failures = InjectedFailures()
         self.quotas = AccountQuotas(settings.quotas)
         self._settings = settings
         self._scheduler = Scheduler(slots_for(settings.slots))
         self._fork_server = ForkServer(settings)
         self._events = StateChangeEvents()
+        self._keep = keep
         self._lock = threading.Lock()
         self._number = itertools.count()
         self._runs: dict[tuple[str, str, str], TrainingRun] = {}
+        self._restored: list[TrainingJob] = []
         self._operations: dict[str, Callable[[Scope, Document], Document]] = {
             "CreateTrainingJob": self._create,
             "DescribeTrainingJob": self._describe,
@@ -161,24 +163,43 @@ class TrainingService:
             self.quotas.check(
                 request, [run.job for key, run in self._runs.items() if key[:2] == scope]
             )
-            job = TrainingJob(
-                request,
-                account=account,
-                region=region,
-                folder=self._settings.jobs / f"{next(self._number)}-{name}",
-                on_change=self._events.publish,
-            )
-            run = TrainingRun(
-                job,
-                settings=self._settings,
-                scheduler=self._scheduler,
-                fork_server=self._fork_server,
-                failures=self.failures,
-            )
-            self._runs[account, region, name] = run
+            run = self._add(scope, request)
         self._fork_server.prepare()
         threading.Thread(target=run.run, daemon=True, name=f"training-{name}").start()
-        return {"TrainingJobArn": job.arn}
+        return {"TrainingJobArn": run.job.arn}
+
+    def restore(self, scope: Scope, request: Document, kept: Document) -> None:
+        """Add a job of an emulator that was killed."""
+        self._restored.append(self._add(scope, request, kept).job)
+
+    def end_lost(self, at: float) -> None:
+        """Those that ran died with the emulator that was killed at that time."""
+        for job in self._restored:
+            job.lose(at)
+
+    def _add(self, scope: Scope, request: Document, kept: Document | None = None) -> TrainingRun:
+        account, region = scope
+        name = request["TrainingJobName"]
+        job = TrainingJob(
+            request,
+            account=account,
+            region=region,
+            folder=self._settings.jobs / f"{next(self._number)}-{name}",
+            on_change=self._changed,
+            kept=kept,
+        )
+        run = self._runs[account, region, name] = TrainingRun(
+            job,
+            settings=self._settings,
+            scheduler=self._scheduler,
+            fork_server=self._fork_server,
+            failures=self.failures,
+        )
+        return run
+
+    def _changed(self, job: TrainingJob) -> None:
+        self._keep(job)
+        self._events.publish(job)
 
     def _describe(self, scope: Scope, request: Document) -> Document:
         return self.job(scope, request["TrainingJobName"]).describe()
@@ -208,6 +229,7 @@ class TrainingService:
     def _add_tags(self, scope: Scope, request: Document) -> Document:
         job = self._job_of_arn(scope, request["ResourceArn"])
         job.tags.update({tag["Key"]: tag["Value"] for tag in request["Tags"]})
+        self._keep(job)
         return {"Tags": _tag_list(job)}
 
     def _list_tags(self, scope: Scope, request: Document) -> Document:

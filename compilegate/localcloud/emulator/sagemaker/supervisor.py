@@ -72,9 +72,10 @@ def main(words: list[str]) -> int:
     """Run the process in a group of its own until it, or the emulator, ends."""
     forked = words[0] == FORKED
     process = Forked(int(words[1]), words[2], words[3:]) if forked else Started(words)
-    sys.stderr.write(f"{process.pid}\n")
-    sys.stderr.flush()
     threading.Thread(target=_obey, args=(process.pid,), daemon=True).start()
+    with contextlib.suppress(BrokenPipeError):  # the emulator is gone: the thread sees it as well
+        sys.stderr.write(f"{process.pid}\n")
+        sys.stderr.flush()
     status = process.wait()
     _kill_group(process.pid)
     _kill_marked(os.environ.get("COMPILEGATE_LOCAL_JOB", ""))
@@ -89,6 +90,8 @@ def _obey(group: int) -> None:
             timer.daemon = True
             timer.start()
     _kill_group(group)
+    with contextlib.suppress(ProcessLookupError):  # one that is just forked leads no group yet
+        os.kill(group, signal.SIGKILL)
 
 
 def _kill_group(group: int) -> None:
