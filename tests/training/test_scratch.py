@@ -13,13 +13,15 @@ TRAINING = Path(__file__).parents[2] / "training"
 HOLD = """
 import subprocess, sys, time
 from compilegate_runtime.launching import arguments
-words = ["--script", sys.argv[1], "--script_kind", "trainer", "--max_steps", "5", "--seed", "1"]
+words = ["--script", sys.argv[1], "--script_kind", "trainer", "--seed", "1", *sys.argv[3:]]
 passed = arguments.script_words(*arguments.parse(words))
 folder = passed[passed.index("--output_dir") + 1]
 open(folder + "/weights", "w").write("x")
 print(folder, flush=True)
 time.sleep(float(sys.argv[2]))
 """
+
+SEGMENT, WHOLE = ("--max_steps", "5"), ("--precision", "fp32")
 
 
 def names(folder):
@@ -28,18 +30,19 @@ def names(folder):
 
 @pytest.fixture
 def start(tmp_path):
-    """Start a segment's process that lives for so many seconds; its folder and the process."""
+    """Start a segment's or another process that lives so many seconds; its folder and it."""
     script = tmp_path / "train.py"
     script.write_text("")
     own = tmp_path / "tmp"
     own.mkdir()
     started = []
 
-    def begin(seconds):
+    def begin(seconds, *words):
+        environment = {**os.environ, "PYTHONPATH": str(TRAINING), "TMPDIR": str(own)}
+        environment.pop("SM_MODEL_DIR", None)
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLD, str(script), str(seconds)],
-            env={**os.environ, "PYTHONPATH": str(TRAINING), "TMPDIR": str(own)},
-            stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-c", HOLD, str(script), str(seconds), *(words or SEGMENT)],
+            env=environment, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         started.append(process)
         return Path(process.stdout.readline().strip()), process
@@ -61,6 +64,21 @@ def test_a_killed_processes_folder_goes_with_the_next_start_and_a_living_ones_st
 
     assert (True, False, False) == (left, killed.exists(), killed.parent.exists())
     assert [["weights"]] * 2 == [names(one) for one in (living, newest)]
+
+
+def test_a_whole_run_outside_of_a_job_leaves_its_model_unless_it_is_killed(start):
+    living, _ = start(60, *WHOLE)
+    ended, process = start(0, *WHOLE)
+    process.wait()
+    killed, process = start(60, *WHOLE)
+    process.kill()
+    process.wait()
+    left = killed.exists()
+    start(60)
+
+    assert (True, False) == (left, killed.exists())
+    assert [["weights"]] * 2 == [names(one) for one in (living, ended)]
+    assert "compilegate-scratch-model-" in str(killed)
 
 
 def test_what_only_looks_like_such_a_folder_stays(start, tmp_path):

@@ -5,6 +5,7 @@ with them. Whether the owner lives, the lock on a file beside the folder says: t
 up with the process, whose number may be another's by then.
 """
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -32,6 +33,20 @@ def folder(kind):
     fresh.rename(own)
     _held[own / CONTENT] = lock
     return own / CONTENT
+
+
+def result_folder(kind):
+    """Such a folder that stays where its process ends by itself, because a person may want it."""
+    own = folder(kind)
+    atexit.register(_keep, own.parent, os.getpid())
+    return own
+
+
+def _keep(place, process):
+    """A folder without a lock is never swept."""
+    if os.getpid() == process:  # a forked one's end is not the run's
+        with contextlib.suppress(OSError):
+            (place / LOCK).unlink()
 
 
 @contextlib.contextmanager

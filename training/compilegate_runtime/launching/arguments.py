@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shlex
-import tempfile
 from pathlib import Path
 
 from compilegate_runtime import environment, hyperparameters, scratch
@@ -212,7 +211,7 @@ def _trainer_defaults(settings, others):
     """The Trainer's own arguments for the arm's settings."""
     values = {"disable_tqdm": "True"}  # a progress bar would run into the lines of metrics
     if "output_dir" not in others:
-        folder = environment.model_folder() or tempfile.mkdtemp(prefix="compilegate-model-")
+        folder = environment.model_folder() or scratch.result_folder("model")
         values["output_dir"] = str(folder)
     if settings.precision in ("fp16", "bf16", "tf32"):
         values[settings.precision] = "True"
