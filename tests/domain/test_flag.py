@@ -12,21 +12,25 @@ from compilegate.domain.flag import OFF, STATES, Flag, parse_flag
 
 def test_a_flag_reads_back_as_itself() -> None:
     flag = Flag(
-        enabled=True, state="probation", candidate="compile", overrides={"batch_size": 48},
-        decision_id="d", since="2026-11-20T10:00:00Z",
+        enabled=True, state="probation", candidate="compile",
+        overrides={"batch_size": 48, "hyperparameters": {"epochs": 3}}, decision_id="d",
+        since="2026-11-20T10:00:00Z",
     )  # fmt: skip
 
     assert flag == parse_flag(flag.to_json())
 
 
 def test_absent_is_off() -> None:
-    assert OFF == parse_flag(None)
+    assert Flag(enabled=False, state="off") == OFF == parse_flag(None)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "on", "{}", "[]", '{"schema": 2}', '{"schema": 1, "enabled": 1}', "[" * 4000],
-)
+    [
+        "", "on", "{}", "[]", '{"schema": 1, "enabled": 1}', "[" * 4000,
+        '{"schema": 2, "enabled": false, "state": "off"}',
+    ],
+)  # fmt: skip
 def test_a_malformed_flag_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_flag(text)
@@ -63,5 +67,10 @@ def test_what_was_turned_off_is_never_on(enabled: bool, state: str) -> None:
 
 
 def test_a_flag_above_the_parameters_size_is_refused() -> None:
+    def written(more: int) -> str:
+        return Flag(enabled=True, state="probation", overrides={"image": "é" * more}).to_json()
+
+    fits = (4096 - len(written(0))) // len(json.dumps("é")[1:-1])
+    assert 4090 < len(written(fits)) <= 4096
     with pytest.raises(InvalidInputError, match="4096 bytes"):
-        Flag(enabled=True, state="probation", overrides={"x": "y" * 5000}).to_json()
+        written(fits + 1)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError
+from botocore.exceptions import (
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+)
 
 from compilegate.flags.backoff import UNREACHABLE_ATTEMPTS, Backoff, call_with_retry
 from tests.flags.ssm import refusal
@@ -37,7 +42,11 @@ class Service:
         return call_with_retry(self.call, backoff, sleep=self.sleep, now=lambda: self.time)
 
 
-@pytest.mark.parametrize("code", ["ThrottlingException", "InternalServerError"])
+@pytest.mark.parametrize(
+    "code",
+    ["InternalServerError", "RequestLimitExceeded", "ServiceUnavailable", "Throttling",
+     "ThrottlingException", "TooManyRequestsException"],
+)  # fmt: skip
 def test_a_busy_service_is_asked_until_the_time_is_over(code: str) -> None:
     service = Service(refusal(code))
 
@@ -71,7 +80,10 @@ def test_what_will_not_change_is_not_asked_again(error: Exception) -> None:
     assert (1, []) == (service.calls, service.waits)
 
 
-@pytest.mark.parametrize("error", [UNREACHABLE, ConnectTimeoutError(endpoint_url="https://ssm")])
+@pytest.mark.parametrize(
+    "error",
+    [UNREACHABLE, ConnectTimeoutError(endpoint_url="https://ssm"), HTTPClientError(error="reset")],
+)
 def test_a_service_out_of_reach_is_given_up_soon(error: Exception) -> None:
     """A job in a network without a way to SSM must not wait ten minutes on paid GPUs."""
     service = Service(error)
@@ -81,6 +93,11 @@ def test_a_service_out_of_reach_is_given_up_soon(error: Exception) -> None:
 
     assert UNREACHABLE_ATTEMPTS == service.calls
     assert service.time <= 2 * Backoff().first + 1
+
+
+def test_a_busy_service_is_asked_for_ten_minutes_and_one_out_of_reach_three_times() -> None:
+    assert Backoff(seconds=600.0, first=1.0, most=30.0) == Backoff()
+    assert 3 == UNREACHABLE_ATTEMPTS
 
 
 def test_no_wait_is_longer_than_its_limit_and_limits_double_up_to_the_longest() -> None:
