@@ -9,10 +9,16 @@ guide, "Custom notifications", version 1.0): a channel drops any other text.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from compilegate.domain.escaping import (
+    escape_chat,
+    escape_chat_code,
+    escape_line,
+    escape_mail,
+)
 from compilegate.domain.outside import plain, visible
 
 SUBJECT_MAX = 99
@@ -45,6 +51,7 @@ class Notification:
 
     ``flag`` is ``{"name", "enabled", "state"}``, each None where it is not known. ``figures`` are
     the numbers behind the text, of the kind's own shape. ``workload`` is None for a digest.
+    ``more_links`` are the URLs of ours in the text beside ``link``: no other becomes a link.
     """
 
     kind: str
@@ -60,6 +67,7 @@ class Notification:
     report: str | None = None
     link: str | None = None
     act: str | None = None
+    more_links: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         """Refuse a kind that no subscriber knows, with ValueError; show what would act."""
@@ -74,7 +82,8 @@ class Notification:
     @property
     def line(self) -> str:
         """The subject as SNS takes it."""
-        flat = " ".join("".join(c if " " <= c <= "~" else " " for c in self.subject).split())
+        text = escape_line(self.subject)
+        flat = " ".join("".join(c if " " <= c <= "~" else " " for c in text).split())
         return flat if len(flat) <= SUBJECT_MAX else f"{flat[: SUBJECT_MAX - 3].rstrip()}..."
 
     @property
@@ -84,7 +93,12 @@ class Notification:
 
     def body(self) -> dict[str, Any]:
         """The same for programs."""
-        return {"schema": 1, **asdict(self), "subject": self.line, "text": self.message}
+        fields = {name: value for name, value in asdict(self).items() if name != "more_links"}
+        return {"schema": 1, **fields, "subject": self.line, "text": self.message}
+
+    @property
+    def _own_links(self) -> Sequence[str]:
+        return [*([self.link] if self.link else []), *self.more_links]
 
     def envelope(self) -> str:
         """The topic's message with ``MessageStructure`` json: one text per kind of subscriber.
@@ -112,7 +126,7 @@ class Notification:
     def _envelope(self, body: Mapping[str, Any]) -> str:
         texts = {
             "default": _json(body),
-            "email": self.message,
+            "email": escape_mail(self.message, self._own_links),
             "sms": self.line,
             "https": _json(self._for_chat()),
         }
@@ -125,27 +139,22 @@ class Notification:
             "source": "custom",
             "content": {
                 "textType": "client-markdown",
-                "title": _of_slack(self.line),
-                "description": _of_slack(self.message),
-                **({"nextSteps": [f"`{_of_slack(self.act)}`"]} if self.act else {}),
-                "keywords": [_of_slack(w) for w in (self.kind, self.workload, self.owner) if w],
+                "title": escape_chat(self.line),
+                "description": escape_chat(self.message, self._own_links),
+                **({"nextSteps": [escape_chat_code(self.act)]} if self.act else {}),
+                "keywords": [escape_chat(w) for w in (self.kind, self.workload, self.owner) if w],
             },
             "metadata": {
                 # One thread per workload, or per owner for what is about all of theirs.
                 "threadId": f"compilegate-{self.stage}-{self.workload or self.owner or self.kind}",
-                "summary": _of_slack(self.line),
+                "summary": escape_chat(self.line),
                 "eventType": self.kind,
                 "relatedResources": [self.report] if self.report else [],
                 "additionalContext": {
-                    name: _of_slack(value) for name in context if (value := getattr(self, name))
+                    name: escape_chat(value) for name in context if (value := getattr(self, name))
                 },
             },
         }
-
-
-def _of_slack(text: str) -> str:
-    """Text in which Slack sees no mention, channel or link ("Formatting text for app surfaces")."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def subject_line(stage: str, subject: str) -> str:

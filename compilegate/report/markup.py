@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from compilegate.domain import console
+from compilegate.domain.escaping import escape_cell, escape_markdown
 from compilegate.domain.outside import visible
 from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.svg import draw, legend
@@ -83,7 +84,7 @@ def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> st
     if rows:
         writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: escape_cell(row[key]) for key in row} for row in rows)
     return text.getvalue()
 
 
@@ -153,18 +154,10 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def markdown_text(text: str) -> str:
-    """Text without markup, HTML, mentions or line breaks."""
-    flat = " ".join(visible(str(text)).split())
-    flat = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    flat = re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", flat)
-    return flat.replace("@", "@\u200b").replace("://", ":\u200b//")
-
-
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """The lines of a table; the cells' contents stay text."""
     align = ["---", *("---:" for _ in columns[1:])]
     lines = [
-        "| " + " | ".join(markdown_text(cell) for cell in row) + " |" for row in (columns, *rows)
+        "| " + " | ".join(escape_markdown(cell) for cell in row) + " |" for row in (columns, *rows)
     ]
     return [lines[0], "| " + " | ".join(align) + " |", *lines[1:], ""]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.decision import Verdict
+from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
@@ -28,7 +29,6 @@ from compilegate.report.markup import (
     TONE_MARKS,
     Download,
     markdown_table,
-    markdown_text,
     render_page,
     stable_json,
 )
@@ -157,7 +157,7 @@ def _downloads(trial: TrialReport, summary: str) -> list[Download]:
 
 def _markdown(trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence[str]) -> str:
     """Verdict, reasons, key figures, arms; short enough to be read in a conversation."""
-    context, text = trial.source["context"], markdown_text
+    context, text = trial.source["context"], escape_markdown
     lines = [
         f"### {TONE_MARKS[label(trial).tone]} {text(headline(trial))}",
         "",

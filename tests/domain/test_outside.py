@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.outside import REASON_MAX, VALUE_MAX, plain, read_json, shorten, visible
 from compilegate.domain.reasons import Reason
-from compilegate.report.markup import markdown_text, stable_json
+from compilegate.report.markup import stable_json
 
 ACTING = ["\x1b[31m", "\u202e", "\u2066", "\ud800", "\x00", "\x9b", "\u2028", "\ufeff", "\x7f"]
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
@@ -25,7 +26,7 @@ def test_what_would_act_is_shown_by_its_code(mark: str) -> None:
         assert mark[0] not in shown
         assert shown.startswith("a\\")
         assert shown.endswith("b\nç — 10\N{NO-BREAK SPACE}% 😀")
-    assert mark[0] not in markdown_text(text) + stable_json({text: [text]}) + shorten(text)
+    assert mark[0] not in escape_markdown(text) + stable_json({text: [text]}) + shorten(text)
 
 
 @given(ANY_TEXT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from compilegate.domain.formats import count
@@ -74,11 +74,11 @@ def marks(view: HistoryView, events: Sequence[Event], *, named: bool) -> list[Ru
 
 
 def points(
-    view: HistoryView, values: Sequence[tuple[ProductionRun, float]], words: str
+    view: HistoryView, values: Sequence[tuple[ProductionRun, float]], words: Callable[[float], str]
 ) -> list[Points]:
     """Markers per arm and kind of run: filled as usual, open where it checks an alarm.
 
-    ``words`` say a value, as a format.
+    ``words`` say a value.
     """
     many = len(view.runs) > MANY_RUNS
     arms: dict[str, dict[bool, list[tuple[ProductionRun, float]]]] = {}
@@ -88,7 +88,7 @@ def points(
         Points(
             [view.places[run.job] for run, _ in own], [y for _, y in own],
             style_of(view, arm).role, style_of(view, arm).symbol,
-            [] if many else [f"{_words(view, run)}\n{words.format(y)}" for run, y in own],
+            [] if many else [f"{_words(view, run)}\n{words(y)}" for run, y in own],
             size=5 if many else 8, open=confirm,
             name=arm + (" (checks an alarm)" if confirm else ""),
         )

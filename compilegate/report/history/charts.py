@@ -76,7 +76,7 @@ def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
         [
             *bands(view), *band, rolling_baseline(view, baseline),
             *marks(view, events, named=True),
-            *points(view, metrics, f"{view.metric} {{:.5g}}"),
+            *points(view, metrics, lambda value: f"{view.metric} {value:.5g}"),
         ],
         height=270,
     )  # fmt: skip
@@ -124,7 +124,11 @@ def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     seconds = Figure(
         runs_axis(view),
         axis("seconds, compiling included", times, from_zero=True, grid=True),
-        [*behind, rolling_baseline(view, standard), *points(view, walls, "{:.3g} s")],
+        [
+            *behind,
+            rolling_baseline(view, standard),
+            *points(view, walls, lambda value: f"{value:.3g} s"),
+        ],
     )
     gains = speedups(view)
     views = [View("Wall clock", seconds)]
@@ -135,7 +139,7 @@ def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
             axis("speed-up of the whole job", [1.0, *(gain for _, gain in values)], show=ratio,
                  grid=True),
             [*behind, Rule("muted", y=1.0, dash=DASHED),
-             *points(view, values, "{:.2f}x as fast")],
+             *points(view, values, lambda value: f"{value:.2f}x as fast")],
         )  # fmt: skip
         views.append(View("Speed-up", faster))
     return Chart(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, count, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
 from compilegate.domain.notification import command_at
@@ -30,7 +31,6 @@ from compilegate.report.markup import (
     csv_text,
     kept_at,
     markdown_table,
-    markdown_text,
     render_page,
     stable_json,
 )
@@ -203,7 +203,7 @@ def _runs_table(view: HistoryView) -> Table | None:
 
 def _markdown(view: HistoryView, events: Sequence[Event], before: int) -> str:
     """Headline, key figures, timeline; short enough for a ticket."""
-    text = markdown_text
+    text = escape_markdown
     lines = [
         f"### {TONE_MARKS[label(view).tone]} {text(headline(view))}",
         "",

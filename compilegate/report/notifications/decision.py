@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from compilegate.domain.notification import Notification, command_at, subject_line
+from compilegate.domain.outside import shorten
 from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
 from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.utc import minute
@@ -30,11 +32,12 @@ def decision_notification(
     flag_enabled: bool | None = None,
     flag_state: str | None = None,
     kind: str | None = None,
+    more_links: Sequence[str] = (),
 ) -> Notification:
     """The decision in figures beside its text; ``decision`` is None for news without one.
 
     ``flag_enabled`` and ``flag_state`` are the flag after it, None unknown. ``kind`` defaults to
-    the verdict's.
+    the verdict's. ``more_links`` are the URLs of ours in the text beside ``link``.
     """
     verdict = decision.verdict if decision else None
     return Notification(
@@ -56,6 +59,7 @@ def decision_notification(
         report=report,
         link=link,
         act=act,
+        more_links=more_links,
     )
 
 
@@ -93,7 +97,7 @@ def approval_needed(
         f"{workload}: trial {trial} proved {decision.candidate}. The flag is turned on once "
         "it is approved.",
         "",
-        *(f"- {reason.message}" for reason in shown_reasons(decision, None)),
+        *(f"- {shorten(reason.message)}" for reason in shown_reasons(decision, None)),
         "",
         *statements.key_figures(metric, DecisionFigures.read(decision)),
         "",

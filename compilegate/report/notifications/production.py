@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compilegate.domain.notification import Notification, command_at, subject_line
+from compilegate.domain.outside import shorten
 from compilegate.domain.production.recorded_run import NOT_RUN
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.runs import CapacityWait, ProductionRun
@@ -27,7 +28,7 @@ def run_failed(run: ProductionRun, workload: str, *, owner: str | None, stage: s
     text = (
         f"Production run {run.run} of {workload} {what}, so there is no new model.\n\narm: "
         f"{run.arm} ({run_reason(run.why)})\njob: {run.job}\nreason: "
-        f"{run.reason or 'not recorded'}\n\nThe schedule continues. To rerun it now: "
+        f"{shorten(run.reason or 'not recorded')}\n\nThe schedule continues. To rerun it now: "
         f"{command_at(f'compilegate train {workload}', stage)}\n"
     )
     about = f"{workload}: production run {what}"
@@ -38,7 +39,7 @@ def run_waits(wait: CapacityWait, workload: str, *, owner: str | None, stage: st
     """The run pauses for the first time."""
     text = (
         f"Production run {wait.run} of {workload} waits for machines.\n\n"
-        f"arm: {wait.arm}\nreason: {wait.reason}\n\n"
+        f"arm: {wait.arm}\nreason: {shorten(str(wait.reason))}\n\n"
         f"It tries again in {int(wait.wait_seconds)} seconds, then at longer intervals. The next "
         "message follows only if it gives up.\n"
     )
@@ -76,7 +77,7 @@ def flag_changed(
         kind="changed",
         stage=stage,
         subject=subject_line(stage, f"{workload}: {who} {what}: {version.reason}"),
-        text=f"{workload}: {who} {what}: {version.reason}\n\nEvery change: {act}\n",
+        text=f"{workload}: {who} {what}: {shorten(version.reason)}\n\nEvery change: {act}\n",
         workload=workload,
         owner=owner,
         decision_id=version.decision_id,

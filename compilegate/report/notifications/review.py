@@ -11,6 +11,7 @@ from compilegate.domain.flag_change import REVERT
 from compilegate.domain.followers import REFRESH_EVERY
 from compilegate.domain.judging.alarm_check import FIRST, LAST
 from compilegate.domain.notification import command_at, subject_line
+from compilegate.domain.outside import shorten
 from compilegate.domain.production.flag_transition import RESUME, STALE, WATCHED
 from compilegate.domain.production.review import ALARM, FAILED
 from compilegate.domain.reasons.registry import advice_for
@@ -61,7 +62,7 @@ def paragraphs(news: ReviewNews, report: Report | None, price: str | None) -> It
     """The message; ``price`` says what a new trial would cost."""
     review = news.review
     yield from _summary(news) if report is None else [report.message.rstrip()]
-    yield from (f"{note.message}." for note in review.notes)
+    yield from (f"{shorten(note.message)}." for note in review.notes)
     yield from advice_for(reason.code for reason in (*review.reasons, *review.notes))
     if review.message_kind == REVERT and review.cooldown_days > 0:
         yield f"No trial starts for {review.cooldown_days:g} days (policy.cooldown_days)."
@@ -83,7 +84,7 @@ def _summary(news: ReviewNews) -> Iterator[str]:
     by = "turned on by hand after" if review.by_human else "promoted by"
     yield f"{news.workload}: {review.candidate}, {by} trial {review.trial}."
     if review.transition:
-        yield review.transition.reason
+        yield shorten(review.transition.reason)
     if not news.flag.enabled:
         yield (
             "The flag is off: production trains the baseline until a trial proves the candidate "
@@ -118,4 +119,4 @@ def _check_words(news: ReviewNews) -> str:
 
 
 def _change_by(author: Author) -> str:
-    return f"the change by {author.by} on {minute(author.at)}: {author.reason}"
+    return f"the change by {author.by} on {minute(author.at)}: {shorten(author.reason)}"

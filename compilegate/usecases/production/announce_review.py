@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +65,9 @@ def announce_review(
     news = _news(workload, review, change, services)
     report, price = page.report if page else None, trial.text if trial else None
     stage = services.settings.stage
-    lines = [*paragraphs(news, report, price), *_history_line(workload, services)]
+    history = _history(workload, services)
+    lines = [*paragraphs(news, report, price)]
+    lines += [f"The whole history: {history}"] if history else []
     notification = decision_notification(
         report.decision if report else None,
         stage=stage,
@@ -80,6 +81,7 @@ def announce_review(
         flag_enabled=news.flag.enabled,
         flag_state=news.flag.state,
         kind=review.message_kind,
+        more_links=[history] if history else [],
     )
     return notification.to_answer()
 
@@ -127,12 +129,13 @@ def _report(workload: str, review: Review, plan: RecordedPlan | None, services: 
     return _Page(report, place, link)
 
 
-def _history_line(workload: str, services: Services) -> Iterator[str]:
+def _history(workload: str, services: Services) -> str | None:
     """Where the workload's history is; a failure to write it must not hold up the message."""
     try:
-        yield f"The whole history: {write_history(workload, services)}"
+        return write_history(workload, services)
     except Exception:
         logger.exception("the history of %s was not written", workload)
+        return None
 
 
 def _new_trial(workload: str, services: Services) -> _NewTrial:
