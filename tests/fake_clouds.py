@@ -130,6 +130,7 @@ class FakeProviders:
     aws_cloud: Cloud | None = None
     local_cloud: Cloud | None = None
     ended: bool = False
+    resumed: bool = False
 
     def aws(self, stage: str) -> Cloud:
         if self.aws_cloud is None:
@@ -148,6 +149,6 @@ class FakeProviders:
     @contextmanager
     def started_local(self, *, keep: bool) -> Any:
         try:
-            yield StartedCloud(self.local(), True, 1.0, 2.0, 3.0)
+            yield StartedCloud(self.local(), True, 1.0, 2.0, 3.0, self.resumed)
         finally:
             self.ended = not keep

@@ -37,6 +37,7 @@ def up(*, as_json: JsonOption = False) -> None:
                 "endpoint": result.state.endpoint,
                 "pid": result.state.pid,
                 "started_now": result.started_now,
+                "resumed": result.state.resumed,
                 "outputs": result.outputs,
                 "seconds": {
                     "start": round(result.start_seconds, 2),
@@ -48,6 +49,8 @@ def up(*, as_json: JsonOption = False) -> None:
         return
     verb = "started" if result.started_now else "was running already"
     say(f"The local cloud {verb} at {result.state.endpoint} (process {result.state.pid}).")
+    if result.started_now and result.state.resumed:
+        say("It had been killed and goes on where it was; see: compilegate status --local")
     stacks = ", ".join(stack.name for stack in result.stacks)
     say(
         f"Deployed {stacks}: start {result.start_seconds:.1f} s beside synthesis "

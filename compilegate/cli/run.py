@@ -29,7 +29,8 @@ from compilegate.cli.common.session import (
     ReportsOption,
     on_cloud,
 )
-from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
+from compilegate.cli.trials.interrupted import interrupted, start_or_go_on
+from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, stop
 
 
 @on_cloud
@@ -56,7 +57,9 @@ def run(
         progress = console(stderr=invocation.as_json)
         progress.print("Starting the embedded cloud if it does not run, deploying the app …")
         with invocation.session.providers.started_local(keep=False) as started:
-            outcomes = _evaluate(workloads, started.cloud, out, quiet=invocation.as_json)
+            before = interrupted(started)
+            quiet = invocation.as_json
+            outcomes = _evaluate(workloads, started.cloud, out, quiet=quiet, before=before)
     else:
         outcomes = _evaluate(workloads, invocation.open_cloud(), out, quiet=invocation.as_json)
     if invocation.as_json:
@@ -69,9 +72,15 @@ def run(
 
 
 def _evaluate(
-    files: Sequence[WorkloadFile], cloud: Cloud, out: Path, *, quiet: bool
+    files: Sequence[WorkloadFile],
+    cloud: Cloud,
+    out: Path,
+    *,
+    quiet: bool,
+    before: Sequence[StartedTrial] = (),
 ) -> list[Outcome]:
-    started = start(files, cloud)
+    asked_for, others = start_or_go_on(files, before, cloud)
+    started = [*asked_for, *others]
     keeper = Keeper(cloud) if cloud.is_local else None
     look = keeper.look if keeper else None
     try:
@@ -85,7 +94,7 @@ def _evaluate(
     finally:
         if keeper:  # the cloud ends, and what it holds with it
             keeper.end([item.trial for item in started])
-    return [read_outcome(view.trial, cloud, view.state, out) for view in views]
+    return [read_outcome(view.trial, cloud, view.state, out) for view in views[: len(asked_for)]]
 
 
 def _stop_or_leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:

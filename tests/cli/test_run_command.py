@@ -259,3 +259,27 @@ def test_a_job_that_is_listed_before_it_is_described_is_in_progress() -> None:
     )
 
     assert "InProgress" == read_job("job", None, seen).status
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_trial_that_goes_on_in_a_killed_cloud_is_followed_and_no_second_one_started(
+    resumed: bool, tmp_path: Path, invoke: Invoke, providers: FakeProviders
+) -> None:
+    """Beside it one of a workload that this command was not asked for."""
+    local = providers.local_cloud = cloud("local", simulated="on a CPU")
+    executions(local).on_start = partial(decided, local, metrics=GOOD)
+    file = write_project(tmp_path)
+    invoke("run", file, "--local")
+    (first,) = executions(local).started
+    executions(local).started["arn:aws:other"] = {"workload": "other", "trial": "0mabc123"}
+    looked_at: set[str] = set()
+    executions(local).on_look = looked_at.add
+    providers.resumed = resumed
+    result = invoke("run", file, "--local", "--json")
+
+    assert 0 == result.exit_code
+    assert "bert-docs" == json.loads(result.stdout)["workload"]
+    again = executions(local).started.keys() - {first, "arn:aws:other"}
+    assert looked_at == ({first, "arn:aws:other"} if resumed else again)
+    assert len(again) == (0 if resumed else 1)
+    assert ("goes on" in " ".join(result.stderr.split())) == resumed

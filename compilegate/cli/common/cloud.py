@@ -93,13 +93,17 @@ class Cloud:
 
 @dataclass(frozen=True)
 class StartedCloud:
-    """An embedded cloud with the app deployed; seconds are wall clock."""
+    """An embedded cloud with the app deployed; seconds are wall clock.
+
+    ``resumed`` says that it had been killed and goes on where it was.
+    """
 
     cloud: Cloud
     started_now: bool
     start_seconds: float
     synth_seconds: float
     deploy_seconds: float
+    resumed: bool = False
 
 
 def check_workload_exists(workload: str, cloud: Cloud) -> None:

@@ -93,6 +93,7 @@ def started_local(*, keep: bool) -> Iterator[StartedCloud]:
             start_seconds=up.start_seconds,
             synth_seconds=up.synth_seconds,
             deploy_seconds=up.deploy_seconds,
+            resumed=up.state.resumed,
         )
 
 
