@@ -8,7 +8,7 @@ import json
 import tarfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -39,6 +39,14 @@ def with_summary(**changes: Any) -> bytes:
     return tarball({"evidence/summary.json": {**SUMMARY, **changes}})
 
 
+NO_FIGURES: Sequence[object] = (
+    DIGITS, -DIGITS, "text", [[]], float("nan"), float("-inf"), True,
+)  # fmt: skip
+NO_STEPS: Sequence[object] = (
+    10**30, DIGITS, -1, "text", float("nan"), float("inf"), [], {}, True,
+)  # fmt: skip
+
+
 def with_steps(*lines: object) -> bytes:
     text = "".join(f"{json.dumps(line)}\n" for line in lines)
     return tarball({"evidence/summary.json": SUMMARY, "evidence/steps.jsonl": text})
@@ -49,7 +57,7 @@ def with_steps(*lines: object) -> bytes:
     [
         {key: value}
         for key in ("steps", "seconds", "wall_seconds", "initial_loss", "peak_memory_gib", "seed")
-        for value in (DIGITS, -DIGITS, "text", [[]], float("nan"), float("-inf"), True)
+        for value in NO_FIGURES
     ]
     + [{"metrics": {"eval_loss": value}} for value in (DIGITS, "0.5", None, float("nan"), [1])]
     + [{"compiler": {"compile_seconds": value}} for value in (DIGITS, float("inf"), -1, "x")]
@@ -69,11 +77,7 @@ def test_one_malformed_figure_is_read_as_none_or_refused(changes: Mapping[str, A
 
 @pytest.mark.parametrize(
     "line",
-    [
-        {**STEP, key: value}
-        for key in STEP | {"steps": 1}
-        for value in (10**30, DIGITS, -1, "text", float("nan"), float("inf"), [], {}, True)
-    ]
+    [{**STEP, key: value} for key in STEP | {"steps": 1} for value in NO_STEPS]
     + [[], "text", None, 5],
     ids=lambda line: str(line)[:50],
 )

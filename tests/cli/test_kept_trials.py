@@ -227,7 +227,8 @@ def test_no_key_of_a_ledger_leads_out_of_the_folder(
         key = "../../../../stolen"
         local.services.store.put(key, b"x")
         entry = {"kind": "decision", "at": 1, "decision_key": key}
-        local.services.ledger.raw.put_once("bert-docs", "trial#x#decision", entry)
+        ledger: Any = local.services.ledger
+        ledger.raw.put_once("bert-docs", "trial#x#decision", entry)
 
     executions(local).on_start = hostile
     invoke("run", write_project(tmp_path), "--local")
