@@ -14,6 +14,7 @@ from compilegate.adapters import job_outputs, output_archive
 from compilegate.adapters.job_outputs import LONGEST_LINE, read_output, read_steps
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
+from compilegate.domain.judging.evidence import Work
 from tests.archives import tarball
 
 SUMMARY = {"schema": 1, "seed": 17, "finished": True}
@@ -218,3 +219,20 @@ def test_outcomes_of_the_workloads_metric_are_kept_and_broken_ones_are_absent(
 
     assert kept == run.record.get("outcomes")
     assert 0.5 == run.metric
+
+
+def test_a_full_runs_work_is_what_its_lines_add_up_to() -> None:
+    lines = [
+        line(1, samples=4, tokens=100),
+        line(11, steps=10, samples=8, tokens=None),
+        line(12, samples=None, tokens=300),
+    ]
+    summary = json.dumps({**SUMMARY, "metrics": {"eval_loss": 2.0}}).encode()
+    files = {"evidence/summary.json": summary, "evidence/steps.jsonl": b"".join(lines)}
+    run = quality_run(read(tarball(files)), job="j", metric="eval_loss")
+    without = quality_run(
+        read(tarball({"evidence/summary.json": summary})), job="j", metric="eval_loss"
+    )
+
+    assert run.work == Work(12, pytest.approx(84 / 11), 200.0)
+    assert without.work == Work(0, None, None)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.job_clock import CODE, check_run, check_steps
+from compilegate.domain.job_clock import CODE, check_run, check_steps, trained_seconds
 
 BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 HOUR = 3600.0
@@ -101,3 +101,11 @@ def test_segments_fit_into_their_job(
     with pytest.raises(InvalidEvidenceError) as caught:
         check_steps(described(), seconds, shortest=shortest)
     assert CODE == caught.value.code
+
+
+def test_the_container_trained_as_long_as_the_service_says_if_it_did_once() -> None:
+    whole = described(1000.0, start_up=300.0)
+    twice = described(SecondaryStatusTransitions=[*whole["SecondaryStatusTransitions"]] * 2)
+
+    assert 640.0 == trained_seconds(whole)
+    assert (None, None) == (trained_seconds(twice), trained_seconds({}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -121,6 +122,27 @@ def test_a_clock_that_cannot_be_right_is_invalid_and_says_so(run: str, services:
 
     assert "invalid" == answer["verdict"]
     assert ["clock_implausible"] == [one["code"] for one in load(services, "decision")["reasons"]]
+
+
+def test_a_full_run_is_recorded_with_its_work_and_the_services_time_of_its_job(
+    services: Any,
+) -> None:
+    first_round(services)
+    done = outcome("q1b17")
+    put_output(services, done["job"], quality_output(17))
+    services.jobs.add(done["job"], "Completed", 0.0, 90.0)
+    training = {
+        "Status": "Training",
+        "StartTime": datetime(2026, 11, 20, tzinfo=UTC),
+        "EndTime": datetime(2026, 11, 20, 0, 1, 15, tzinfo=UTC),
+    }
+    services.jobs.descriptions[done["job"]]["SecondaryStatusTransitions"] = [training]
+    call_judge(services, 2, [done], says("promote"))
+    (run,) = [run for arm in evidence(services)["arms"] for run in arm["runs"] if "work" in run]
+
+    assert (75.0, 20, 32.0) == (
+        run["job_seconds"], run["work"]["steps"], run["work"]["samples_per_step"],
+    )  # fmt: skip
 
 
 def test_figures_that_break_the_contract_are_refused_again_and_never_become_evidence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.failures import COMPLETED
@@ -18,6 +19,15 @@ def wall_seconds_of(run: ProductionRun) -> float | None:
     """Seconds of wall clock of the whole job; one that took no time was not measured."""
     seconds = _figure(run.result.get("wall_seconds"))
     return seconds if seconds is not None and seconds > 0 else None
+
+
+def samples_of(run: ProductionRun) -> float | None:
+    """The samples that it trained on, None where its steps or their samples are unknown."""
+    work = run.result.get("work")
+    if not isinstance(work, Mapping):
+        return None
+    steps, samples = _figure(work.get("steps")), _figure(work.get("samples_per_step"))
+    return steps * samples if steps and samples else None
 
 
 def applied(run: ProductionRun) -> bool:

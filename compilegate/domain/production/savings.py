@@ -2,7 +2,8 @@
 
 A run is compared with the rolling baseline: the latest baseline runs that production had made
 when it started, so that a job that grew for both arms is not booked as a loss of the candidate's.
-Before there is one, the trial's own baseline figures stand in where the caller knows them.
+Before there is one, the trial's own baseline figures stand in where the caller knows them. A run
+that trained on fewer samples than those did not save what they took.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.production.run_figures import wall_seconds_of
+from compilegate.domain.production.run_figures import samples_of, wall_seconds_of
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # Enough to smooth what differs between nodes, few enough to follow a job that grows.
 ROLLING = 5
+# Production's data grow and shrink; a run on fewer samples than this share has done less.
+LEAST_SAMPLES = 0.9
 
 
 @dataclass(frozen=True)
@@ -136,14 +139,23 @@ def run_savings(
     before = reference or Reference()
     walls: deque[float] = deque(maxlen=ROLLING)
     prices: deque[float] = deque(maxlen=ROLLING)
+    samples: deque[float] = deque(maxlen=ROLLING)
     for run in runs:
         if run.arm == BASELINE:
             if run.finished and run.counts:
                 walls.extend([wall] if (wall := wall_seconds_of(run)) is not None else [])
                 prices.extend([run.usd] if run.usd is not None else [])
+                samples.extend([own] if (own := samples_of(run)) is not None else [])
+        elif run.ended_at >= since and run.finished and _did_less(run, samples):
+            yield RunSaving(run, None, None)
         elif run.ended_at >= since:
             seconds, usd = _saved(run, _rolling(walls, prices, before))
             yield RunSaving(run, seconds, usd)
+
+
+def _did_less(run: ProductionRun, baseline: Sequence[float]) -> bool:
+    own = samples_of(run)
+    return bool(baseline) and own is not None and own < LEAST_SAMPLES * mean(baseline)
 
 
 def _saved(run: ProductionRun, baseline: Reference) -> tuple[float | None, float | None]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compilegate.domain.production.savings import ROLLING, Reference, savings_so_far
+from compilegate.domain.records.runs import ProductionRun
 from tests.domain.production.run_builder import production_run
 
 SAVED_HOURS = (21_600 - 15_800) / 3600
@@ -84,3 +87,29 @@ def test_the_estimate_is_for_the_runs_that_were_compared() -> None:
     assert 50.0 == savings.expected_usd
     assert savings.share_of_estimate == pytest.approx((58 - 158) / 50)
     assert savings_so_far(runs).share_of_estimate is None
+
+
+@pytest.mark.parametrize(
+    ("own", "baseline", "compared"),
+    [
+        ((2000, 32.0), (2000, 32.0), 1),
+        ((1000, 64.0), (2000, 32.0), 1),
+        ((1850, 32.0), (2000, 32.0), 1),
+        ((1000, 32.0), (2000, 32.0), 0),
+        ((2000, 16.0), (2000, 32.0), 0),
+        ((1000, None), (2000, 32.0), 1),
+        ((1000, 32.0), (2000, None), 1),
+    ],
+)
+def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(
+    own: tuple[int, float | None], baseline: tuple[int, float | None], compared: int
+) -> None:
+    def made(number: int, arm: str, work: tuple[int, float | None]) -> ProductionRun:
+        run = production_run(number, arm)
+        recorded = {"steps": work[0], "samples_per_step": work[1], "tokens_per_step": None}
+        return replace(run, result={**run.result, "work": recorded})
+
+    savings = savings_so_far([made(0, "baseline", baseline), made(1, "compile", own)])
+
+    assert (compared, 1 - compared) == (savings.compared_runs, savings.unknown_runs)
+    assert (58 if compared else None) == savings.saved_usd
