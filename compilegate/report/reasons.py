@@ -7,8 +7,9 @@ so is what they rule out, which the whole job's interval beside it may contain.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import ON
@@ -18,6 +19,7 @@ from compilegate.domain.judging.validity import is_unapplied
 from compilegate.domain.reasons import Reason
 from compilegate.domain.reasons.registry import advice
 from compilegate.domain.records.trials import RecordedDecision
+from compilegate.domain.trial.silent_arms import MISSING
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
 from compilegate.report.figures import SpeedFigures
@@ -32,6 +34,7 @@ READ_AS = (
     ("at a difference of -", f"at a difference of {MINUS}"),
 )
 CRASHED = ("candidate_crashed", "baseline_failed")
+WAITS_FOR_BLOCKS = "speed_unsettled"
 NOT_APPLIED = "treatment_not_applied"
 FAILURES = frozenset({
     *CRASHED, NOT_APPLIED, "arms_differ", "arms_continue_each_other", "numerics_wrong",
@@ -42,9 +45,24 @@ FAILURES = frozenset({
 })  # fmt: skip
 
 
-def shown_reasons(decision: RecordedDecision, evidence: Evidence | None) -> tuple[Reason, ...]:
-    """The deciding reason first, then failures, then the others, in the judge's order."""
-    shown = [_shown(reason, decision, evidence) for reason in decision.reasons]
+def shown_reasons(
+    decision: RecordedDecision,
+    evidence: Evidence | None,
+    *,
+    silent: Mapping[str, Reason] = MappingProxyType({}),
+) -> tuple[Reason, ...]:
+    """The deciding reason first, then failures, then the others, in the judge's order.
+
+    A candidate of ``silent`` was given up, for the reason that stands there: the judge, who saw no
+    blocks of it, waited for them.
+    """
+    ended = {reason.arm for reason in decision.reasons if reason.code == MISSING}
+    given_up = {arm: reason for arm, reason in silent.items() if arm not in ended}
+    reasons = [
+        given_up.get(str(reason.arm), reason) if reason.code == WAITS_FOR_BLOCKS else reason
+        for reason in decision.reasons
+    ]
+    shown = [_shown(reason, decision, evidence) for reason in reasons]
     first, others = shown[:1], shown[1:]
     return (*first, *sorted(others, key=lambda reason: reason.code not in FAILURES))
 

@@ -14,6 +14,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.alarm_check import ConfirmedFall, confirmed_fall
 from compilegate.report.figures import (
     DecisionFigures,
@@ -248,7 +249,9 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         plan=source["plan"],
         verdict=Verdict(decision.verdict) if decision else None,
         candidate=candidate,
-        reasons=shown_reasons(decision, evidence) if decision else (),
+        reasons=shown_reasons(decision, evidence, silent=silent_arms(source["evidence"]))
+        if decision
+        else (),
         measured=measured,
         figures=DecisionFigures.read(decision) if decision else DecisionFigures(),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,11 +11,12 @@ from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.reasons.registry import REGISTRY, advice
+from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.reasons import FAILURES, shown_reasons
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import lede
-from tests.domain.evidence_builder import document, runs, sample
+from tests.domain.evidence_builder import GOOD, add_candidate, arm, document, runs, sample
 from tests.report import samples
 from tests.report.test_one_number import RATIO, trial_of
 
@@ -139,3 +141,45 @@ def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:
 
 def test_every_failure_is_registered_and_says_what_helps() -> None:
     assert {code for code in FAILURES if not REGISTRY[code].fix} == set()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "code"), [(3, "evidence_missing"), (2, "speed_unsettled"), (0, "speed_unsettled")]
+)
+def test_a_candidate_that_left_nothing_is_told_by_its_own_reason_where_another_decides(
+    jobs: int, code: str
+) -> None:
+    evidence = document(metrics=GOOD)
+    add_candidate(evidence, "silent", speedup=1.2)
+    arm(evidence, "silent")["runs"] = []
+    names = [f"s{number}" for number in range(jobs)]
+    other = {"s9": ["compile"]}
+    evidence["plan"] = {"unmeasured_by_job": {**{name: ["silent"] for name in names}, **other}}
+    trial = trial_of(evidence)
+    said = {reason.arm: reason for reason in trial.reasons}
+
+    assert ("promote", "compile") == (trial.verdict, trial.candidate)
+    assert (code, "speedup_proven") == (said["silent"].code, trial.reasons[0].code)
+    assert (advice(code) if jobs == 3 else "") == said["silent"].fix
+    assert (jobs == 3) == all(name in said["silent"].message for name in ["3 speed jobs", *names])
+
+
+def test_where_that_ended_the_trial_it_is_said_once() -> None:
+    evidence = document(blocks=1)
+    arm(evidence)["runs"] = []
+    evidence["plan"] = {"unmeasured_by_job": {f"s{number}": ["compile"] for number in range(3)}}
+    unsettled = trial_of(evidence)
+    ended = shown_reasons(
+        replace(unsettled.decision, reasons=(own := silent_arms(evidence)["compile"],
+                                             *unsettled.decision.reasons)),
+        None, silent=silent_arms(evidence),
+    )  # fmt: skip
+
+    assert [own.code, "speed_unsettled"] == [reason.code for reason in ended]
+
+
+@pytest.mark.parametrize(
+    "plan", [None, 1, {"unmeasured_by_job": 1}, {"unmeasured_by_job": {"s": 1}}]
+)
+def test_evidence_that_is_broken_names_no_arm_that_left_nothing(plan: Any) -> None:
+    assert {} == silent_arms({"plan": plan}) == silent_arms({}) == silent_arms(None)

@@ -17,7 +17,9 @@ from compilegate.domain.decision import EXIT_CODES
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import UNKNOWN, money, number, plural
 from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import RecordedDecision, read_decision
+from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.reasons import shown_reasons
 from compilegate.report.words import control_sentences
 
@@ -179,7 +181,7 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     elif as_json:
         emit_json(shown)
     else:
-        show_decision(read_decision(shown), evidence_of(document))
+        show_decision(read_decision(shown), evidence_of(document), silent_arms(document))
         if items is not None:
             from compilegate.cli.judge.explanation import (  # noqa: PLC0415 - only if asked
                 show_explanation,
@@ -201,10 +203,12 @@ def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -
     return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
 
-def show_decision(decision: RecordedDecision, evidence: Evidence | None) -> None:
+def show_decision(
+    decision: RecordedDecision, evidence: Evidence | None, silent: Mapping[str, Reason]
+) -> None:
     """Verdict first, then reasons, figures and the next step."""
     say_verdict(decision.workload, decision.verdict, decision.verdict)
-    reason_lines(shown_reasons(decision, evidence))
+    reason_lines(shown_reasons(decision, evidence, silent=silent))
     rows = [
         ("candidate", decision.candidate or UNKNOWN),
         *decision_rows(decision),

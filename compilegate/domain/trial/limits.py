@@ -22,6 +22,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence
 from compilegate.domain.trial.jobs import STOP_SECONDS, EndedJob
 from compilegate.domain.trial.plan import RecordedPlan, most_rounds, most_seconds
+from compilegate.domain.trial.silent_arms import missing_evidence
 from compilegate.domain.workload.model import BASELINE
 
 
@@ -115,14 +116,7 @@ def _left_nothing(step: NextStep, evidence: TrialEvidence) -> Reason | None:
     silent = _silent(step, evidence) if isinstance(step, SpeedStep) else []
     if not silent or (BASELINE not in silent and len(silent) < len(step.arms) - 1):
         return None
-    arm = silent[0]
-    jobs = evidence.jobs_without(arm)
-    return Reason(
-        "evidence_missing",
-        f"{arm}: {len(jobs)} speed jobs completed and left no summary.json of it in any block: "
-        f"{', '.join(jobs)}",
-        arm,
-    )
+    return missing_evidence(silent[0], evidence.jobs_without(silent[0]))
 
 
 def _silent(step: SpeedStep, evidence: TrialEvidence) -> list[str]:
