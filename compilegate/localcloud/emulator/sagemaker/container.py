@@ -12,16 +12,19 @@ themselves. A job that requests one of those starts without it, and its log says
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import socket
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compilegate.localcloud.emulator.clients import role_credentials
-from compilegate.localcloud.emulator.sagemaker.failures import JobFailedError
+from compilegate.localcloud.emulator.sagemaker.failures import DamagedFolderError, JobFailedError
 from compilegate.localcloud.emulator.sagemaker.job import TrainingJob
 from compilegate.localcloud.emulator.sagemaker.scheduler import measuring_cores
 from compilegate.localcloud.emulator.settings import RUN_VARIABLE, Settings
@@ -79,6 +82,25 @@ class Layout:
             self.temporary,
         ):
             folder.mkdir(parents=True, exist_ok=True)
+        self._place = os.path.realpath(root)
+
+    def name(self, folder: Path) -> str:
+        """A folder as the job knows it."""
+        return f"{CONTAINER_ROOT}/{folder.relative_to(self.root).as_posix()}"
+
+    def check(self, folder: Path) -> None:
+        """Raise DamagedFolderError where a file, a link or nothing has taken the folder's place."""
+        place = Path(self._place, folder.relative_to(self.root))
+        if not folder.is_dir() or os.path.realpath(folder) != str(place):
+            raise DamagedFolderError("it is no folder any more")
+
+    def reason(self, characters: int) -> str | None:
+        """What the job says of its failure; None where it does not."""
+        with contextlib.suppress(OSError):
+            if self.failure.is_file():
+                with self.failure.open(encoding="utf-8", errors="replace") as file:
+                    return file.read(characters)
+        return None
 
     def mapped(self, value: str) -> str:
         """A path under ``/opt/ml`` as it is called here; other values unchanged."""
@@ -103,6 +125,17 @@ class Layout:
         }
         for name, document in documents.items():
             (self.config / name).write_text(json.dumps(document), encoding="utf-8")
+
+
+def remove(root: Path) -> None:
+    """Delete a job's folder, whatever the job made of it."""
+    if root.is_symlink() or not root.is_dir():
+        root.unlink(missing_ok=True)
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(root, ignore_errors=True)
+    if root.is_dir():  # parts of it deny access, or are too deep
+        for words in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
+            subprocess.run([*words, "--", root], check=False, stderr=subprocess.DEVNULL)
 
 
 def resource_config(request: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,10 @@ class JobFailedError(Exception):
     """A training job cannot continue; the text is its FailureReason, class of fault first."""
 
 
+class DamagedFolderError(Exception):
+    """A job's folder that cannot be read as the job left it."""
+
+
 THROTTLE = "throttle_create"
 LIMIT = "limit_create"
 CAPACITY = "capacity_error"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
-import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from compilegate.localcloud.emulator.clients import client_for
 from compilegate.localcloud.emulator.sagemaker import container
 from compilegate.localcloud.emulator.sagemaker.container import Layout
-from compilegate.localcloud.emulator.sagemaker.failures import InjectedFailures, JobFailedError
+from compilegate.localcloud.emulator.sagemaker.failures import (
+    DamagedFolderError,
+    InjectedFailures,
+    JobFailedError,
+)
 from compilegate.localcloud.emulator.sagemaker.job import StopCause, TrainingJob
 from compilegate.localcloud.emulator.sagemaker.job_log import JobLog
 from compilegate.localcloud.emulator.sagemaker.process import ForkServer, TrainingProcess
@@ -79,7 +82,7 @@ class TrainingRun:
             log.exception("training job %s", self.job.name)
             self.job.fail(f"InternalServerError: {_cause(error, self.job.folder)}")
         finally:
-            shutil.rmtree(self.job.folder, ignore_errors=True)
+            container.remove(self.job.folder)
             log.info("training job %s ended: %s", self.job.name, self.job.status)
 
     def abandon(self) -> None:
@@ -184,23 +187,39 @@ class TrainingRun:
     ) -> None:
         self.job.enter("Uploading", "Uploading generated training model")
         checkpoints.save()
-        place = self.job.request["OutputDataConfig"]["S3OutputPath"]
-        if any(layout.output_data.iterdir()):
-            upload_archive(self._s3, layout.output_data, place, self.job.name, "output.tar.gz")
-        if status != 0 and self.job.stop_cause is None:
+        failed = status != 0 and self.job.stop_cause is None
+        try:
+            self._upload(layout, layout.output_data, "output.tar.gz", always=False)
+            if not failed:
+                self.job.model_uri = self._upload(layout, layout.model, "model.tar.gz")
+        except DamagedFolderError as error:
+            if not failed:
+                raise JobFailedError(f"AlgorithmError: {error}, exit code: {status}") from error
+        if failed:
             raise JobFailedError(self._reason(layout, job_log, status))
-        self.job.model_uri = upload_archive(
-            self._s3, layout.model, place, self.job.name, "model.tar.gz"
-        )
         if self.job.stop_cause is None:
             self.job.complete()
         else:
             self.job.stop()
 
+    def _upload(
+        self, layout: Layout, folder: Path, name: str, *, always: bool = True
+    ) -> str | None:
+        """Pack and upload one of the job's folders, an empty one only where ``always`` is set."""
+        place = self.job.request["OutputDataConfig"]["S3OutputPath"]
+        try:
+            layout.check(folder)
+            if always or any(folder.iterdir()):
+                return upload_archive(self._s3, folder, place, self.job.name, name)
+        except (DamagedFolderError, PermissionError) as error:
+            words = f"the job left {layout.name(folder)} so that it cannot be read: {error}"
+            raise DamagedFolderError(words) from error
+        return None
+
     def _reason(self, layout: Layout, job_log: JobLog, status: int) -> str:
-        if layout.failure.is_file():
-            reason = layout.failure.read_text(encoding="utf-8", errors="replace")
-            return f"AlgorithmError: {reason[:_REASON_TAIL_CHARACTERS]}, exit code: {status}"
+        reason = layout.reason(_REASON_TAIL_CHARACTERS)
+        if reason is not None:
+            return f"AlgorithmError: {reason}, exit code: {status}"
         message = job_log.tail()[-_REASON_TAIL_CHARACTERS:]
         if status == _SIGKILL_STATUS:
             message += "\nThe process was killed (SIGKILL), usually for lack of memory."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import tarfile
 import tempfile
@@ -14,7 +15,10 @@ from urllib.parse import urlparse
 from botocore.exceptions import BotoCoreError, ClientError
 
 from compilegate.localcloud.emulator.sagemaker.container import DEFAULT_CHECKPOINT_PATH, Layout
-from compilegate.localcloud.emulator.sagemaker.failures import JobFailedError
+from compilegate.localcloud.emulator.sagemaker.failures import DamagedFolderError, JobFailedError
+
+# Of this machine, not of what a job left behind.
+_OURS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO})
 
 
 def split_uri(uri: str) -> tuple[str, str]:
@@ -65,13 +69,23 @@ def upload_folder(
 
 
 def upload_archive(client: Any, folder: Path, output_uri: str, job: str, name: str) -> str:
-    """Put the folder's contents as one tar.gz where SageMaker puts it; returns its URI."""
+    """Put the folder's contents as one tar.gz where SageMaker puts it; returns its URI.
+
+    Raises DamagedFolderError where a part of it cannot be read.
+    """
     bucket, prefix = split_uri(output_uri)
     key = "/".join(part for part in (prefix.rstrip("/"), job, "output", name) if part)
     with tempfile.TemporaryFile() as archive:
-        with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
-            for path in sorted(folder.iterdir()):
-                tar.add(path, path.name)
+        try:
+            with tarfile.open(fileobj=archive, mode="w:gz", compresslevel=1) as tar:
+                for path in sorted(folder.iterdir()):
+                    tar.add(path, path.name)
+        except RecursionError:
+            raise DamagedFolderError("its folders are too deep") from None
+        except OSError as error:
+            if error.errno in _OURS:
+                raise
+            raise DamagedFolderError(error.strerror or str(error)) from error
         archive.seek(0)
         client.upload_fileobj(archive, bucket, key)
     return f"s3://{bucket}/{key}"
@@ -120,10 +134,12 @@ class Checkpoints:
 
     def save(self) -> None:
         """Copy what changed; a refused call is logged, since it must not fail a running job."""
-        if self._uri is None or not self._folder.is_dir():
+        if self._uri is None:
             return
         with self._copying:
             try:
+                if self._folder.is_symlink() or not self._folder.is_dir():
+                    return
                 upload_folder(self._client, self._folder, self._uri, self._uploaded)
             except (BotoCoreError, ClientError, OSError) as error:
                 log.warning("checkpoints not copied to %s: %s", self._uri, error)
