@@ -139,8 +139,8 @@ def _failed(functions: Mapping[str, str]) -> State:
         "Output": {
             "error": "CleanUpFailed",
             "reason": jsonata(
-                "'Cleaning up failed as well (' & $states.errorOutput.Error & '). Fix: start"
-                " another trial, which cleans up first. The trial had failed with '"
+                "'Cleaning up failed as well (' & $states.errorOutput.Error & '). Start a trial"
+                " again, which cleans up first. The trial had failed with '"
                 f" & $states.input.error & ': ' & ({words('$states.input.cause')})"
             ),
         },

@@ -260,7 +260,7 @@ def _broken(topic_arn: str) -> State:
                 "message": jsonata(
                     "'A step of the production run of ' & $workload & ' failed ('"
                     f" & $states.input.error & '): ' & ({words('$states.input.cause')})"
-                    " & '. Fix: unless a schedule does, start another: compilegate train '"
+                    " & '. Unless a schedule does, start it again: compilegate train '"
                     " & $workload"
                 ),
                 "owner": jsonata("$owner"),
