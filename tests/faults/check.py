@@ -8,8 +8,9 @@ from typing import Any
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.flag.change_flag import repair_flag
-from tests.faults.world import FLAG, NAME, SPEC_KEY, World, execution_arn
+from tests.faults.world import NAME, SPEC_KEY, STAGE, World, execution_arn
 
 DAY = 24 * 3600
 # What no text for people may hold.
@@ -28,57 +29,71 @@ def settle(world: World) -> None:
 
 def problems(world: World) -> list[str]:
     """What is wrong with a world whose executions have all ended; empty where nothing is."""
-    found = [*_before_the_sweep(world.copy())]
+    found = [*before_the_sweep(world.copy(), NAME, SPEC_KEY)]
     settle(world)
-    past = world.services.ledger.history(NAME)
-    return [*found, *_flag(world), *_jobs(world, past), *_leases(world), *_waits(past),
-            *_trials(world, past), *_words(world)]  # fmt: skip
+    return [*found, *after_a_day(world, NAME, deserves=world.truth.deserves)]
 
 
-def _before_the_sweep(world: World) -> Iterator[str]:
+def before_the_sweep(world: World, name: str, spec_key: str) -> Iterator[str]:
     """A lease of a dead trial must not wait for the sweep: the next trial begins at once."""
-    event = {"workload": NAME, "trial": NEXT, "spec_key": SPEC_KEY}
-    given = {**event, "execution": execution_arn("evaluate", f"{NAME}-{NEXT}")}
+    event = {"workload": name, "trial": NEXT, "spec_key": spec_key}
+    given = {**event, "execution": execution_arn("evaluate", f"{name}-{NEXT}")}
     answer = world.step("acquire_lock", given)
     if answer:
         yield f"the next trial cannot begin: {answer}"
 
 
-def _flag(world: World) -> Iterator[str]:
-    entries = world.services.ledger.raw.entries(NAME, ledger_keys.FLAG_ENTRIES)
-    written, latest = world.services.flags.read(FLAG), entries[-1]["to"] if entries else None
+def after_a_day(world: World, name: str, *, deserves: bool) -> Iterator[str]:
+    """What is wrong with a workload once everything around it has been made up for."""
+    past = world.services.ledger.history(name)
+    yield from _flag(world, name, deserves)
+    yield from _jobs(world, past, name)
+    yield from _leases(world, name)
+    yield from _waits(past)
+    yield from _trials(world, past, name)
+    yield from _words(world, name)
+
+
+def _flag(world: World, name: str, deserves: bool) -> Iterator[str]:
+    entries = world.services.ledger.raw.entries(name, ledger_keys.FLAG_ENTRIES)
+    written = world.services.flags.read(naming.flag_parameter(STAGE, name))
+    latest = entries[-1]["to"] if entries else None
     if written != latest:
         yield f"the parameter holds {written}, the ledger {latest}"
     if [entry["version"] for entry in entries] != list(range(1, len(entries) + 1)):
         yield "the flag's versions have a gap"
     for entry in entries:
-        if json.loads(entry["to"])["enabled"] and not world.truth.deserves:
+        turned_on = json.loads(entry["to"])["enabled"] and not json.loads(entry["from"])["enabled"]
+        if turned_on and not deserves and not entry["by"].startswith(HUMAN):
             yield f"{entry['by']} turned the flag on for a candidate that does not deserve it"
 
 
-def _jobs(world: World, past: WorkloadHistory) -> Iterator[str]:
-    described: Mapping[str, Any] = world.services.jobs.descriptions
-    for name, job in described.items():
-        if job["TrainingJobStatus"] not in ("Completed", "Failed", "Stopped"):
-            yield f"{name} is left {job['TrainingJobStatus']}"
-    for name in sorted(set(described) - set(_accounted(world, past))):
-        yield f"{name} ran and is in no account"
+def _jobs(world: World, past: WorkloadHistory, name: str) -> Iterator[str]:
+    prefix = f"{naming.JOB_PREFIX}-{name}-"
+    described: Mapping[str, Any] = {
+        job: one for job, one in world.services.jobs.descriptions.items() if job.startswith(prefix)
+    }
+    for job, one in described.items():
+        if one["TrainingJobStatus"] not in ("Completed", "Failed", "Stopped"):
+            yield f"{job} is left {one['TrainingJobStatus']}"
+    for job in sorted(set(described) - set(_accounted(world, past, name))):
+        yield f"{job} ran and is in no account"
 
 
-def _accounted(world: World, past: WorkloadHistory) -> Iterator[str]:
-    for entry in world.services.ledger.raw.entries(NAME):
+def _accounted(world: World, past: WorkloadHistory, name: str) -> Iterator[str]:
+    for entry in world.services.ledger.raw.entries(name):
         yield from entry.get("jobs") or ()
         yield from entry.get("stopped_jobs") or ()
         if entry.get("job"):
             yield str(entry["job"])
     for started in past.started:
-        key = naming.record_key(NAME, started.trial, "evidence")
+        key = naming.record_key(name, started.trial, "evidence")
         if key in world.services.store.objects:
             yield from world.get(key)["plan"].get("usd_by_job") or ()
 
 
-def _leases(world: World) -> Iterator[str]:
-    holder = world.services.locks.holder(NAME)
+def _leases(world: World, name: str) -> Iterator[str]:
+    holder = world.services.locks.holder(name)
     if holder is not None:
         yield f"{holder} still holds the lease"
 
@@ -92,23 +107,18 @@ def _waits(past: WorkloadHistory) -> Iterator[str]:
             yield f"round {one.round} of {one.trial} is open"
 
 
-def _trials(world: World, past: WorkloadHistory) -> Iterator[str]:
-    ended = {one.trial for one in past.decided} | {
-        entry["trial"]
-        for entry in world.services.ledger.raw.entries(NAME)
-        if entry["kind"] == "failed"
-    }
+def _trials(world: World, past: WorkloadHistory, name: str) -> Iterator[str]:
     for started in past.started:
-        if started.trial not in ended:
+        if started.trial not in past.ended_trials:
             yield f"trial {started.trial} began and has no end"
     for execution, detail in world.ended.items():
         if detail["status"] == "RUNNING":
             yield f"{execution} did not end"
 
 
-def _words(world: World) -> Iterator[str]:
+def _words(world: World, name: str) -> Iterator[str]:
     """Every reason is a sentence for people."""
-    for entry in world.services.ledger.raw.entries(NAME):
+    for entry in world.services.ledger.raw.entries(name):
         if entry["kind"] == "failed":
             yield from _plain(str(entry["reason"]))
     for detail in world.ended.values():

@@ -301,6 +301,7 @@ def _install() -> None:
         wait_function,
     )
     from moto.stepfunctions.parser.asl.eval.callback import callback  # noqa: PLC0415
+    from moto.stepfunctions.parser.asl.eval.environment import Environment  # noqa: PLC0415
 
     from compilegate.localcloud.emulator.engine import (  # noqa: PLC0415
         expressions,
@@ -308,10 +309,7 @@ def _install() -> None:
         sagemaker_task,
     )
 
-    def client(service: str, _region: str, _role: str | None = None) -> Any:
-        return _Client(service)
-
-    patches.client_for = sagemaker_task.client_for = client  # type: ignore[assignment]
+    patches.client_for = sagemaker_task.client_for = lambda service, *_: _Client(service)  # type: ignore[assignment]
     patches.install()
     expressions.install(None)
     sagemaker_task.install(_Training())  # type: ignore[arg-type]
@@ -319,6 +317,7 @@ def _install() -> None:
     def sleep(seconds: float) -> None:
         _running[-1].world.passes(seconds)
 
+    Environment.begun_before = False  # of an emulator that was killed: here none is
     retrier_decl.time = SimpleNamespace(sleep=sleep)
     wait_function.WaitFunction._wait_interval = lambda _wait, env, wait_seconds: sleep(wait_seconds)
     callback.CallbackEndpoint.wait = _answer_of_token
