@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.domain.judging.outcomes import read_outcomes
-from tests.training.jobs import AFRESH, PYTHON, SCRIPTS
+from tests.training.jobs import AFRESH, PYTHON, SCRIPTS, TRAINING
 
 pytestmark = pytest.mark.training
 
@@ -289,3 +289,38 @@ def test_a_compiled_unet_starts_where_its_baseline_does(jobs, other_files):
     compiled = jobs.run_in_few_files(script, there, **COMPILED, **UNET)
 
     starts_where_its_baseline_does(compiled, baseline)
+
+
+LOADED = """
+import sys, torch
+from families.checkpoints import saved_state
+
+class Acts:
+    def __reduce__(self):
+        return open, (sys.argv[1] + "/acted", "w")
+
+file = sys.argv[1] + "/state.pt"
+torch.save({"random": torch.get_rng_state(), "schedule": {"last_epoch": 3}, "scaler": None}, file)
+sound = saved_state(file)
+of_2, asked = torch.load, []
+torch.load = lambda f, map_location=None, **others: asked.append(others)
+saved_state(file)
+torch.load = of_2
+torch.save(Acts(), file)
+try:
+    saved_state(file)
+except Exception as error:
+    print(sound["schedule"], sound["random"].dtype, asked, type(error).__name__)
+"""
+
+
+def test_a_checkpoint_is_read_without_running_what_is_in_it(tmp_path):
+    """Whatever the release of PyTorch does by itself; one before 1.13 knows no other way."""
+    done = subprocess.run(
+        [PYTHON, "-c", LOADED, str(tmp_path)],
+        env={"PYTHONPATH": str(TRAINING), "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    said = "{'last_epoch': 3} torch.uint8 [{}] UnpicklingError"
+    assert (said, False) == (done.stdout.strip(), (tmp_path / "acted").exists()), done.stderr

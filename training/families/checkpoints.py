@@ -5,6 +5,7 @@ checkpoint is a folder of its own, renamed into place when it is whole; a list o
 whether all of them have come back.
 """
 
+import inspect
 import json
 import shutil
 
@@ -37,8 +38,7 @@ class Checkpoints:
         for folder in filter(is_whole, folders):
             run = json.loads((folder / "run.json").read_text())
             if run["settings"] == settings:
-                state = torch.load(str(folder / "state.pt"), map_location="cpu")
-                return state, run["evidence"], folder / "steps.jsonl"
+                return saved_state(folder / "state.pt"), run["evidence"], folder / "steps.jsonl"
             print(f"{folder} is another run's checkpoint: not used", flush=True)
         return None
 
@@ -80,3 +80,11 @@ class Checkpoints:
         """The run has all its steps: from here on SIGTERM stops the process at once."""
         if self._stopping is not None:
             self._stopping.restore()
+
+
+def saved_state(file):
+    """The state in a file: tensors and plain values, whatever else it would make when unpickled."""
+    # An argument of PyTorch 1.13 and later.
+    known = inspect.signature(torch.load).parameters
+    limits = {"weights_only": True} if "weights_only" in known else {}
+    return torch.load(str(file), map_location="cpu", **limits)
