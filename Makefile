@@ -137,16 +137,17 @@ build/.toolkits: build/.dev $(TOOLKITS:%=requirements/toolkit-%.lock)
 	done
 	@touch $@
 
+# Nothing that is installed needs a script of its own to run, so none may.
 NPM = $(NODE_DIR)/node $(NODE_DIR)/../lib/node_modules/npm/bin/npm-cli.js
 
 # What checks the state machines; who deploys needs none of it.
 build/.asl: build/.tool tests/asl/package-lock.json
-	$(NPM) ci --prefix tests/asl --silent --no-audit --no-fund
+	$(NPM) ci --ignore-scripts --prefix tests/asl --silent --no-audit --no-fund
 	@touch $@
 
 # What checks the report's pages in a browser.
 build/.axe: build/.tool tests/report/axe/package-lock.json
-	$(NPM) ci --prefix tests/report/axe --silent --no-audit --no-fund
+	$(NPM) ci --ignore-scripts --prefix tests/report/axe --silent --no-audit --no-fund
 	@touch $@
 
 build/.lambdas: build/.tool requirements/lambdas.lock
@@ -167,12 +168,13 @@ build/.training: build/.tool requirements/training.lock requirements/torch.lock 
 	test -x .venv-training/bin/python || $(PYTHON) -m venv .venv-training
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --require-hashes -r requirements/bootstrap.lock
 	$(UV) pip install --quiet --python .venv-training/bin/python --no-deps --no-build-isolation --require-hashes -r requirements/training.lock
-	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>/dev/null \
-	  || .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock
+	.venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch-cpu.lock 2>build/torch-cpu.log \
+	  || { echo "No CPU-only torch ($$(grep -m1 ERROR build/torch-cpu.log || tail -n1 build/torch-cpu.log)); the usual one, five times the size, is installed."; \
+	  .venv-training/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/torch.lock; }
 	@touch $@
 
 build/.cdk: build/.tool package-lock.json
-	$(NPM) ci --silent --no-audit --no-fund
+	$(NPM) ci --ignore-scripts --silent --no-audit --no-fund
 	@touch $@
 
 # Locks carry hashes and no hosts. torch is split off, see build/.training.
