@@ -16,7 +16,7 @@ from tests.cli.project import write_project
 # Stands for the training environment's Python: notes how it was started, leaves what is asked for.
 PYTHON = """\
 #!{executable}
-import json, os, pathlib, sys, time
+import json, os, pathlib, shutil, sys, time
 values = dict(zip((word[2:] for word in sys.argv[2::2]), sys.argv[3::2]))
 output = pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"])
 (output / "started.json").write_text(json.dumps(
@@ -25,6 +25,8 @@ arm = values["arm"]
 plan = {plan!r}.get(arm, {{}})
 print("a line of", arm)
 print(plan.get("prints", ""))
+if plan.get("hides"):
+    (output.parents[1] / "../output.log").unlink()
 time.sleep(plan.get("sleep", 0))
 if "failure" in plan:
     pathlib.Path(os.environ["SM_OUTPUT_DIR"], "failure").write_text(plan["failure"])
@@ -42,6 +44,15 @@ summary = {{"finished": not plan.get("code"), "error": plan.get("error"),
                         "applied": plan.get("applied", True) if compiler != "none" else None}}}}
 if not plan.get("bare"):
     (evidence / "summary.json").write_text(json.dumps(summary))
+for place, instead in plan.get("destroys", {{}}).items():
+    gone = output.parents[1] / place
+    gone.unlink() if gone.is_file() else shutil.rmtree(gone)
+    if instead == "folder":
+        gone.mkdir()
+    elif instead == "pipe":
+        os.mkfifo(gone)
+    elif instead:
+        gone.symlink_to(gone if instead == "itself" else instead)
 sys.exit(plan.get("code", 0))
 """
 LAUNCHED = (
@@ -186,8 +197,37 @@ def test_a_missing_package_is_known_by_the_class_of_the_error(
     assert noted == any(LACKS in note for note in json.loads(result.stdout)["notes"])
 
 
-def test_an_arm_that_hangs_is_ended(project: Path, tmp_path: Path, invoke: Invoke) -> None:
-    stuck = python(tmp_path, baseline={"sleep": 60})
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize(
+    "destroys",
+    [
+        {"": ""}, {"..": ""}, {"output": ""}, {"output/data": ""}, {"output/data": "itself"},
+        {"output": "/nowhere"}, {"../output.log": ""}, {"../output.log": "folder"},
+        {"../output.log": "itself"}, {"output/data/evidence/summary.json": "folder"},
+        {"output/data/evidence/summary.json": "pipe"}, {"../output.log": "pipe"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_arm_that_destroys_its_folder_fails_and_the_next_one_is_tried(
+    destroys: dict[str, str], code: int, project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    interpreter = python(tmp_path, baseline={"destroys": destroys, "code": code})
+
+    result = invoke("try", project, "--python", interpreter, "--json")
+
+    baseline, candidate = json.loads(result.stdout)["arms"]
+    keeps_evidence = "../output.log" in destroys and not code
+    assert ("ok" if keeps_evidence else "failed", "ok") == (
+        baseline["outcome"], candidate["outcome"],
+    )  # fmt: skip
+    assert int(not keeps_evidence) == result.exit_code
+
+
+@pytest.mark.parametrize("hides", [False, True])  # its log, while it is read
+def test_an_arm_that_hangs_is_ended(
+    hides: bool, project: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    stuck = python(tmp_path, baseline={"sleep": 60, "hides": hides})
 
     result = invoke(
         "try", project, "--python", stuck, "--arm", "baseline", "--minutes", 0.01, "--json"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from compilegate.cli.tryout.process import Ended
@@ -96,9 +98,9 @@ def _outcome(
 
 def _reason(ended: Ended, summary: Mapping[str, Any]) -> str:
     """The launcher's own words; where it had none, the end of what the process printed."""
-    failure = ended.folder / "output" / "failure"
-    if failure.is_file():
-        return failure.read_text(encoding="utf-8", errors="replace").strip()
+    failure = text_of(ended.folder / "output" / "failure")
+    if failure is not None:
+        return failure.strip()
     lines = last_lines(ended)
     return str(summary.get("reason") or (lines[-1] if lines else f"exit code {ended.code}"))
 
@@ -117,14 +119,22 @@ def last_lines(ended: Ended) -> list[str]:
 
 
 def _printed(ended: Ended) -> str:
-    return ended.log.read_text(encoding="utf-8", errors="replace")
+    return text_of(ended.log) or ""
+
+
+def text_of(path: Path) -> str | None:
+    """What a file says; None where there is none, because the script may do with it as it likes."""
+    with contextlib.suppress(OSError):
+        if path.is_file():
+            return path.read_text(encoding="utf-8", errors="replace")
+    return None
 
 
 def _json(ended: Ended, name: str) -> dict[str, Any]:
     path = ended.folder / "output" / "data" / "evidence" / name
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        document = json.loads(text_of(path) or "")
+    except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
 
@@ -132,6 +142,6 @@ def _json(ended: Ended, name: str) -> dict[str, Any]:
 def _steps(ended: Ended) -> list[dict[str, Any]]:
     path = ended.folder / "output" / "data" / "evidence" / "steps.jsonl"
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError):
+        return [json.loads(line) for line in (text_of(path) or "").splitlines()]
+    except ValueError:
         return []

@@ -26,6 +26,7 @@ from compilegate.cli.tryout.arm_result import (
     ArmResult,
     last_lines,
     read_arm,
+    text_of,
 )
 from compilegate.cli.tryout.process import (
     REQUIREMENTS,
@@ -234,7 +235,7 @@ class _Tries:
 
 def _last_line(log: Path) -> str:
     """The arm, which names the log's folder, and the last line that it printed."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = (text_of(log) or "").splitlines()
     shown = "".join(mark for mark in (lines[-1] if lines else "") if mark.isprintable())
     return f"{log.parent.name}: {shown}"
 
