@@ -207,7 +207,10 @@ def empty_trial(workload: Workload, policy: Policy) -> Evidence:
         phase=TRIAL,
         promoted=None,
         policy=policy,
-        quality=Quality("accuracy", "maximize", workload.margin, workload.history),
+        quality=Quality(
+            "accuracy", "maximize", workload.margin, workload.history,
+            early_stopping=workload.stress.run_length_sd > 0 or None,
+        ),  # fmt: skip
         history_wall_seconds=tuple(hours * 3600 * pace for pace in workload.history_pace),
         runs_per_week=float(workload.runs_per_week),
         runs_remaining=float(workload.runs_left),

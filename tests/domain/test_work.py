@@ -73,6 +73,24 @@ def blocks(who: str = "compile", **keys: Any) -> Change:
     return lambda doc: [run.update(keys) for run in runs(doc, who, "speed")]
 
 
+def in_full_runs(who: str, **keys: Any) -> Change:
+    return lambda doc: [run.update(keys) for run in runs(doc, who)]
+
+
+def plan(steps: int, overrides: Document, *, samples: float | None = 32.0) -> Change:
+    """Another plan of the candidate's, of so many samples a step, and full runs that follow it."""
+
+    def change(doc: Document) -> None:
+        arm(doc).update(full_run_steps=steps, overrides=overrides)
+        for run in runs(doc, stage="speed"):
+            run["samples_per_step"] = samples
+        for run in runs(doc):
+            run["work"].update(steps=steps, samples_per_step=samples)
+            run["steps"] = steps
+
+    return change
+
+
 def without(key: str, who: str) -> Change:
     return lambda doc: [run.pop(key) for run in runs(doc, who)]
 
@@ -113,6 +131,15 @@ LESS: dict[str, Change] = {
         *(full("steps", 0, who) for who in ("compile", "baseline")),
         *(without("steps", who) for who in ("compile", "baseline")),
     ),
+    "no step but by a summary of none": both(
+        *(full("steps", 0, who) for who in ("compile", "baseline")),
+        *(in_full_runs(who, steps=0) for who in ("compile", "baseline")),
+    ),
+    "a twentieth fewer steps, where the baseline says nothing": both(
+        less(0.95, work=False),
+        *(without("work", who) for who in ("compile", "baseline")),
+        without("steps", "baseline"),
+    ),
     "no lines, where the baseline has them": full("steps", 0),
     "half the samples": full("samples_per_step", 16.0),
     "no samples": full("samples_per_step", None),
@@ -123,6 +150,11 @@ LESS: dict[str, Change] = {
     "no tokens in blocks": blocks(tokens_per_step=None),
     "no samples in blocks": blocks(samples_per_step=None),
     "half the plan": lambda doc: arm(doc).update(full_run_steps=PLANNED // 2),
+    "half the plan, done": plan(PLANNED // 2, {"compiler": "torch_compile"}),
+    "half the plan, of unknown samples": both(
+        plan(PLANNED // 2, {"compiler": "torch_compile"}, samples=None),
+        blocks("baseline", samples_per_step=None), full("samples_per_step", None, "baseline"),
+    ),
     "blocks that plan this and that": lambda doc: runs(doc, stage="speed")[1].update(
         full_run_steps=PLANNED // 2
     ) or runs(doc, stage="speed")[0].update(full_run_steps=PLANNED),
@@ -142,6 +174,14 @@ def test_a_candidate_that_does_less_is_not_judged(good: Document, what: str) -> 
 
     assert (Verdict.INVALID, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
     assert {CODE} == codes(decision)
+
+
+def test_the_reason_names_the_steps_that_were_done_and_those_that_are_the_same_work(
+    good: Document,
+) -> None:
+    less(0.5)(good)
+
+    assert "a full run of compile did 1,000 steps, where 2,000 are" in words(judge(good))
 
 
 EQUAL: dict[str, Change] = {
@@ -172,6 +212,23 @@ EQUAL: dict[str, Change] = {
     "a container that took a minute longer": lambda doc: [
         run.update(job_seconds=run["wall_seconds"] + 200) for run in runs(doc)
     ],
+    "the plan of other epochs": plan(PLANNED // 2, {"hyperparameters": {"epochs": 1}}),
+    "one batch size recorded for all arms": plan(PLANNED // 2, {"batch_size": 64}),
+    "a plan by the document's own word": plan(PLANNED // 2, {}),
+    "fewer steps of more samples": plan(PLANNED // 2, {"compiler": "torch_compile"}, samples=64.0),
+    "an earlier release's candidate": both(
+        without("work", "compile"), without("steps", "compile")
+    ),
+    "a baseline that says nothing": both(
+        *(without("work", who) for who in ("compile", "baseline")), without("steps", "baseline")
+    ),
+    "a slower candidate": lambda doc: [
+        run.update(wall_seconds=4 * run["wall_seconds"], job_seconds=4 * run["wall_seconds"] + 40)
+        for run in runs(doc)
+    ],
+    "a block that the baseline lacks": lambda doc: arm(doc, "baseline")["runs"].remove(
+        runs(doc, "baseline", "speed")[1]
+    ),
     "an interrupted job": lambda doc: [run.update(job_seconds=None) for run in runs(doc)],
 }  # fmt: skip
 
@@ -187,8 +244,14 @@ def test_work_that_is_equal_but_for_chance_is_judged(good: Document, what: str) 
     ("change", "equal"),
     [
         (less(0.5), True),
-        (both(less(0.5), *(without("work", who) for who in ("compile", "baseline")),
-              without("steps", "compile")), False),
+        (
+            both(
+                less(0.5),
+                *(without("work", who) for who in ("compile", "baseline")),
+                without("steps", "compile"),
+            ),
+            False,
+        ),
         (full("samples_per_step", 16.0), False),
     ],
 )
@@ -224,7 +287,7 @@ def test_other_data_is_compared_with_the_run_nearest_in_time(good: Document) -> 
         steps = round(PLANNED * 1.04**number)
         run.update(mode="canary", steps=steps, fingerprint={**run["fingerprint"], "data_sha256":
                                                             f"d{number}"})  # fmt: skip
-        run["work"]["steps"] = steps
+        run["work"].update(steps=steps, samples_per_step=32 * 1.04 ** (number % 2))
     grown = copy.deepcopy(good)
     runs(good)[-1]["work"]["steps"] = runs(good)[-1]["steps"] = PLANNED // 2
 
@@ -274,3 +337,37 @@ def test_a_worse_metric_of_a_shorter_production_run_still_reverts() -> None:
         watch(doc, "baseline", work=WORK, steps=PLANNED, confirm=True)
 
     assert Verdict.REVERT is judge(doc).verdict
+
+
+@pytest.mark.parametrize(
+    ("order", "steps", "equal"), [(2, 2100, True), (2, 2900, False), (7, 2900, True)]
+)
+def test_the_nearest_run_in_time_is_the_one_that_counts(
+    good: Document, order: int, steps: int, equal: bool
+) -> None:
+    first, second, third = runs(good, "baseline")
+    arm(good, "baseline")["runs"].remove(third)
+    for run, when, done in ((first, 0, 2000), (second, 9, 3000)):
+        run.update(order=when, steps=done, work={**WORK, "steps": done})
+        run["fingerprint"] = {**run["fingerprint"], "data_sha256": f"d{when}"}
+    mine = runs(good)[0]
+    arm(good)["runs"] = [*runs(good, stage="speed"), mine]
+    mine.update(order=order, steps=steps, work={**WORK, "steps": steps}, stage="probation")
+    mine["fingerprint"] = {**mine["fingerprint"], "data_sha256": "mine"}
+    good.update(phase="probation", promoted="compile")
+    evidence = read_evidence(good)
+
+    assert equal == (unequal_runs(evidence.promoted_arm, evidence) == frozenset())
+
+
+@pytest.mark.parametrize(("left_out", "equal"), [(5_900.0, True), (6_400.0, False)])
+def test_a_long_job_may_leave_more_seconds_out(
+    good: Document, left_out: float, equal: bool
+) -> None:
+    """5 % of 120,000 s and the 40 s of the baseline are 6,040."""
+    for who in ("baseline", "compile"):
+        for run in runs(good, who):
+            run["job_seconds"] = 120_000.0
+            run["wall_seconds"] = 120_000.0 - (40 if who == "baseline" else left_out)
+
+    assert equal == (CODE not in codes(judge(good)))
