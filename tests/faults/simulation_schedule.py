@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 Document = dict[str, Any]
@@ -74,6 +74,14 @@ class Act:
         for one in (*self.within, *self.clean_up):
             yield from one.inner()
 
+    def document(self) -> Document:
+        """As JSON; what is as usual is left out."""
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("within", "clean_up"):
+            values[name] = [one.document() for one in values[name]]
+        usual = {**asdict(Act("")), "within": [], "clean_up": []}
+        return {name: value for name, value in values.items() if value != usual[name]}
+
     @classmethod
     def read(cls, document: Document) -> Act:
         """From its JSON."""
@@ -95,7 +103,7 @@ class Schedule:
 
     def document(self) -> Document:
         """As JSON."""
-        return asdict(self)
+        return {**asdict(self), "acts": [act.document() for act in self.acts]}
 
     @classmethod
     def read(cls, document: Document) -> Schedule:

@@ -37,6 +37,9 @@ def _smaller(schedule: Schedule) -> Iterator[Schedule]:
         yield replace(schedule, acts=acts)
     for key in schedule.lies:
         yield replace(schedule, lies={k: v for k, v in schedule.lies.items() if k != key})
+    for team in schedule.teams if len(schedule.teams) > 1 else ():
+        acts = tuple(_of_fewer(act, 1) for act in schedule.acts)
+        yield replace(schedule, teams=(team,), acts=acts)
     used = [one.of % len(schedule.teams) for act in schedule.acts for one in act.inner()]
     if len(schedule.teams) > 1 and max(used, default=0) < len(schedule.teams) - 1:
         acts = tuple(_of_fewer(act, len(schedule.teams)) for act in schedule.acts)
