@@ -82,7 +82,7 @@ def _followed(job: Job, choice: Choice, lookup: FlagLookup) -> Job:
             f"the flag sets {', '.join(missing)} too: take it from this step as well, and pass "
             "what the job has today"
         )
-    return {**job, "values": {**today, **{key: merged.get(key, today[key]) for key in today}}}
+    return {**job, "values": {key: merged.get(key, today[key]) for key in today}}
 
 
 def _overridden(job: Job, choice: Choice, lookup: FlagLookup) -> Job:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.argument_text import encoded
 from compilegate.flags import pipeline_values
 from tests.flags.ssm import FakeSsm, promoted, refusal
@@ -53,6 +54,15 @@ def test_without_a_flag_to_follow_they_are_todays(answer: Any) -> None:
         ({"distribution": "torch_distributed"}, "how the script starts"),
         ({"entry_point": "other.py"}, "how the script starts"),
         ({"compiler": "sagemaker_training_compiler"}, "image and launcher together"),
+        (
+            {
+                "precision": "bf16",
+                "compile_mode": "default",
+                "image": "own:2",
+                "hyperparameters": {"warmup": 0.1, "depth": 2},
+            },
+            "the flag sets compile_mode, depth, image, precision, warmup too",
+        ),
     ],
 )
 def test_a_flag_that_sets_more_than_is_passed_on_is_not_followed_by_half(
@@ -71,6 +81,33 @@ def test_hyperparameters_are_the_scripts_own_by_name_and_text() -> None:
 
     assert {"bs": "48", "note": f'"{encoded("a b")}"', "arm": "compile"} == launched
     assert {"bs": "32", "note": '""', "arm": "baseline"} == alone
+
+
+def test_a_name_that_looks_like_one_of_ours_is_not_followed_unasked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    today = asked(promoted(batch_size=48), values={"bs": 32})
+
+    assert {"bs": "32", "arm": "baseline"} == today
+    assert "pass names={'batch_size': 'bs'}" in caplog.text
+
+
+def test_machines_and_image_are_none_of_the_hundred_hyperparameters() -> None:
+    values = {**TODAY, "image": "own:1", **{f"h{number}": number for number in range(96)}}
+    followed = asked(promoted(batch_size=48, image="own:2"), values=values)
+
+    assert ("compile", "own:2", "48") == tuple(
+        followed[key] for key in ("arm", "image", "batch_size")
+    )
+    assert "baseline" == asked(promoted(batch_size=48), values={**values, "more": 1})["arm"]
+
+
+@pytest.mark.parametrize(("stage", "place"), [("dev", "dev"), (None, "prod")])
+def test_the_flag_is_that_of_the_workload_and_the_stage(stage: str | None, place: str) -> None:
+    client = promoted(batch_size=48)
+    asked(client, stage=stage, entry_point="train.py")
+
+    assert [naming.flag_parameter(place, "bert-docs")] == client.asked
 
 
 def test_names_of_a_job_s_other_parts_are_hyperparameters_like_any() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.argument_text import encoded
+from tests.flags.forms import FORMS, warned
 from tests.flags.ssm import FakeSsm, promoted
-from tests.flags.test_team_jobs import FORMS, warned
 
 ENTRY = {
     "sdk v2": {"entry_point": "launch.py"},

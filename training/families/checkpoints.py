@@ -85,6 +85,6 @@ class Checkpoints:
 def saved_state(file):
     """The state in a file: tensors and plain values, whatever else it would make when unpickled."""
     # An argument of PyTorch 1.13 and later.
-    known = inspect.signature(torch.load).parameters
-    limits = {"weights_only": True} if "weights_only" in known else {}
+    parameters = inspect.signature(torch.load).parameters
+    limits = {"weights_only": True} if "weights_only" in parameters else {}
     return torch.load(str(file), map_location="cpu", **limits)
