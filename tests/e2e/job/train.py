@@ -3,6 +3,7 @@
 Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms,
 production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name
 (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
+half (its full runs make half the steps), thin (they take half the samples a step, as fast again),
 hang, nan (it diverges), unapplied, slow (its full runs take seconds; slow_seed: only the one of
 that seed); wait_for (full runs of compiled arms wait until this file exists). With INJECTED_FAULT
 in its environment a compiled arm loses 0.2.
@@ -17,7 +18,7 @@ import time
 from pathlib import Path
 
 parser = argparse.ArgumentParser()
-ARMS = ("behind", "crash", "hang", "nan", "slow", "unapplied")
+ARMS = ("behind", "crash", "half", "hang", "nan", "slow", "thin", "unapplied")
 for name in ("arm", "compiler", "compile_mode", "precision", "speeds", *ARMS):
     parser.add_argument(f"--{name}", default="")
 for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
@@ -51,6 +52,11 @@ speedup = args.speedup - 0.1 * (args.behind == args.arm)
 speeds = dict(item.split("=") for item in args.speeds.split(",") if item)
 step_seconds = STEP_SECONDS / float(speeds.get(args.arm, speedup if compiled else 1.0))
 steps = FULL_STEPS if full_run else args.max_steps
+samples = 32
+if full_run and args.half == args.arm:
+    steps //= 2
+if full_run and args.thin == args.arm:
+    samples, step_seconds = samples // 2, step_seconds / 2
 out = Path(
     os.environ.get("COMPILEGATE_EVIDENCE_DIR") or Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
 )
@@ -58,7 +64,7 @@ out.mkdir(parents=True, exist_ok=True)
 with (out / "steps.jsonl").open("w") as lines:
     for step in range(1, steps + 1):
         seconds = step_seconds * (1 + 0.01 * rng.gauss(0, 1))
-        line = {"step": step, "seconds": seconds, "samples": 32, "tokens": None,
+        line = {"step": step, "seconds": seconds, "samples": samples, "tokens": None,
                 "loss": 3.0 - step / 1e4, "data_wait_seconds": 0.0}  # fmt: skip
         lines.write(json.dumps(line) + "\n")
 # The same for an arm and seed wherever it runs, so that a trial's verdict is no chance.
@@ -90,7 +96,7 @@ summary = {
     "finished": finished,
     "reason": None if finished else "loss is NaN",
     "full_run_steps": FULL_STEPS,
-    "wall_seconds": STARTING + FULL_STEPS * step_seconds,
+    "wall_seconds": STARTING + (steps if full_run else FULL_STEPS) * step_seconds,
 }  # fmt: skip
 (out / "summary.json").write_text(json.dumps(summary))
 print(f"compilegate step={steps} steps={steps} seconds={step_seconds} loss=2.8", flush=True)
