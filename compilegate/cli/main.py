@@ -6,8 +6,7 @@ import io
 import logging
 import signal
 import sys
-from types import FrameType
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -16,6 +15,7 @@ from compilegate.cli import local
 from compilegate.cli.check.command import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
+from compilegate.cli.common.stopping import Stop
 from compilegate.cli.demo.command import demo
 from compilegate.cli.demo.production import demo_production
 from compilegate.cli.digest import digest
@@ -109,17 +109,14 @@ def main() -> None:
 
     SIGTERM and SIGHUP are handled like Ctrl-C, so that it cleans up.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    stop = Stop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup, on purpose
-            signal.signal(number, _stop)
+            signal.signal(number, stop)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks is shown by its code
             stream.reconfigure(errors="backslashreplace")
     app(prog_name="compilegate")
-
-
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

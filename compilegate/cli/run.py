@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -49,8 +50,8 @@ def run(
     Several files are evaluated at the same time. With --local, Ctrl-C stops the trials; in AWS
     they continue.
 
-    Exit code 0 promote, 10 stay off or ineligible, 11 inconclusive, 13 invalid, 1 failure; of
-    several the worst.
+    Exit code 0 promote, 10 stay off or ineligible, 11 inconclusive, 13 invalid, 1 failure, also to
+    write the report; of several the worst.
     """
     workloads = read_workloads(files)
     if invocation.local:
@@ -94,7 +95,11 @@ def _evaluate(
     finally:
         if keeper:  # the cloud ends, and what it holds with it
             keeper.end([item.trial for item in started])
-    return [read_outcome(view.trial, cloud, view.state, out) for view in views[: len(asked_for)]]
+    outcomes = [read_outcome(v.trial, cloud, v.state, out) for v in views[: len(asked_for)]]
+    return [
+        replace(outcome, kept=keeper is None or view.trial in keeper.kept)
+        for outcome, view in zip(outcomes, views, strict=False)
+    ]
 
 
 def _stop_or_leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:

@@ -67,7 +67,7 @@ def test_where_it_cannot_be_made_here_either_the_command_for_later_is_reported(
     monkeypatch.setattr(outcome_module, "render_trial", cannot_render)
     result = invoke("run", write_project(tmp_path))
 
-    assert 0 == result.exit_code
+    assert 1 == result.exit_code
     command = f"compilegate report bert-docs --trial {trial_of(aws)}"
     assert "is missing (ValueError: a chart is broken). To write it again:" in text_of(result)
     assert f"    {command}\n" in result.stdout

@@ -203,7 +203,7 @@ def test_where_it_cannot_be_kept_the_verdict_stands(
 
     result = invoke("run", write_project(tmp_path), "--local", "--json")
 
-    assert (0, "promote") == (result.exit_code, json.loads(result.stdout)["verdict"])
+    assert (1, "promote") == (result.exit_code, json.loads(result.stdout)["verdict"])
     assert "what the trial of bert-docs recorded was not kept" in result.stderr
 
 

@@ -7,16 +7,18 @@ continue or benchmark, 12 revert, 13 invalid evidence, 2 bad input, 1 failure, 1
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import takewhile
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 
 from compilegate.adapters.clients import error_code
+from compilegate.adapters.local_files import unwritten
 from compilegate.cli.common.help import CommandGroup, help_width
 from compilegate.cli.common.output import emit_json, error_text
 from compilegate.cli.common.session import Session
@@ -41,6 +43,8 @@ STOPPED = 130
 # 128 + SIGPIPE: what a shell reports of cat, grep or git in `cat … | head`. Never a verdict's code,
 # because what was not printed to its end was not read to its end.
 READER_GONE = 141
+# A full disk, a quota, a limit of a file's size, a disk that takes no writing.
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
 # An error's ``kind`` for programs; the others are bad_input, aws and unexpected.
 KINDS = {
@@ -96,7 +100,9 @@ class ErrorHandlingGroup(CommandGroup):
     def _emit(self, error: Exception) -> None:
         """The error as a document, where one is asked for: also before options are parsed."""
         options = takewhile(lambda word: word != "--", self._arguments)
-        if "--json" in options:
+        if has_no_room(error):
+            _send_nowhere(sys.stdout)  # more would fail as well
+        elif "--json" in options:
             emit_json(error_document(error))
 
 
@@ -110,13 +116,35 @@ def ending_without_reader() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()  # here a failure can still be told from the command's own
+            _flush()  # here a failure can still be told from the command's own
     except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        for stream in (sys.stdout, sys.stderr):  # another failure at exit would be noise
-            with suppress(OSError):  # a stream in memory
-                os.dup2(nowhere, stream.fileno())
+        _send_nowhere(sys.stdout, sys.stderr)
         raise typer.Exit(READER_GONE) from None
+
+
+def _flush() -> None:
+    """Write what is printed; where there is no room for it, the command has failed."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        if not has_no_room(error):
+            raise
+        _send_nowhere(sys.stdout)
+        typer.echo(error_text(explain(error)), err=True)
+        raise typer.Exit(FAILURE) from None
+
+
+def _send_nowhere(*streams: TextIO) -> None:
+    """Another failure of these at exit would be noise."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in streams:
+        with suppress(OSError):  # a stream in memory
+            os.dup2(nowhere, stream.fileno())
+
+
+def has_no_room(error: Exception) -> bool:
+    """Whether a file or the output could not take what was written, as on a full disk."""
+    return isinstance(error, OSError) and error.errno in NO_ROOM
 
 
 def error_document(error: Exception) -> dict[str, object]:
@@ -133,6 +161,8 @@ def error_fields(error: Exception) -> dict[str, object]:
     if isinstance(error, typer.TyperException):
         return {**unknown, "problem": error.format_message(), "kind": "bad_input"}
     kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
+    if kind is None and has_no_room(error):
+        kind = "not_ready"
     if kind is None:
         kind = "aws" if _explain_aws(error) else "unexpected"
     problem, fix = parts_of(explain(error))
@@ -160,6 +190,8 @@ def explain(error: Exception) -> str:
         return ProblemWithFix(error.problem, fix=error.fix) if error.fix else error.problem
     if message := _explain_aws(error):
         return message
+    if isinstance(error, OSError) and has_no_room(error):
+        return unwritten(str(error.filename or "the output"), error)
     text = shorten(str(error))
     return f"{type(error).__name__}: {text}\nFor a traceback: compilegate --debug …"
 

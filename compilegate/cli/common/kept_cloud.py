@@ -30,12 +30,16 @@ class _NoExecutions(NothingRuns):
 
 
 class Keeper:
-    """Keeps what local trials record, as they go on: their cloud can be killed at any moment."""
+    """Keeps what local trials record, as they go on: their cloud can be killed at any moment.
+
+    ``kept`` are those of which, at the end, everything was.
+    """
 
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
         self._seen: dict[Trial, object] = {}
         self._kept_at: dict[Trial, float] = {}
+        self.kept: set[Trial] = set()
 
     def look(self, views: Sequence[TrialView]) -> None:
         """Keep the trials that have changed; what fails now is tried again with the next look."""
@@ -52,6 +56,7 @@ class Keeper:
         for trial in trials:
             try:
                 self._keep(trial)
+                self.kept.add(trial)
             except Exception as error:  # noqa: BLE001 - verdicts are shown, whatever keeping fails of
                 at = self._kept_at.get(trial)
                 since = f" after {minute(at)}" if at is not None else ""

@@ -15,7 +15,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES, Verdict
-from compilegate.domain.errors import NotFoundError
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import (
@@ -50,6 +50,7 @@ class Outcome:
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
     them where production had a part in it (report/protocol.py), ``reasons`` the decision's with
     causes and fixes (report/reasons.py), ``script_compiles`` where the job's own script compiles.
+    ``kept`` is whether what a local trial recorded outlives its cloud.
     """
 
     workload: str
@@ -63,6 +64,7 @@ class Outcome:
     full_runs: Mapping[str, Any] | None = None
     reasons: tuple[Reason, ...] = ()
     script_compiles: ScriptCompiles | None = None
+    kept: bool = True
 
     @cached_property
     def decision(self) -> RecordedDecision | None:
@@ -76,8 +78,10 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """The contract's exit code."""
-        return FAILURE if self.decision is None else EXIT_CODES[Verdict(self.verdict)]
+        """The contract's exit code; a failure too where the report or the records are lost."""
+        if self.decision is None or self.report is None or not self.kept:
+            return FAILURE
+        return EXIT_CODES[Verdict(self.verdict)]
 
     def to_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -112,9 +116,10 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
     failed = failed_after_the_flag(state.output)
     try:
         report = save_report(trial, services, reports)
+    except EnvironmentNotReadyError as error:  # it could not be written here
+        report, failed = None, {**failed, "report_failed": str(error)}
     except Exception as error:  # noqa: BLE001 - the verdict stands, whatever a report fails of
-        report = None
-        failed = {"report_failed": str(error), **failed}
+        report, failed = None, {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, cloud)
     decision = read_decision(recorded)
     why = next(iter(decision.messages), "no reason was recorded")

@@ -80,7 +80,7 @@ def demo(
     Starts the embedded cloud, deploys the app, trains for a few minutes, shows each verdict as it
     is reached and prints one table.
 
-    Exit code 0 when every trial reached a verdict, whatever the verdict is; otherwise 1.
+    Exit code 0 when every trial reached a verdict, whatever it is, and has its report; otherwise 1.
     """
     progress = console(stderr=as_json)
     outcomes, times, simulated = _run(
@@ -93,7 +93,7 @@ def demo(
         show_demo(outcomes, times, simulated)
         if keep:
             say("The local cloud keeps running; stop it with: compilegate local down")
-    if any(outcome.decision is None for outcome in outcomes):
+    if any(outcome.exit_code == FAILURE for outcome in outcomes):
         raise typer.Exit(FAILURE)
 
 
@@ -222,6 +222,8 @@ def show_demo(outcomes: Sequence[Outcome], times: Times, simulated: str | None) 
     for outcome in outcomes:
         failed = "trial" if outcome.decision is None else "report"
         say_line(f"  {outcome.report or f'none: the {failed} of {outcome.workload} failed'}")
+        for item in outcome.missing if outcome.report is None else ():
+            say(item.message, indent=4)
     say()
     say(
         f"Took {elapsed(times.total)}: set-up {times.setup:.0f} s, deploy {times.deploy:.0f} s, "
