@@ -111,13 +111,19 @@ def test_objects_items_and_parameters_are_there_after_two_kills(cloud):
 
     assert kill(cloud).resumed
     assert before == content(cloud.running_state())
-    cloud.client("s3").delete_object(Bucket="bucket", Key="folder/key")
+    s3, names = cloud.client("s3"), {"Bucket": "bucket", "Key": "folder/key"}
+    for one in before["versions"][:1]:
+        s3.put_object(Bucket="bucket", Key="same", Body=one[1])
+    for version in s3.list_object_versions(Bucket="bucket", Prefix="folder/")["Versions"]:
+        s3.delete_object(**names, VersionId=version["VersionId"])
+    s3.delete_object(Bucket="bucket", Key="deleted")
     kill(cloud)
-    assert 2 == len(content_markers(cloud))
-
-
-def content_markers(cloud):
-    return cloud.client("s3").list_object_versions(Bucket="bucket")["DeleteMarkers"]
+    after = content(cloud.running_state())
+    assert ["same"] == after["keys"]
+    assert [before["versions"][0][1], b"first"] == sorted(
+        (body for _, body, *_ in after["versions"]), key=lambda body: body == b"first"
+    )
+    assert 2 == len(after["markers"])
 
 
 def test_one_that_was_stopped_leaves_nothing(cloud):

@@ -78,6 +78,12 @@ class Journal:
                 except (OSError, sqlite3.Error) as error:
                     self._give_up(error)
 
+    def give_up(self, error: Exception) -> None:
+        """Delete it: what should be written cannot be."""
+        with self._lock:
+            if self._connection is not None:
+                self._give_up(error)
+
     def delete(self) -> None:
         """The emulator ends in order, and what it holds with it."""
         with self._lock:

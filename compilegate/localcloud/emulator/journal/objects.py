@@ -25,7 +25,7 @@ class Objects:
 
     def __init__(self, journal: Journal) -> None:
         self._seen: dict[_Place, object] = {}
-        self._bodies: set[str] = set()
+        self._bodies: dict[_Place, set[str]] = {}
         self._details = b""
         self._journal = journal
 
@@ -35,9 +35,7 @@ class Objects:
 
         now = {place: _mark(*_parts(s3, place)) for place in _places(s3)}
         for place in now.keys() | self._seen.keys():
-            if place not in now:
-                yield (OBJECT, json.dumps(place)), None
-            elif now[place] != self._seen.get(place):
+            if now.get(place) != self._seen.get(place):
                 yield from self._record(s3, place)
         self._seen = now
         details = {name: getattr(s3, name) for name in _DETAILS}
@@ -46,7 +44,7 @@ class Objects:
             self._details = content
             yield (DETAILS, ""), content
 
-    def _record(self, s3: Any, place: _Place) -> Iterator[tuple[Key, bytes]]:
+    def _record(self, s3: Any, place: _Place) -> Iterator[tuple[Key, bytes | None]]:
         bodies: dict[str, bytes] = {}
 
         def encoded(value: Any) -> dict[str, str]:
@@ -59,10 +57,14 @@ class Objects:
         record, versions = _parts(s3, place)
         document = {"object": record, "versions": versions}
         content = json.dumps(document, default=encoded).encode()
-        for digest in bodies.keys() - self._bodies:
-            self._bodies.add(digest)
+        is_gone = record is None and versions is None
+        before, self._bodies[place] = self._bodies.pop(place, set()), set(bodies)
+        in_use = set().union(*self._bodies.values())
+        for digest in before - in_use:
+            yield (BODY, digest), None
+        for digest in bodies.keys() - before:
             yield (BODY, digest), bodies[digest]
-        yield (OBJECT, json.dumps(place)), content
+        yield (OBJECT, json.dumps(place)), None if is_gone else content
 
 
 def restore(journal: Journal) -> None:

@@ -67,7 +67,11 @@ class Recorder:
             with self._noting:
                 services, self._services = self._services, set()
                 records, self._records = self._records, {}
-            states = dict(self._changed(services))
+            try:
+                states = dict(self._changed(services))
+            except Exception as error:  # noqa: BLE001 - a journal with parts of a state misleads
+                self.journal.give_up(error)
+                return
             if states or records:
                 self.journal.write({**states, **records})
 
