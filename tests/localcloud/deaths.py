@@ -175,7 +175,7 @@ def pty_is_ours(terminal: int) -> None:
 
 def files_cannot_grow(one: Place, seconds: float) -> None:
     """No file grows beyond a size that is drawn with the moment."""
-    size = int(FILE_BYTES * seconds / LATEST_SECONDS)
+    size = int(FILE_BYTES * min(seconds / LATEST_SECONDS, 1))
     one.start(preexec_fn=lambda: limit_files(size))
 
 

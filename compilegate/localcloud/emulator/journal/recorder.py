@@ -15,10 +15,10 @@ from compilegate.localcloud.emulator.journal.objects import Objects
 from compilegate.localcloud.emulator.journal.states import loaded_services, state_of
 
 OBJECTS, STATE = "s3", "state"
-# What changes without a request: events, their targets, metrics. Not the two that are large and
-# change with requests alone.
+# What changes without a request: events, their targets, metrics. Not what is large and changes with
+# requests alone, or with a deployment, which ends what a request began.
 _SWEEP_SECONDS = 2.0
-_NOT_SWEPT = frozenset({OBJECTS, "lambda"})
+_NOT_SWEPT = frozenset({OBJECTS, "lambda", "cloudformation"})
 log = logging.getLogger("compilegate.journal")
 
 
