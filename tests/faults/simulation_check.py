@@ -10,7 +10,6 @@ from compilegate.domain import naming
 from compilegate.usecases.flag.change_flag import repair_flag
 from tests.faults.check import ADVICE, DAY, after_a_day, before_the_sweep
 from tests.faults.simulation_jobs import true_speedup
-from tests.faults.simulation_schedule import ENDS
 from tests.faults.simulation_world import Cloud, Started
 
 NOT_WORDS = ("Traceback", "errorMessage", "stackTrace", "{'", '{"')
@@ -102,14 +101,12 @@ def _advice(text: str) -> Iterator[str]:
         yield f"people get no advice: {text[:300]}"
 
 
-def intervals(cloud: Cloud) -> Iterator[tuple[float, bool]]:
-    """Confidence of each decision's speed-up, and whether it holds the true one."""
-    if any(lie not in ENDS for lie in cloud.schedule.lies.values()):
-        return
+def intervals(cloud: Cloud) -> Iterator[bool]:
+    """Of each decision's speed-up, whether its interval holds the true one."""
     for key in cloud.services.store.objects:
         if key.endswith("/decision.json"):
             document = cloud.get(key)
-            speedup, team = document.get("speedup"), cloud.teams[document["workload"]]
-            if speedup and not team.lie:
+            if speedup := document.get("speedup"):
                 low, high = speedup["interval"]
-                yield speedup["confidence"], low <= true_speedup(team.truth) <= high
+                truth = cloud.teams[document["workload"]].truth
+                yield low <= true_speedup(truth) <= high

@@ -19,6 +19,10 @@ BLOCK_LINES, RUN_LINES, SAMPLES = 110, 20, 32
 BLOCK_SD, RUN_SD, METRIC_SD = 0.01, 0.012, 0.0006
 METRIC = 0.913
 START_SECONDS = 90
+# Lies of half the work of a whole run.
+FEWER_STEPS = ("half_steps", "half_untold")
+FEWER_SAMPLES = ("half_samples", "half_in_full_runs")
+LESS_WORK = (*FEWER_STEPS, *FEWER_SAMPLES)
 
 
 def whole_job_seconds(truth: Truth | None) -> float:
@@ -44,11 +48,13 @@ def output(job: Job, truth: Truth, metric: str, lie: str, chance: random.Random)
     return body[: len(body) // 2] if lie == "broken" else body
 
 
-def job_seconds(job: Job, truth: Truth) -> int:
+def job_seconds(job: Job, truth: Truth, lie: str) -> int:
     """How long SageMaker says that it ran."""
     if job.blocks:
         return START_SECONDS + 120 * len(job.blocks) * len(job.arms)
-    return START_SECONDS + int(whole_job_seconds(None if job.arm == "baseline" else truth))
+    if job.arm == "baseline":
+        return START_SECONDS + int(whole_job_seconds(None))
+    return START_SECONDS + int(whole_job_seconds(truth) / (2 if lie in LESS_WORK else 1))
 
 
 def _blocks(job: Job, truth: Truth, lie: str, chance: random.Random) -> Document:
@@ -68,19 +74,19 @@ def _blocks(job: Job, truth: Truth, lie: str, chance: random.Random) -> Document
             }  # fmt: skip
             if lies != "partial":
                 files[f"{folder}/summary.json"] = _document(summary, lies)
-            gain = truth.speedup if ours else 1.0
-            files[f"{folder}/steps.jsonl"] = _lines(BLOCK_LINES, 1, seconds / gain, _samples(lies))
+            half = 2 if lies == "half_samples" else 1
+            seconds /= half * (truth.speedup if ours else 1.0)
+            files[f"{folder}/steps.jsonl"] = _lines(BLOCK_LINES, 1, seconds, SAMPLES // half)
     return files
 
 
 def _run(job: Job, truth: Truth, metric: str, lie: str, chance: random.Random) -> Document:
     ours = job.arm != "baseline"
     lies = lie if ours else ""
-    steps = STEPS // 2 if lies == "half_steps" else STEPS
-    gain = truth.speedup if ours else 1.0
-    seconds = STEP_SECONDS / gain * math.exp(chance.gauss(0, RUN_SD)) * steps / STEPS
-    if lies == "half_samples":
-        seconds /= 2
+    steps = STEPS // 2 if lies in FEWER_STEPS else STEPS
+    samples = SAMPLES // 2 if lies in FEWER_SAMPLES else SAMPLES
+    gain = (truth.speedup if ours else 1.0) * (2 if lies in LESS_WORK else 1)
+    seconds = STEP_SECONDS / gain * math.exp(chance.gauss(0, RUN_SD))
     value = METRIC + chance.gauss(0, METRIC_SD) - (truth.loss if ours else 0.0)
     summary = {
         "schema": 1, "finished": lies != "unfinished", "seed": job.seed,
@@ -88,7 +94,9 @@ def _run(job: Job, truth: Truth, metric: str, lie: str, chance: random.Random) -
         "wall_seconds": round(STEPS * seconds + (COMPILE_SECONDS if ours else 0), 3),
         "compiler": _compiler(ours), "fingerprint": {"gpu": "g"}, "initial_loss": 3.0,
     }  # fmt: skip
-    lines = _lines(RUN_LINES, steps // RUN_LINES, seconds * STEPS / steps, _samples(lies))
+    if lies == "half_untold":
+        del summary["steps"], summary["seconds"]
+    lines = _lines(RUN_LINES, steps // RUN_LINES, seconds * STEPS / steps, samples)
     if lies == "partial":
         return {"evidence/steps.jsonl": lines}
     return {"evidence/summary.json": _document(summary, lies), "evidence/steps.jsonl": lines}
@@ -98,10 +106,6 @@ def _compiler(ours: bool) -> Document:
     if not ours:
         return {"requested": "none", "applied": True}
     return {"requested": "torch_compile", "applied": True, "compile_seconds": COMPILE_SECONDS}
-
-
-def _samples(lie: str) -> int:
-    return SAMPLES // 2 if lie == "half_samples" else SAMPLES
 
 
 def _lines(count: int, steps: int, seconds: float, samples: int) -> bytes:

@@ -13,10 +13,9 @@ Document = dict[str, Any]
 SPEEDUPS = (0.8, 1.0, 1.04, 1.3, 1.4, 1.4, 1.6, 2.0)
 LOSSES = (0.0, 0.0, 0.0, 0.0, 0.02, 0.05)
 # What a job leaves instead of its evidence (simulation_jobs.py): in one job, or in every one.
-LIES = ("missing", "partial", "one_sided", "duplicate_keys", "unfinished", "broken")
-# Evidence of half the work: such an arm looks fast. False until the judge proves equal work.
-LESS_WORK = False
-LESS = ("half_steps", "half_samples")
+# The last four are of half the work, by which an arm looks fast.
+LIES = ("missing", "partial", "one_sided", "duplicate_keys", "unfinished", "broken",
+        "half_steps", "half_untold", "half_samples", "half_in_full_runs")  # fmt: skip
 ENDS = ("out_of_memory", "no_capacity", "stopped_by_others", "time_limit")
 # In the middle of a function or a call of the machine.
 FAULTS = ("refused", "answer_lost", "answer_late", "dies", "times_out", "outage", "stop", "clock")
@@ -136,7 +135,7 @@ class _Making:
         acts += self._some(lambda: self._act(self.chance.choice((*PEOPLE, "sweep"))), (0, 1, 2, 3))
         self.chance.shuffle(acts)
         acts = [replace(act, of=act.of % len(teams)) for act in acts]
-        kinds = (*LIES, *ENDS, *(LESS if LESS_WORK else ()))
+        kinds = (*LIES, *ENDS)
         lies = {
             str(self.chance.randrange(12)): self.chance.choice(kinds)
             for _ in range(self.chance.choice((0, 0, 0, 1, 2)))
@@ -144,12 +143,11 @@ class _Making:
         return Schedule(seed, teams, tuple(self._faulty(act, len(teams)) for act in acts), lies)
 
     def _team(self) -> Team:
-        lies = (*LIES, *(LESS if LESS_WORK else ()))
         return Team(
             truth=Truth(self.chance.choice(SPEEDUPS), self.chance.choice(LOSSES)),
             runs=self.chance.choice(("shadow", "shadow", "shadow", "shadow", "canary")),
             approval=self.chance.random() < 0.25,
-            lie=self.chance.choice(lies) if self.chance.random() < 0.12 else "",
+            lie=self.chance.choice(LIES) if self.chance.random() < 0.2 else "",
         )
 
     def _main_act(self) -> str:

@@ -70,7 +70,7 @@ def _outcome(player: Player) -> tuple[list[str], list[bool], str]:
     """What is wrong, which intervals missed the truth, and a digest of all that is left."""
     try:
         cloud = player.play()
-        missed = [not holds for _, holds in intervals(cloud)]
+        missed = [not holds for holds in intervals(cloud)]
         found = problems(cloud)
     except Exception:  # noqa: BLE001 - a schedule that breaks the simulation is a finding, too
         return [traceback.format_exc(limit=-4)], [], ""

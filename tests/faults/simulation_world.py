@@ -127,7 +127,7 @@ class Cloud(World):
         job, self.jobs_started = job_of(described, self.jobs_started), self.jobs_started + 1
         team = self.teams[_tag(described, naming.TAG_WORKLOAD)]
         lie = self.schedule.lies.get(str(job.number), team.lie)
-        seconds = simulation_jobs.job_seconds(job, team.truth)
+        seconds = simulation_jobs.job_seconds(job, team.truth, lie)
         self.passes(seconds)
         described.update(
             TrainingJobStatus="Completed", SecondaryStatus="Completed",
