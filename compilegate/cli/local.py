@@ -11,6 +11,7 @@ import typer
 from compilegate.cli.common.help import CommandGroup
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import JsonOption
+from compilegate.localcloud.names import OTHER_CREDENTIALS
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 FOLLOW_SECONDS = 0.5
@@ -133,6 +134,7 @@ def env(*, as_json: JsonOption = False) -> None:
     if as_json:
         emit_json(variables)
         return
+    say_line(f"unset {' '.join(OTHER_CREDENTIALS)}")
     for name, value in variables.items():
         say_line(f"export {name}={shlex.quote(value)}")
 

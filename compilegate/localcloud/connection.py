@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import botocore.session
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.config import Config
@@ -31,6 +32,12 @@ NO_ACCOUNT = {
     "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
     "NO_PROXY": HOST,
     "no_proxy": HOST,
+}
+# The same of this process's clients, as botocore names it: no profile, and no file that has one.
+_NO_PROFILES: dict[str, Any] = {
+    "profile": (None, [], None, None),
+    "config_file": (None, [], os.devnull, None),
+    "credentials_file": (None, [], os.devnull, None),
 }
 _ANSWER_SECONDS = 10.0
 _MAKING = threading.Lock()  # two threads that ask at once would make a client each
@@ -82,6 +89,7 @@ class RunState:
             aws_access_key_id=ACCOUNT,
             aws_secret_access_key=self.secret,
             region_name=self.region,
+            botocore_session=botocore.session.Session(session_vars=_NO_PROFILES),
         )
 
     def watch_over(self, session: boto3.Session) -> None:

@@ -10,6 +10,8 @@ ACCOUNT = "000000000000"
 ADMIN_PATH = "/_compilegate/"
 # The service that calls of them are signed for.
 ADMIN_SERVICE = "compilegate"
+# Variables of other credentials than this cloud's; AWS's clients would look for their profile.
+OTHER_CREDENTIALS = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_SESSION_TOKEN")
 # The stage of the app that is deployed here, and its stack.
 STAGE = "local"
 STACK = "compilegate-local"

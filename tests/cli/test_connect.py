@@ -52,8 +52,12 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     clients.client.cache_clear()
 
 
-def test_a_local_cloud_that_has_ended_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("profile", ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"])
+def test_a_local_cloud_that_has_ended_is_told_at_once(
+    profile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Clients of a stage would try five times, and the watcher of a trial ten times that."""
+    monkeypatch.setenv(profile, "nowhere")
     for name in RunState("", 0, 0, "", False, False, False, 0.0).environment():
         monkeypatch.setenv(name, "restored after the test")
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)

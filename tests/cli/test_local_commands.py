@@ -62,6 +62,7 @@ def test_env_is_for_a_shell_and_for_programs(
     monkeypatch.setattr(api, "environment", state.environment)
     lines = invoke("local", "env").stdout.splitlines()
 
+    assert "unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN" in lines
     assert "export AWS_ENDPOINT_URL=http://127.0.0.1:4566" in lines
     assert f"export AWS_SECRET_ACCESS_KEY={state.secret}" in lines
     assert state.environment() == json.loads(invoke("local", "env", "--json").stdout)

@@ -47,6 +47,27 @@ def ended_run() -> RunState:
     return RunState("ended", process.pid, 1, "us-east-1", True, False, False, 0.0, "secret")
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AWS_PROFILE", "nowhere"), ("AWS_DEFAULT_PROFILE", "nowhere"),
+        ("AWS_CONFIG_FILE", "broken"), ("AWS_SHARED_CREDENTIALS_FILE", "broken"),
+    ],
+)  # fmt: skip
+def test_the_users_profiles_stop_no_client(
+    variable: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken").write_text("no section")
+    monkeypatch.setenv(variable, value.replace("broken", str(tmp_path / "broken")))
+    state = dataclasses.replace(ended_run(), run_id=f"of {variable}")
+
+    client = state.client("sts")
+
+    assert ("us-east-1", state.endpoint) == (client.meta.region_name, client.meta.endpoint_url)
+    with pytest.raises(CloudEndedError):
+        client.get_caller_identity()
+
+
 def test_state_of_another_release_is_read(tmp_path: Path) -> None:
     state = dataclasses.asdict(ended_run())
     path = tmp_path / "state.json"

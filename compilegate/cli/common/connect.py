@@ -26,7 +26,7 @@ from compilegate.domain.problem import ProblemWithFix
 from compilegate.localcloud import api as local_cloud
 from compilegate.localcloud.api import RunState
 from compilegate.localcloud.errors import LocalCloudError
-from compilegate.localcloud.names import STAGE
+from compilegate.localcloud.names import OTHER_CREDENTIALS, STAGE
 from compilegate.ports import Settings
 
 LOCAL_POLL_SECONDS = 2.0
@@ -100,8 +100,8 @@ def started_local(*, keep: bool) -> Iterator[StartedCloud]:
 def _aim_at(state: RunState) -> None:
     """Point this process's AWS clients at the embedded cloud and nothing else."""
     os.environ.update(state.environment())
-    os.environ.pop("AWS_PROFILE", None)  # it would name a profile that is no longer read
-    os.environ.pop("AWS_SESSION_TOKEN", None)
+    for name in OTHER_CREDENTIALS:
+        os.environ.pop(name, None)
     boto3.setup_default_session()
     state.watch_over(boto3.DEFAULT_SESSION)
     client.cache_clear()
