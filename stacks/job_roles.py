@@ -184,17 +184,19 @@ def _logs_and_metrics(scope: Construct) -> Statements:
         resource_name=f"{TRAINING_LOGS}*",
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
-    jobs = f"{TRAINING_LOGS}:log-stream:{naming.JOB_PREFIX}-{OWN}-*"
-    own = Stack.of(scope).format_arn(
-        service="logs",
-        resource="log-group",
-        resource_name=jobs,
-        arn_format=ArnFormat.COLON_RESOURCE_NAME,
-    )
+    own = [
+        Stack.of(scope).format_arn(
+            service="logs",
+            resource="log-group",
+            resource_name=f"{TRAINING_LOGS}:log-stream:{jobs}",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        for jobs in naming.job_patterns(OWN)
+    ]
     actions = ("CreateLogGroup", "CreateLogStream", "DescribeLogStreams")
     return [
         allow([f"logs:{action}" for action in actions], [group]),
-        allow(["logs:PutLogEvents"], [own]),
+        allow(["logs:PutLogEvents"], own),
         allow(
             ["cloudwatch:PutMetricData"],
             ["*"],  # knows no resources; the condition narrows it

@@ -204,6 +204,17 @@ def own_jobs(workload: str, trial: str, jobs: Iterable[str]) -> list[str]:
     return [job for job in jobs if own.fullmatch(job)]
 
 
+def job_patterns(workload: str) -> tuple[str, ...]:
+    """What the names of a workload's jobs match, in IAM's wildcards.
+
+    Of a workload whose name goes on after a hyphen they match none, unless it goes on with eight
+    characters and another part that begins like a run.
+    """
+    prefix = trial_job_prefix(workload, "?" * TRIAL_ID_LENGTH)
+    runs = speed_run(0), quality_run(0, 0, 0), attempt(1)
+    return tuple(f"{prefix}{run[0]}*" for run in runs)
+
+
 def job_base(workload: str, trial: str, run: str) -> str:
     """Job name without the retry suffix that the state machine appends (``-r0``)."""
     return f"{trial_job_prefix(workload, trial)}{run}"

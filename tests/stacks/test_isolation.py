@@ -88,5 +88,10 @@ def test_a_job_writes_its_own_log_alone(template):
     def may_write(stream):
         return allowed(Call("logs:PutLogEvents", f"{group}:log-stream:{stream}", tag), statements)
 
-    assert may_write(f"cg-{OWN}-{TRIAL}-{RUN}-r0/algo-1-1790000000")
-    assert not may_write(f"cg-other-{TRIAL}-{RUN}-r0/algo-1-1790000000")
+    runs = (RUN, naming.speed_run(3), naming.speed_run(1, 0, 5), naming.attempt(2))
+    for job in (naming.job_base(OWN, TRIAL, run) for run in runs):
+        assert may_write(f"{job}-r0/algo-1-1790000000")
+        assert may_write(f"{job}-rb/algo-12-1790000000")
+    for other in ("other", VICTIM, f"{OWN}-fraudnet", f"{OWN}-two-words", f"{OWN}-{TRIAL}"):
+        for job in (naming.job_base(other, TRIAL, run) for run in runs):
+            assert not may_write(f"{job}-r0/algo-1-1790000000")

@@ -70,7 +70,8 @@ ACCEPTED = (
              "the objects of the job's own workload"),
     wildcard(r"arn:<AWS::Partition>:ecr:us-east-1:\*:repository/[a-z-]+(?:\*-training)?", JOBS,
              "AWS's images, whose registry has another account in each region"),
-    wildcard(rf"{ARN}:log-group:/aws/sagemaker/TrainingJobs(?:\*|:log-stream:cg-{OWN}-\*)", JOBS,
+    wildcard(rf"{ARN}:log-group:/aws/sagemaker/TrainingJobs"
+             rf"(?:\*|:log-stream:cg-{OWN}-\?{{8}}-[sqp]\*)", JOBS,
              "the log group of training jobs, and the streams of the workload's own"),
     wildcard(rf"{BUCKET}/decisions/\*", TRIALS, "records of any trial"),
     wildcard(rf"{BUCKET}/workloads/\*/(?:specs/\*|registration\.json)",
