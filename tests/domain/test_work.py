@@ -150,6 +150,9 @@ LESS: dict[str, Change] = {
     "no tokens in blocks": blocks(tokens_per_step=None),
     "no samples in blocks": blocks(samples_per_step=None),
     "half the plan": lambda doc: arm(doc).update(full_run_steps=PLANNED // 2),
+    "a declared plan, of fewer samples than it planned": both(
+        plan(PLANNED // 2, {"batch_size": 64}, samples=64.0), full("samples_per_step", 40.0)
+    ),
     "half the plan, done": plan(PLANNED // 2, {"compiler": "torch_compile"}),
     "half the plan, of unknown samples": both(
         plan(PLANNED // 2, {"compiler": "torch_compile"}, samples=None),
@@ -216,6 +219,7 @@ EQUAL: dict[str, Change] = {
     "one batch size recorded for all arms": plan(PLANNED // 2, {"batch_size": 64}),
     "a plan by the document's own word": plan(PLANNED // 2, {}),
     "fewer steps of more samples": plan(PLANNED // 2, {"compiler": "torch_compile"}, samples=64.0),
+    "steps by summaries alone": both(*(full("steps", 0, who) for who in ("compile", "baseline"))),
     "an earlier release's candidate": both(
         without("work", "compile"), without("steps", "compile")
     ),
