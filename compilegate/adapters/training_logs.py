@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,8 @@ from compilegate.adapters.clients import error_code
 
 # SageMaker makes it with the account's first training job, without a retention.
 LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+# SageMaker names a job's streams JOB/algo-NODE-SECONDS.
+_FIRST_MACHINE = "algo-1-"
 
 
 class CloudJobWatch:
@@ -43,17 +46,25 @@ class CloudJobWatch:
         return [str(event["message"]) for event in page["events"]], page["nextForwardToken"]
 
     def _find_stream(self, job: str) -> str | None:
+        """The stream of the job's first machine; what others made beside it came later."""
+        pages = self._logs.get_paginator("describe_log_streams").paginate(
+            logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/{_FIRST_MACHINE}"
+        )
+        own = re.compile(rf"{re.escape(job)}/{_FIRST_MACHINE}[0-9]+")
         try:
-            response = self._logs.describe_log_streams(
-                logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/algo-1-"
-            )["logStreams"]
+            streams = [
+                (stream["creationTime"], str(stream["logStreamName"]))
+                for page in pages
+                for stream in page["logStreams"]
+                if own.fullmatch(str(stream["logStreamName"]))
+            ]
         except ClientError as error:
             if error_code(error) == "ResourceNotFoundException":
                 return None  # the group appears with the first job that ever prints
             raise
-        if not response:
+        if not streams:
             return None
-        self._streams[job] = str(response[0]["logStreamName"])
+        self._streams[job] = min(streams)[1]
         return self._streams[job]
 
 

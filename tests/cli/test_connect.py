@@ -148,6 +148,48 @@ def test_a_jobs_lines_are_read_once_each(aws: None) -> None:
     assert (["one", "two"], ["three"]) == (first, second)
 
 
+def test_a_jobs_lines_are_from_the_stream_that_sagemaker_made(aws: None) -> None:
+    """Not from one beside it that another job made, which may write where names begin alike."""
+    logs = boto3.client("logs", region_name=REGION)
+    logs.create_log_group(logGroupName=LOG_GROUP)
+    now = int(time.time() * 1000)
+    names = (
+        "cg-a-b/algo-1-1700000002", "cg-a/algo-12-1700000003", "cg-a/algo-2-1700000004",
+        "cg-a/algo-1-", "cg-a/algo-1-17000000x", "cg-a/algo-1-1700000001/more",
+        "cg-a/algo-1-1700000005", "cg-a/algo-1-0000000000", "cg-a/algo-1-1700000009",
+    )  # fmt: skip
+    for name in names:
+        stream = {"logGroupName": LOG_GROUP, "logStreamName": name}
+        logs.create_log_stream(**stream)
+        logs.put_log_events(logEvents=[{"timestamp": now, "message": name}], **stream)
+        time.sleep(0.002)
+    watch = CloudJobWatch(None, logs)
+
+    assert ["cg-a/algo-1-1700000005"] == watch.lines("cg-a", None)[0]
+    assert ["cg-a-b/algo-1-1700000002"] == watch.lines("cg-a-b", None)[0]
+    assert () == watch.lines("cg", None)[0]
+
+
+def test_many_streams_that_others_made_hide_no_log() -> None:
+    class Streams:
+        """The job's own stream is on the second page."""
+
+        def get_paginator(self, _: str) -> Streams:
+            return self
+
+        def paginate(self, **asked: Any) -> list[dict[str, Any]]:
+            pages = (["cg-a/algo-1-+", "cg-a/algo-1-!"], ["cg-a/algo-1-1700000005"])
+            return [
+                {"logStreams": [{"logStreamName": name, "creationTime": 1} for name in page]}
+                for page in pages
+            ]
+
+        def get_log_events(self, **asked: Any) -> dict[str, Any]:
+            return {"events": [{"message": asked["logStreamName"]}], "nextForwardToken": "t"}
+
+    assert ["cg-a/algo-1-1700000005"] == CloudJobWatch(None, Streams()).lines("cg-a", None)[0]
+
+
 def test_the_ledger_at_a_glance(aws: None) -> None:
     client = boto3.client("dynamodb", region_name=REGION)
     keys = [("pk", "HASH"), ("sk", "RANGE")]
