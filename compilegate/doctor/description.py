@@ -21,7 +21,7 @@ from compilegate.doctor.command_line import (
     takes_of_others,
 )
 from compilegate.doctor.dataclass_arguments import sets_up_trainer
-from compilegate.doctor.examination import examine
+from compilegate.doctor.examination import examine_script
 from compilegate.doctor.finding import TORCH_COMPILE
 from compilegate.doctor.own_compiling import OwnCompiling, compiling_of
 from compilegate.doctor.precision import precision_of
@@ -123,7 +123,7 @@ def describe(content: bytes, file: str, module: Reader = no_module) -> Descripti
         packages=frozenset(script.imports.packages),
         findings=frozenset(
             finding.rule for one in files
-            for finding in examine(one.text.encode(), file, compilers=(TORCH_COMPILE,)).findings
+            for finding in examine_script(one, file, compilers=(TORCH_COMPILE,)).findings
         ),
         asks=tuple(name for name in ("do_train", "do_eval") if name in attributes),
         compiles=compiling_of(script),

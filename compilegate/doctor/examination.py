@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,22 +66,35 @@ def examine(
     ``hyperparameters`` are those it is started with, None where they are not known. Raises
     ScriptError for a file that is not Python.
     """
-    try:
+    with _naming(file):
         script = parse(content, hyperparameters)
+    return examine_script(script, file, compilers=compilers)
+
+
+def examine_script(script: Script, file: str, *, compilers: Iterable[str] = ()) -> Examination:
+    """As ``examine``, of what has been parsed."""
+    with _naming(file):
         chosen = tuple(compilers) or intended_compilers(script)
         if not script.is_training:
             return Examination(file, chosen, False, (), 0, ())
         findings = list(_findings(script, chosen))
+    marks = _suppressions(script.text)
+    kept = tuple(finding for finding in findings if not _ignored(finding, marks))
+    blind = script.hyperparameters is None and any(map(takes_arguments, script.calls))
+    return Examination(
+        file, chosen, True, kept, len(findings) - len(kept), (NOT_SEEN,) if blind else ()
+    )
+
+
+@contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """What is wrong with a script names its file."""
+    try:
+        yield
     except ScriptError as error:
         raise ScriptError(error.problem, fix=error.fix, place=error.place, file=file) from error
     except RecursionError as error:
         raise ScriptError(NESTED, fix=FLATTEN, file=file) from error
-    marks = _suppressions(script.text)
-    kept = tuple(finding for finding in findings if not _ignored(finding, marks))
-    blind = hyperparameters is None and any(map(takes_arguments, script.calls))
-    return Examination(
-        file, chosen, True, kept, len(findings) - len(kept), (NOT_SEEN,) if blind else ()
-    )
 
 
 def intended_compilers(script: Script) -> tuple[str, ...]:

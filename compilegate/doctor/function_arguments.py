@@ -90,9 +90,11 @@ def _command_name(decorator: ast.expr, function: Function) -> str:
 def _of_calls(source: Source) -> Iterator[Taken]:
     for call in source.calls:
         reader = STARTERS.get(source.called(call))
-        target = dotted(call.args[0]) if reader and call.args else ""
+        if not reader or not call.args:
+            continue
+        target = dotted(call.args[0])
         for function in source.functions:
-            if reader and function.name == target:
+            if function.name == target:
                 yield _parameters(reader, function, "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -237,6 +238,9 @@ def test_under_the_launcher_the_script_that_it_runs_is_examined(doctor: Doctor) 
     assert (11, "code/train.py") == (result.exit_code, file["file"])
 
 
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -244,6 +248,7 @@ def test_under_the_launcher_the_script_that_it_runs_is_examined(doctor: Doctor) 
         ("book.ipynb", "{}", "jupyter nbconvert --to script book.ipynb"),
         ("notes.txt", "x", "is not a Python file"),
         ("bad.py", "x = 1\ndef f(:\n", "bad.py: line 2: is not Python"),
+        ("newer.py", "def f(:\n", f"Python {PYTHON}, with which it is read here; if a newer"),
         ("work.yaml", "a: [", "work.yaml"),
     ],
 )

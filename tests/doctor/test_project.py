@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
 from compilegate.doctor import describe
 from compilegate.doctor.project import MOST_FILES, Project
 from compilegate.doctor.script import parse
+from compilegate.doctor.source import Source
 
 MAIN = """
 import argparse
@@ -90,3 +96,26 @@ def test_the_samples_of_a_public_data_set() -> None:
     found = [describe(f"{whole}{part}".encode(), "train.py").data for part in ("", *more)]
 
     assert [("MNIST", 60_000), None, None] == found
+
+
+def test_a_script_of_many_functions_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call was compared with each function, and the rules parsed the script again."""
+    helpers = "".join(f"def helper_{n}(x):\n    return helper_{n}(x)\n" for n in range(100))
+    passes, parsed = [], []
+
+    class Counted(list[Any]):
+        def __iter__(self) -> Iterator[Any]:
+            passes.append(1)
+            return super().__iter__()
+
+    def counted(source: Source, *args: Any) -> None:
+        parsed.append(source)
+        made(source, *args)
+        source.functions = Counted(source.functions)
+
+    made = Source.__init__
+    monkeypatch.setattr(Source, "__init__", counted)
+    describe(f"{helpers}{ENGINE}".encode(), "engine.py")
+
+    assert 1 == len(parsed)
+    assert len(passes) < 50
