@@ -171,10 +171,11 @@ def test_extra_runs_have_no_price_without_that_of_each_arm_among_them() -> None:
         (False, 3, 4, 12, (1, 0)),
         (False, 3, 3, 3, (0, 1)),
         (True, 3, 0, 12, (0, 2)),
+        (True, 3, 3, 12, (0, 1)),
     ],
     ids=[
         "before the last look", "as many of each", "the baseline is ahead", "at the last look",
-        "only baselines",
+        "only baselines", "one baseline at least",
     ],
 )  # fmt: skip
 def test_production_trains_each_arm_once_more_up_to_the_last_look(

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from compilegate.flags.sdk_jobs import VERSIONS
 from tests.flags.forms import ESTIMATOR, FORMS, FRAMEWORK, IMAGE, REQUEST, warned
 from tests.flags.ssm import promoted
 
 HERE = Path(__file__).parent
+VERSIONS = (
+    "framework_version", "transformers_version", "pytorch_version", "tensorflow_version",
+)  # fmt: skip
 SMALLEST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "sdk v2": (
         {"role": "r"},
