@@ -124,8 +124,8 @@ def parse(content: bytes, hyperparameters: Mapping[str, Any] | None = None) -> S
         raise ScriptError(
             f"is not Python {PYTHON}: {error.msg}",
             place=place,
-            fix=f"correct it, or write it for Python {PYTHON}, with which it is read here; if a newer "
-            "Python runs it, install this command with that one",
+            fix=f"correct it, or write it for Python {PYTHON}, with which it is read here; if a "
+            "newer Python runs it, install this command with that one",
         ) from error
     except ValueError as error:  # such as a number with too many digits
         raise ScriptError(f"is not Python {PYTHON}: {error}", fix="correct it") from error
