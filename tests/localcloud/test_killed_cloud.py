@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ TABLE = {
 FUNCTION = """
 import os, time
 def handler(event, context):
+    time.sleep(event.get("sleep", 0))
     with open(event["count"], "a") as file:
         file.write("x")
     if event.get("fails") and os.path.getsize(event["count"]) <= event["fails"]:
@@ -200,12 +202,19 @@ def function(cloud):
 
 
 def test_execution_goes_on_and_what_it_had_done_is_not_done_again(cloud, function, tmp_path):
-    """Three items, of which the first ends, the second fails once, the third is in the middle."""
+    """Three items, of which the first ends, the second fails once, the third is in the middle.
+
+    The first comes to its state last of all, but not when it goes on.
+    """
     go = tmp_path / "go"
     counts = [tmp_path / f"count-{number}" for number in range(4)]
     each = task(
         function, count="{% $states.input.count %}", until="{% $states.input.until %}",
         fails="{% $states.input.fails %}", **{"is": "{% $states.input.is %}"},
+    )  # fmt: skip
+    before_it = task(
+        function, count=str(tmp_path / "before"), sleep="{% $states.input.sleep %}",
+        **{"is": "{% $states.input.is %}"},
     )  # fmt: skip
     retry = {"ErrorEquals": ["ValueError"], "IntervalSeconds": 1, "MaxAttempts": 2}
     machine = {
@@ -220,13 +229,16 @@ def test_execution_goes_on_and_what_it_had_done_is_not_done_again(cloud, functio
             "Each": {
                 "Type": "Map",
                 "Items": [
-                    {"count": str(counts[0]), "is": 0, "until": "", "fails": 0},
-                    {"count": str(counts[1]), "is": 1, "until": "", "fails": 1},
-                    {"count": str(counts[2]), "is": 2, "until": str(go), "fails": 0},
+                    {"count": str(counts[0]), "is": 0, "until": "", "fails": 0, "sleep": 2},
+                    {"count": str(counts[1]), "is": 1, "until": "", "fails": 1, "sleep": 0},
+                    {"count": str(counts[2]), "is": 2, "until": str(go), "fails": 0, "sleep": 0},
                 ],
                 "ItemProcessor": {
-                    "StartAt": "One",
-                    "States": {"One": {**each, "Retry": [retry], "End": True}},
+                    "StartAt": "Before",
+                    "States": {
+                        "Before": {**before_it, "Output": "{% $states.input %}", "Next": "One"},
+                        "One": {**each, "Retry": [retry], "End": True},
+                    },
                 },
                 "Output": {"drawn": "{% $drawn %}", "items": "{% $states.result %}"},
                 "End": True,
@@ -236,8 +248,8 @@ def test_execution_goes_on_and_what_it_had_done_is_not_done_again(cloud, functio
     arn = Machines(cloud.client).start(machine)
     eventually(lambda: [1, 2, 1, 1] == [*map(counted, counts)], 20, "the tasks were not called")
     states = cloud.client("stepfunctions")
-    eventually(lambda: 3 == events(states, arn).count("TaskSucceeded"), 10, "the tasks did not end")
-    (before,) = [answer for answer in outputs(states, arn) if answer["calls"] == 1][:1]
+    eventually(lambda: 6 == events(states, arn).count("TaskSucceeded"), 10, "the tasks did not end")
+    before = outputs(states, arn)[0]
     state = kill(cloud)
     eventually(lambda: counted(counts[2]) == 2, 20, "the task in the middle is not called again")
     go.touch()
@@ -247,8 +259,8 @@ def test_execution_goes_on_and_what_it_had_done_is_not_done_again(cloud, functio
     output = json.loads(end["output"])
     assert before["is"] == output["drawn"]
     assert [(0, 1), (1, 2), (2, 2)] == [(one["is"], one["calls"]) for one in output["items"]]
-    assert [1, 2, 2, 1] == [*map(counted, counts)]
-    assert 4 == events(state.client("stepfunctions"), arn).count("TaskSucceeded")
+    assert [1, 2, 2, 1, 3] == [*map(counted, [*counts, tmp_path / "before"])]
+    assert 7 == events(state.client("stepfunctions"), arn).count("TaskSucceeded")
 
 
 def events(states, arn):
@@ -265,16 +277,22 @@ def outputs(states, arn):
     ]
 
 
-def test_execution_that_waited_waits_no_longer_than_it_would_have(cloud, tmp_path):
-    wait = {"Type": "Wait", "Seconds": 6, "End": True}
+def test_execution_that_waited_waits_for_the_rest_of_its_time(cloud):
+    """Of which nothing is left here when the next command comes."""
+    seconds = 8
+    wait = {"Type": "Wait", "Seconds": seconds, "End": True}
     states = cloud.client("stepfunctions")
     arn = Machines(cloud.client).start({"StartAt": "W", "States": {"W": wait}})
     eventually(lambda: "WaitStateEntered" in events(states, arn), 10, "it does not wait")
-    state = kill(cloud)
-    end = ended(state.client("stepfunctions"), arn, 30)
+    os.kill(cloud.running_state().pid, signal.SIGKILL)
+    time.sleep(seconds)
+    states = cloud.start(attached=False, extra_arguments=FAST).client("stepfunctions")
+    assert "SUCCEEDED" == ended(states, arn, 30)["status"]
 
-    assert "SUCCEEDED" == end["status"], (end.get("error"), end.get("cause"))
-    assert (end["stopDate"] - end["startDate"]).total_seconds() < 10
+    history = states.get_execution_history(executionArn=arn)["events"]
+    at = {event["type"]: event["timestamp"] for event in history}
+    waited = at["WaitStateExited"] - at["WaitStateEntered"]
+    assert waited.total_seconds() < seconds / 2
 
 
 def test_job_that_an_execution_waited_for_fails_it_as_a_lost_machine_does(cloud):
