@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.usecases.production.on_run_ended import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
@@ -61,16 +62,20 @@ def recorded(production, job="nightly-1"):
 
 
 def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
-    job = team_job(production, leaves=summary_tar())
+    job, began = team_job(production, leaves=summary_tar()), production.services.clock.now()
+    production.services.clock.seconds += 7500
 
     answer = recorded(production)
 
     assert ("watch", SOUND.owner) == (answer["next"], answer["owner"])
     (run,) = production.runs()
     assert answer["run"] == run.run
-    assert (job, "compile", "team", "team", True, "d1", 0.91) == (
-        run.job, run.arm, run.why, run.launched_by, run.counts, run.decision_id,
-        run.result["metric"],
+    assert 0.91 == run.result["metric"]
+    assert run == ProductionRun(
+        run=naming.trial_id(began * 1000), job=job, arm="compile", started_at=began,
+        ended_at=began + 7200, result=run.result, counts=True, why="team", launched_by="team",
+        status="Completed", decision_id="d1", instance_type=SOUND.training.instance_type,
+        billable_seconds=7200, details={"ending": "completed"}, at=began + 7500,
     )  # fmt: skip
 
 
@@ -185,7 +190,7 @@ TRAINS_ON = f"compile trains on 1 of {SOUND.training.instance_type}"
     [
         ({"leaves": None}, "no evidence"),
         ({"tags": {naming.TAG_ARM: None}}, naming.TAG_ARM),
-        ({"machines": {"InstanceType": P5}}, TRAINS_ON),
+        ({"machines": {"InstanceType": P5}}, f"it trained on 1 of {P5}, and {TRAINS_ON}"),
         ({"machines": {"InstanceCount": 2}}, TRAINS_ON),
         ({"machines": {"InstanceType": P5}, **CRASH}, TRAINS_ON),
         ({"status": "Failed", "FailureReason": CAPACITY}, ""),
@@ -209,15 +214,38 @@ def test_a_crash_is_evidence(production):
 
     recorded(production)
 
-    assert [(True, False)] == [(run.counts, run.finished) for run in production.runs()]
+    (run,) = production.runs()
+    assert (True, False, "Failed", "failed") == (
+        run.counts, run.finished, run.status, run.details["ending"],
+    )  # fmt: skip
+    assert OUT_OF_MEMORY in run.reason
+    assert OUT_OF_MEMORY in run.result["reason"]
+
+
+def test_a_run_without_its_tag_is_of_no_arm_and_one_without_evidence_says_why(production):
+    team_job(production, "nightly-1", tags={naming.TAG_ARM: None}, leaves=summary_tar())
+    team_job(production, "nightly-2", leaves=summary_tar(finished=False, reason="out of disk"))
+
+    recorded(production, "nightly-1")
+    recorded(production, "nightly-2")
+
+    arms = {run.job: (run.arm, run.reason) for run in production.runs()}
+    assert "unknown" == arms["nightly-1"][0]
+    assert ("compile", "out of disk") == arms["nightly-2"]
 
 
 @pytest.mark.parametrize(("arm", "counts"), [("compile", True), ("baseline", False)])
-def test_the_candidates_machines_are_those_of_its_flag(production, arm, counts):
-    production.promote(replace(ON, overrides={"compiler": "torch_compile", "instance_type": P5}))
-    team_job(
-        production, tags={naming.TAG_ARM: arm}, machines={"InstanceType": P5}, leaves=summary_tar()
-    )
+@pytest.mark.parametrize(
+    ("override", "machine"),
+    [
+        ({"instance_type": P5}, {"InstanceType": P5}),
+        ({"instance_count": 2}, {"InstanceCount": 2}),
+        ({"instance_type": P5, "instance_count": 3}, {"InstanceType": P5, "InstanceCount": 3}),
+    ],
+)
+def test_the_candidates_machines_are_those_of_its_flag(production, arm, counts, override, machine):
+    production.promote(replace(ON, overrides={"compiler": "torch_compile", **override}))
+    team_job(production, tags={naming.TAG_ARM: arm}, machines=machine, leaves=summary_tar())
 
     recorded(production)
 
