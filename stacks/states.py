@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.escaping import ADDRESSES, BREAK, CHAT
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.notification import SUBJECT_MAX
 from compilegate.domain.planning import rounds
@@ -40,14 +42,27 @@ LIMITS = "$request.StoppingCondition"
 LONGEST = f"$max([{LIMITS}.MaxRuntimeInSeconds, {LIMITS}.MaxWaitTimeInSeconds])"
 
 _INPUT = "$states.input"
+
+
+def _escaped(text: str, replaced: Sequence[tuple[str, str]]) -> str:
+    """An error's own words for people, as compilegate/domain/escaping.py has them.
+
+    Broken by a space: implementations of JSONata differ in how $string writes a zero-width one.
+    """
+    for old, new in replaced:
+        text = f"$replace({text}, {json.dumps(old)}, {json.dumps(new.replace(BREAK, ' '))})"
+    return text
+
+
 # The message of a step that failed itself: in the form of compilegate/domain/notification.py.
 _PLAIN = (
     "$string({"
     f"'default': $string({{'schema': 1, 'kind': 'failed', 'subject': {_INPUT}.subject,"
     f" 'text': {_INPUT}.message}}),"
-    f" 'email': {_INPUT}.message,"
+    f" 'email': {_escaped(f'{_INPUT}.message', ADDRESSES)},"
     " 'https': $string({'version': '1.0', 'source': 'custom', 'content': {"
-    f"'textType': 'client-markdown', 'title': {_INPUT}.subject, 'description': {_INPUT}.message"
+    f"'textType': 'client-markdown', 'title': {_escaped(f'{_INPUT}.subject', CHAT)},"
+    f" 'description': {_escaped(f'{_INPUT}.message', CHAT)}"
     "}})})"
 )
 _HAS_NOTIFICATION = f"$exists({_INPUT}.notification)"

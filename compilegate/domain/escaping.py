@@ -21,11 +21,12 @@ from compilegate.domain.outside import visible
 BREAK = "\N{ZERO WIDTH SPACE}"
 _ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
 # An address, a mention of a person, a URL of any scheme. A host that begins so is a link as well.
-_ADDRESSES = (("@", f"@{BREAK}"), ("://", f":{BREAK}//"))
+ADDRESSES = (("@", f"@{BREAK}"), ("://", f":{BREAK}//"), ("www.", f"www{BREAK}."))
 _WWW = re.compile(r"(?i)(www)\.")
+# What is replaced character by character, in the state machines as well (stacks/states.py).
 # Of chat: Slack's own markup is in angle brackets; Teams has Markdown without its escapes.
 CHAT = (
-    *_ENTITIES, *_ADDRESSES, ("`", "'"), ("](", f"]{BREAK}("), ("][", f"]{BREAK}["),
+    *_ENTITIES, *ADDRESSES, ("`", "'"), ("](", f"]{BREAK}("), ("][", f"]{BREAK}["),
     ("]:", f"]{BREAK}:"),
 )  # fmt: skip
 # An issue or a channel: #12, GH-12, #general.
@@ -82,7 +83,7 @@ def _chat_piece(text: str) -> str:
 
 
 def _without_links(text: str) -> str:
-    return _WWW.sub(rf"\1{BREAK}.", _replaced(text, _ADDRESSES))
+    return _WWW.sub(rf"\1{BREAK}.", _replaced(text, ADDRESSES))
 
 
 def _replaced_entities(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.local_files import write_whole
+from compilegate.domain.escaping import escape_markdown
 from compilegate.verify.assumptions import Assumption
 from compilegate.verify.checks import CHECKS, Check
 from compilegate.verify.observed import Observations
@@ -91,7 +92,7 @@ class Record:
 
     def page(self) -> str:
         """The record for people, in Markdown."""
-        facts = [f"- {name.replace('_', ' ')}: {value}"
+        facts = [f"- {name.replace('_', ' ')}: {escape_markdown(value)}"
                  for name, value in self.circumstances.items()]  # fmt: skip
         counts = [f"{sum(row.agreement is kind for row in self.rows)} {kind}" for kind in Agreement]
         lines = [
@@ -115,5 +116,6 @@ class Record:
 
 
 def _line(row: Row) -> str:
-    cells = (f"`{row.id}`: {row.behaviour}", row.assumed, row.seen, row.agreement, row.detail)
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    ours = (cell.replace("|", r"\|") for cell in (f"`{row.id}`: {row.behaviour}", row.assumed))
+    cells = (*ours, escape_markdown(row.seen), row.agreement, escape_markdown(row.detail))
+    return f"| {' | '.join(cells)} |"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import pytest
 import yaml
 
 from tests.recipes import page
+from tests.report.readers import acting
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = ROOT / "docs" / "examples" / "pull-request.yml"
@@ -26,6 +28,10 @@ def problems_of(workflow: Path) -> str | None:
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     return ran.stdout + ran.stderr if ran.returncode else None
+
+
+HOSTILE_NAME = "[x](javascript:1) @octocat.yaml"
+HOSTILE = "``` \n```\n@octocat [x](javascript:alert(1)) www.evil.example\r# heading\n" + "``` " * 40
 
 
 @pytest.mark.slow
@@ -82,6 +88,7 @@ def test_the_workflow_comments_a_verdict_on_each_file_that_changed(
     shutil.copy(ROOT / "workloads" / "article-bert.yaml", project / "workloads")
     if broken:
         (project / "workloads" / "a.yaml").write_text("schema: 7\n")
+        (project / "workloads" / HOSTILE_NAME).write_text(f"schema: {json.dumps(HOSTILE)}\n")
     git(project, "add", ".")
     git(project, "commit", "--quiet", "-m", "change")
     script(programs, "compilegate", f'exec "{sys.executable}" -m compilegate.cli.main "$@"')
@@ -107,8 +114,10 @@ def test_the_workflow_comments_a_verdict_on_each_file_that_changed(
         == (tmp_path / "said").read_text()
     )
     text = (tmp_path / "comment.md").read_text()
-    headings = ["### workloads/a.yaml: cannot be checked"] * broken
+    unread = ["?x??javascript?1???octocat", "a"]
+    headings = [f"### workloads/{name}.yaml: cannot be checked" for name in unread] * broken
     headings.append("### workloads/article-bert.yaml: eligible")
     assert headings == re.findall("^###.*", text, re.MULTILINE)
+    assert [] == acting(text, {"h3", "pre", "code"})
     assert "quotas" in text
     assert broken == ("schema: is a version this release cannot read" in text)

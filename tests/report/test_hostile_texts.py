@@ -26,10 +26,11 @@ from compilegate.report.history.view import HistoryView
 from compilegate.report.notifications.production import flag_changed, run_failed, run_waits
 from compilegate.report.notifications.review import ReviewNews, paragraphs
 from compilegate.report.render import render
+from compilegate.verify.record import Agreement, Record, Row
 from tests.domain.production.run_builder import production_run
 from tests.hostile_texts import HOSTILE
 from tests.report import long_history, samples
-from tests.report.readers import LOOKS, URL, acting
+from tests.report.readers import LOOKS, OURS, URL, acting
 from tests.report.test_notifications import AT, MESSAGES, ON
 
 # One of each kind; how each is made harmless, tests/domain/test_escaping.py tries.
@@ -222,3 +223,15 @@ def test_a_text_adds_no_line_to_a_message(make: Callable[[], Notification]) -> N
 
     assert [] == [line for line in lines if line.startswith(("Approve", "- forged", "forged"))]
     assert [] != [line for line in lines if "Approve: compilegate flag approve other" in line]
+
+
+def test_in_the_record_of_a_verification_no_text_of_the_service_acts() -> None:
+    rows = [Row("id", "Words of ours", "assumed", TEXT, Agreement.DIFFERS, TEXT)]
+    page = Record({"region": TEXT}, rows).page()
+
+    acts = [one for one in acting(page, OURS | {"h1", "code"}) if one != OUR_LINK]
+    assert [] == acts
+    assert "octocat" in page
+
+
+OUR_LINK = ("a", "../compilegate/verify/README.md")
