@@ -178,7 +178,7 @@ def test_many_streams_that_others_made_hide_no_log() -> None:
             return self
 
         def paginate(self, **asked: Any) -> list[dict[str, Any]]:
-            pages = (["cg-a/algo-1-+", "cg-a/algo-1-!"], ["cg-a/algo-1-1700000005"])
+            pages = (["cg-a/algo-1-+", "cg-b/algo-1-1"], ["cg-a/algo-1-1700000005"])
             return [
                 {"logStreams": [{"logStreamName": name, "creationTime": 1} for name in page]}
                 for page in pages

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from botocore.auth import S3SigV4Auth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.utils import normalize_url_path
 
 from compilegate.localcloud.names import ACCOUNT, HOST
 
@@ -104,6 +105,8 @@ class Signed:
         service = chance.choice(("s3", "dynamodb", "cloudformation"))
         words = ["".join(chance.choices("ab Z/+~%=&ü.*'", k=chance.randrange(6))) for _ in range(3)]
         self.path = "/" + quote(words[0], safe="/~")
+        if service != "s3":  # all others sign it so
+            self.path = normalize_url_path(self.path)
         query = {name: word for name, word in zip("pq", words[1:], strict=True) if word}
         self.body = (
             chance.randbytes(chance.randrange(40)) if self.method in ("PUT", "POST") else b""
@@ -128,7 +131,18 @@ class Signed:
     def change(self, chance: random.Random) -> str:
         """Change one part of what was signed; returns which."""
         part = chance.choice(
-            ("method", "path", "query", "body", "date", "signature", "scope", "host")
+            (
+                "method",
+                "path",
+                "query",
+                "body",
+                "date",
+                "signature",
+                "scope",
+                "host",
+                "header",
+                "fragment",
+            )
         )
         authorization = self.headers["Authorization"]
         if part == "method":
@@ -139,6 +153,11 @@ class Signed:
             self.query += "&new=" if self.query else "new="
         elif part == "body":
             self.body += chance.randbytes(1)
+        elif part == "fragment":
+            self.path += chance.choice(("#", "#/../b", "#a?b"))
+        elif part == "header":
+            name = chance.choice(("Target", "Copy-Source", "Acl", "Security-Token", "New", ""))
+            self.headers[f"{chance.choice(('X-Amz-', 'x-amz-', 'X-AMZ-'))}{name}"] = "x"
         elif part == "date":
             moment = self.headers["X-Amz-Date"]
             self.headers["X-Amz-Date"] = f"{moment[:14]}{(int(moment[14]) + 1) % 10}Z"

@@ -33,6 +33,14 @@ class _Streamed(S3SigV4Auth):  # type: ignore[misc]  # botocore has no types
         return "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 
 
+class OddlyWritten(S3SigV4QueryAuth):  # type: ignore[misc]  # botocore has no types
+    """A presigned URL whose credential stands under a name in another case."""
+
+    def _modify_request_before_signing(self, request: Any) -> None:
+        super()._modify_request_before_signing(request)
+        request.url = request.url.replace("X-Amz-Credential=", "x-AMZ-credential=")
+
+
 def send(state, method="GET", path="/", *, headers=None, body=None):
     """Status, headers and body of a request as it stands; nothing is added to it but the host."""
     connection = http.client.HTTPConnection(HOST, state.port, timeout=10)
@@ -53,7 +61,7 @@ def signed(state, service="s3", method="GET", path="/", *, body=b"", headers=Non
 
 def claim(
     state, service="s3", method="GET", path="/", *,
-    body=b"", headers=None, credentials=None, presigned=False, streamed=False,
+    body=b"", headers=None, credentials=None, presigned=False, streamed=False, presigner=None,
 ):  # fmt: skip
     """A request that is signed by header, or ``presigned`` without its body.
 
@@ -65,7 +73,7 @@ def claim(
     )  # fmt: skip
     credentials = credentials or Credentials(ACCOUNT, state.secret)
     if presigned:
-        query = S3SigV4QueryAuth if service == "s3" else SigV4QueryAuth
+        query = presigner or (S3SigV4QueryAuth if service == "s3" else SigV4QueryAuth)
         signer = query(credentials, service, state.region, expires=LASTS_SECONDS)
     elif streamed:
         signer = _Streamed(credentials, service, state.region)

@@ -4,6 +4,7 @@ import datetime
 import json
 import socket
 import stat
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -109,6 +110,15 @@ def test_unknown_key_is_refused(state, key):
         session.client("sts", endpoint_url=state.endpoint).get_caller_identity()
 
     assert "InvalidClientTokenId" == caught.value.response["Error"]["Code"]
+
+
+def test_refusal_of_a_service_that_does_not_exist_holds_nobody_up(state):
+    """It took nine seconds in which nobody else was answered: all services were read for it."""
+    forged = "AWS4-HMAC-SHA256 Credential=000000000000/20260101/us-east-1/no-service/aws4_request"
+    before = time.monotonic()
+
+    assert 400 == send(state, headers={"Authorization": forged})[0]
+    assert time.monotonic() - before < 2
 
 
 @pytest.mark.parametrize("minutes", [-16, 16])

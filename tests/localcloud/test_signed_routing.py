@@ -11,7 +11,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from tests.localcloud.signed_requests import claim, send
+from tests.localcloud.signed_requests import OddlyWritten, claim, send
 
 pytestmark = pytest.mark.e2e
 
@@ -291,6 +291,14 @@ def test_scope_of_another_service_is_refused(state, scope, line, headers, refusa
     answer = answer_of(state, claim(state, scope, *line.split(), headers=headers))
 
     assert refusal == (answer[0], code_of(answer))
+
+
+def test_parameter_in_another_case_hides_no_scope(state):
+    """It may be written so; ministack then sees no credential and goes by the Action."""
+    request = claim(state, "s3", "POST", f"/?{CREATE_USER}", presigned=True, presigner=OddlyWritten)
+    answer = answer_of(state, request)
+
+    assert (403, "SignatureDoesNotMatch") == (answer[0], code_of(answer))
 
 
 def test_presigned_scope_of_no_service_is_refused(state):

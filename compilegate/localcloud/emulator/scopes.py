@@ -78,7 +78,8 @@ def check_scope(scope: str, request: Incoming, path: str) -> None:
         return
     headers, query = request.joined_headers(), request.parameters()
     service = answering(request.method, path, headers, query)
-    signed_for = answering(request.method, path, {**headers, _TARGET: ""}, query)
+    signed = {**headers, _TARGET: "", "authorization": _credential(scope)}
+    signed_for = answering(request.method, path, signed, query)
     patterns = router.SERVICE_PATTERNS.get(service, {})
     if _is_known(scope) and (service == signed_for or scope == patterns.get("credential_scope")):
         return
@@ -88,8 +89,12 @@ def check_scope(scope: str, request: Incoming, path: str) -> None:
 @functools.lru_cache(maxsize=256)
 def _is_known(scope: str) -> bool:
     """Whether ministack knows a service of that name; S3 answers whatever it knows none for."""
-    header = {"authorization": f"Credential=-/-/-/{scope}/"}
-    return scope == "s3" or answering("GET", "/", header, {}) != "s3"
+    return scope == "s3" or answering("GET", "/", {"authorization": _credential(scope)}, {}) != "s3"
+
+
+def _credential(scope: str) -> str:
+    """What ministack reads of an Authorization header."""
+    return f"Credential=-/-/-/{scope}/"
 
 
 def _incorrect(scope: str, service: str, *, presigned: bool) -> RefusedError:
