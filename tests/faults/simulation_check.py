@@ -15,6 +15,8 @@ from tests.faults.simulation_world import Cloud, Started
 NOT_WORDS = ("Traceback", "errorMessage", "stackTrace", "{'", '{"')
 # A command, or that there is nothing to do.
 NEXT = ("compilegate ", "The next run will")
+# Figures of true jobs vary by a few percent.
+FAR_OFF = 1.2
 # So many speed jobs that leave nothing of an arm end it.
 WASTED = 3
 LEAVES_NOTHING = ("missing", "broken", "partial", "unfinished", "duplicate_keys")
@@ -31,7 +33,8 @@ def problems(cloud: Cloud) -> list[str]:
     for name, team in cloud.teams.items():
         wrong = (*after_a_day(cloud, name, deserves=team.truth.deserves), *_money(cloud, name))
         found += (f"{name}: {text}" for text in wrong if not _accepted(cloud, text))
-    return [*dict.fromkeys([*found, *_messages(cloud), *_causes(cloud)])]
+    found += (*_messages(cloud), *_causes(cloud), *_far_off(cloud))
+    return [*dict.fromkeys(found)]
 
 
 def _accepted(cloud: Cloud, text: str) -> bool:
@@ -103,10 +106,22 @@ def _advice(text: str) -> Iterator[str]:
 
 def intervals(cloud: Cloud) -> Iterator[bool]:
     """Of each decision's speed-up, whether its interval holds the true one."""
+    for _, truth, speedup in _speedups(cloud):
+        low, high = speedup["interval"]
+        yield low <= truth <= high
+
+
+def _far_off(cloud: Cloud) -> Iterator[str]:
+    """No chance explains a speed-up as far from the true one: somebody believed a lie."""
+    for decision, truth, speedup in _speedups(cloud):
+        if not 1 / FAR_OFF < speedup["estimate"] / truth < FAR_OFF:
+            yield f"{decision} says {speedup['estimate']:.2f}x, which is {truth:.2f}x in truth"
+
+
+def _speedups(cloud: Cloud) -> Iterator[tuple[str, float, dict[str, Any]]]:
     for key in cloud.services.store.objects:
         if key.endswith("/decision.json"):
             document = cloud.get(key)
-            if speedup := document.get("speedup"):
-                low, high = speedup["interval"]
+            if document.get("speedup"):
                 truth = cloud.teams[document["workload"]].truth
-                yield low <= true_speedup(truth) <= high
+                yield key, true_speedup(truth), document["speedup"]
