@@ -116,6 +116,7 @@ def test_command_that_dies_takes_its_local_cloud_with_it(command, number):
 
     assert wait_for_none(state.run_id) == []
     assert not cloud.places.work.exists()
+    assert not cloud.places.journal.exists()
     assert read_state(cloud.places.state_file) is None
 
 

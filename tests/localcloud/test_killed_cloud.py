@@ -74,8 +74,10 @@ def fill(state):
     s3.create_bucket(Bucket="bucket")
     s3.put_bucket_versioning(Bucket="bucket", VersioningConfiguration={"Status": "Enabled"})
     for body in (b"first", b"second \xff"):
-        s3.put_object(Bucket="bucket", Key="folder/key", Body=body, Metadata={"who": "me"})
-    s3.put_object(Bucket="bucket", Key="deleted", Body=b"first", Tagging="a=b")
+        s3.put_object(
+            Bucket="bucket", Key="folder/key", Body=body, Metadata={"who": "me"}, Tagging="a=b"
+        )
+    s3.put_object(Bucket="bucket", Key="deleted", Body=b"first")
     s3.delete_object(Bucket="bucket", Key="deleted")
     state.client("dynamodb").create_table(**TABLE)
     item = {"key": {"S": "a"}, "number": {"N": "1.5"}, "bytes": {"B": b"\0\xff"}}
@@ -92,13 +94,15 @@ def content(state):
         (one, s3.get_object(Bucket="bucket", Key=one["Key"], VersionId=one["VersionId"]))
         for one in listed["Versions"]
     ]
+    keys = [one["Key"] for one in s3.list_objects_v2(Bucket="bucket")["Contents"]]
     return {
+        "keys": keys,
+        "tags": [s3.get_object_tagging(Bucket="bucket", Key=key)["TagSet"] for key in keys],
         "versions": [
             (one, answer["Body"].read(), answer["Metadata"], answer["LastModified"])
             for one, answer in versions
         ],
         "markers": listed["DeleteMarkers"],
-        "keys": [one["Key"] for one in s3.list_objects_v2(Bucket="bucket")["Contents"]],
         "items": state.client("dynamodb").scan(TableName="table")["Items"],
         "parameter": state.client("ssm").get_parameter(Name="/flag")["Parameter"],
     }
@@ -108,6 +112,7 @@ def test_objects_items_and_parameters_are_there_after_two_kills(cloud):
     fill(cloud.running_state())
     before = content(cloud.running_state())
     assert ["folder/key"] == before["keys"]
+    assert [[{"Key": "a", "Value": "b"}]] == before["tags"]
     assert 3 == len(before["versions"])
     assert 2 == before["parameter"]["Version"]
 

@@ -63,6 +63,9 @@ class Replay:
         for name in self._kept:
             self._names.setdefault(json.loads(name)[0], set()).add(name)
         self._visits: Counter[str] = Counter()
+        interrupted = {arn for _, _, arn in recorder.interrupted}
+        for execution in self._names.keys() - interrupted:  # killed just after their end
+            self.forget(execution)
 
     def install(self) -> None:
         """Replace what replacements.py lists for this."""

@@ -99,5 +99,7 @@ class Recorder:
 
 def _deploying() -> bool:
     module: Any = sys.modules.get("ministack.services.cloudformation")
-    stacks = module._stacks.all_values() if module is not None else ()
-    return any(str(stack.get("StackStatus", "")).endswith("_IN_PROGRESS") for stack in list(stacks))
+    stacks = list(module._stacks.all_values()) if module is not None else []
+    # A stack of a change set that nobody has executed is in review, and may be for ever.
+    statuses = {str(stack.get("StackStatus", "")) for stack in stacks} - {"REVIEW_IN_PROGRESS"}
+    return any(status.endswith("_IN_PROGRESS") for status in statuses)
