@@ -23,6 +23,7 @@ from compilegate.cli.trials.start import watch
 from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.failures import explain
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.formats import UNKNOWN, clock, money, significant
 from compilegate.domain.production.next_arm import MALFORMED, FlagReading
@@ -124,7 +125,7 @@ def document(view: RunView, reading: FlagReading) -> dict[str, Any]:
         "run": view.trial.trial,
         "execution": view.state.arn,
         "status": view.state.status,
-        "reason": view.state.cause or view.state.error or None,
+        "reason": _why(view) or None,
         "arm": begun and begun.arm,
         "why": begun and begun.why,
         "attempts": [
@@ -133,6 +134,11 @@ def document(view: RunView, reading: FlagReading) -> dict[str, Any]:
         "watch": view.review and view.review.to_entry(),
         "flag": {"told": reading.explanation, **asdict(reading.flag)},
     }
+
+
+def _why(view: RunView) -> str:
+    """Why the execution ended badly, in words; empty where nothing says so."""
+    return explain("", view.state.cause) if view.state.cause else view.state.error
 
 
 def exit_code(view: RunView) -> int:
@@ -151,7 +157,7 @@ def show_run(view: RunView, reading: FlagReading) -> None:
     for run in view.runs:
         _show_attempt(run)
     if not view.runs:
-        reason = view.state.cause or view.state.error or "no attempt was recorded"
+        reason = _why(view) or "no attempt was recorded"
         say(f"{view.stage}: {reason}", indent=2)
     verdict = view.review and (view.review.verdict or "nothing to judge")
     say_rows([("judge", verdict or ""), ("flag", reading.explanation or on_words(reading.flag))])

@@ -6,6 +6,8 @@ import dataclasses
 import json
 from typing import Any
 
+import pytest
+
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.records.reviews import Review
@@ -135,6 +137,26 @@ def test_an_execution_that_failed_says_why(invoke: Invoke, registered: Cloud) ->
 
     assert 1 == result.exit_code
     assert "no attempt was recorded" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_a_cause_that_is_json_is_said_in_its_own_words(
+    arguments: tuple[str, ...], invoke: Invoke, registered: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted = executions(registered)
+    scripted.ends = {"bert-docs": "FAILED"}
+    plain = scripted.describe
+    cause = json.dumps({"errorType": "Sandbox.Timedout", "errorMessage": "Task timed out"})
+
+    def describe(arn: str) -> Any:
+        return dataclasses.replace(plain(arn), cause=cause)
+
+    monkeypatch.setattr(scripted, "describe", describe)
+    result = invoke("train", "bert-docs", "--wait", *arguments)
+
+    assert 1 == result.exit_code
+    assert "Task timed out" in result.stdout
+    assert "errorType" not in result.stdout
 
 
 def test_a_run_that_reverts_exits_12(invoke: Invoke, registered: Cloud) -> None:
