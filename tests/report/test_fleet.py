@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from compilegate.domain.formats import UNKNOWN
+from compilegate.domain.formats import UNKNOWN, money, shown
 from compilegate.domain.production.savings import Savings
 from compilegate.domain.production.summaries import Fleet, TimeWindow, WeeklySummary
+from compilegate.domain.utc import day
 from compilegate.report.fleet import MOST_ROWS, render_fleet
 from tests.report.browser import BROKEN_PIECES, CHROMIUM, assert_readable, browser, plain
 from tests.report.test_browser import AXE
@@ -85,6 +87,183 @@ def test_the_page_of_thousands_of_workloads_stays_light() -> None:
 
     assert len(html) < 400_000
     assert f"{5_000 - MOST_ROWS:,} workloads more" in html
+
+
+class Cells(HTMLParser):
+    """The rows of the table and the cards, as text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.rows: list[tuple[bool, list[str]]] = []
+        self.cards: list[list[str]] = []
+        self._into: list[list[str]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        kind = dict(attrs).get("class") or ""
+        if tag == "tr":
+            self.rows.append((kind == "marked", []))
+        elif tag in ("td", "th"):
+            self.rows[-1][1].append("")
+            self._into.append(self.rows[-1][1])
+        elif tag == "div" and kind == "card":
+            self.cards.append([])
+        elif self.cards and not self.rows and tag in ("h2", "p") and len(self.cards[-1]) < 3:
+            self.cards[-1].append("")
+            self._into.append(self.cards[-1])
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th", "h2", "p") and self._into:
+            self._into.pop()
+
+    def handle_data(self, data: str) -> None:
+        if self._into:
+            self._into[-1][-1] += data
+
+
+def cards(*workloads: WeeklySummary) -> dict[str, tuple[str, str]]:
+    return {name: (value, note) for name, value, note in Cells(page(*workloads)).cards}
+
+
+def rows(*workloads: WeeklySummary) -> list[list[str]]:
+    return [cells for _, cells in Cells(page(*workloads)).rows[1:]]
+
+
+def saving(usd: float | None, expected: float | None, runs: int) -> Savings:
+    return Savings(runs, runs, 0, 0, 0 if usd is None else runs, 1.0, usd, expected)
+
+
+@pytest.mark.parametrize(
+    ("savings", "saved", "runs", "expected"),
+    [
+        ([saving(100.0, 90.0, 3), saving(320.0, 300.0, 5)], 420.0, "8 runs", 390.0),
+        ([saving(100.0, 90.0, 3), saving(320.0, None, 5)], 420.0, "8 runs", None),
+        ([saving(100.0, 90.0, 3), saving(None, 300.0, 5)], 100.0, "3 runs", None),
+        ([saving(100.0, 90.0, 3), None], 100.0, "3 runs", 90.0),
+        ([saving(-50.0, 0.0, 1)], -50.0, "1 run", 0.0),
+        ([saving(None, 90.0, 3)], None, None, None),
+    ],
+)
+def test_a_sum_is_compared_with_an_expectation_of_the_same_workloads_only(
+    savings: list[Savings | None], saved: float | None, runs: str | None, expected: float | None
+) -> None:
+    value, note = cards(
+        *(replace(ON, workload=f"w{n}", savings=one) for n, one in enumerate(savings))
+    )["Saved so far"]
+
+    assert shown(saved, money) == value
+    assert (f"over {runs} of" in note) == (runs is not None)
+    assert ("had expected" in note) == (expected is not None)
+    assert expected is None or note.endswith(f" {money(expected)}")
+
+
+def test_the_cards_count_runs_trials_and_tasks_of_all_workloads() -> None:
+    counted = cards(
+        replace(ON, runs={"compile": 3, "baseline": 4}, failed=2, waited=1),
+        WeeklySummary("a", None, "off", False, runs={"baseline": 1200}, failed=1, waited=4),
+        WeeklySummary("b", None, "off", False, trial="t1"),
+        WeeklySummary("c", None, "off", False, approval="t2"),
+    )
+
+    assert "1,207" == counted["Runs in 7 days"][0]
+    assert "3 failed, 5 waited for capacity" == counted["Runs in 7 days"][1]
+    assert "1" == counted["In a trial"][0]
+    assert "3" == counted["Need attention"][0]
+
+
+def test_a_row_has_each_figure_in_its_column() -> None:
+    (row,) = rows(replace(ON, runs={"compile": 3, "baseline": 4}, failed=0))
+    (bare,) = rows(WeeklySummary("bare", None, "later", False))
+
+    assert ["bert", "ml", "On permanently", "compile", "7 (3 with a candidate)", "0", money(420.5),
+            money(400.0), ""] == row  # fmt: skip
+    assert ["bare", UNKNOWN, "later", UNKNOWN, "0", "0", UNKNOWN, UNKNOWN, ""] == bare
+
+
+STANDS = [
+    (replace(ON, approval="t", state="reverted", failed=2, trial="t"), "Approve or reject"),
+    (replace(ON, state="reverted", failed=2, trial="t"), "Find out why it got worse"),
+    (replace(ON, state="stale", failed=2, trial="t"), "Changed since the proof"),
+    (replace(ON, state="probation", failed=2, trial="t", watched=1), "2 runs failed, see why"),
+    (replace(ON, state="probation", trial="t", watched=1), "In a trial"),
+    (replace(ON, trial="t", canary="t"), "In a trial with canary runs"),
+    (replace(ON, state="probation", watched=5, probation_runs=12), "5 of 12 runs watched"),
+    (replace(ON, state="probation", watched=5), "5 runs watched"),
+]
+
+
+@pytest.mark.parametrize(("one", "task"), STANDS, ids=[task for _, task in STANDS])
+def test_of_several_tasks_a_row_names_the_most_urgent(one: WeeklySummary, task: str) -> None:
+    ((marked, cells),) = Cells(page(one)).rows[1:]
+
+    assert cells[-1].startswith(task)
+    assert marked is (":" in cells[-1])
+    assert ("compilegate" in cells[-1]) is marked
+
+
+def test_rows_are_in_the_order_of_urgency_then_of_saving_then_of_names() -> None:
+    mixed = [
+        replace(ON, workload="b-small", savings=saving(10.0, None, 1)),
+        replace(ON, workload="a-large", savings=saving(99.0, None, 1)),
+        replace(ON, workload="z-lost", savings=saving(-5.0, None, 1)),
+        replace(ON, workload="c-none", savings=None),
+        replace(ON, workload="a-none", savings=saving(None, None, 1)),
+        replace(ON, workload="f-cheap", failed=1, savings=saving(1.0, None, 1)),
+        replace(ON, workload="e-dear", failed=1, savings=saving(2.0, None, 1)),
+        replace(ON, workload="y-moved", state="stale", savings=None),
+    ]
+
+    assert [
+        "y-moved", "e-dear", "f-cheap", "a-large", "b-small", "a-none", "c-none", "z-lost",
+    ] == [cells[0] for cells in rows(*mixed)]  # fmt: skip
+
+
+def test_of_more_workloads_than_it_lists_the_page_has_the_most_urgent() -> None:
+    quiet = [replace(ON, workload=f"q{n:04}", savings=None) for n in range(MOST_ROWS + 2)]
+    parsed = Cells(page(*quiet, WORKLOADS[4], WORKLOADS[3]))
+
+    shown = parsed.rows[1:]
+    assert ["waits", "worse", "q0000"] == [cells[0] for _, cells in shown[:3]]
+    assert [True, True, False] == [marked for marked, _ in shown[:3]]
+    assert MOST_ROWS == len(shown)
+    assert "4 workloads more" in page(*quiet, WORKLOADS[4], WORKLOADS[3])
+    assert "workloads more" not in page(*quiet[:MOST_ROWS])
+
+
+@pytest.mark.parametrize(
+    ("workloads", "headline", "label"),
+    [
+        ([ON, replace(ON, workload="w", failed=1)], "2 of 2 workloads with a candidate on; 1 needs",
+         "Needs attention"),
+        ([ON], "1 of 1 workload with a candidate on; none needs", "In order"),
+        ([WORKLOADS[2], WORKLOADS[3], WORKLOADS[4]], "0 of 3 workloads with a candidate on; 2 need",
+         "Needs attention"),
+    ],
+)  # fmt: skip
+def test_the_headline_counts_what_is_on_and_who_needs_a_person(
+    workloads: list[WeeklySummary], headline: str, label: str
+) -> None:
+    html = page(*workloads)
+
+    assert headline in html
+    assert f"</svg>{label}</p>" in html
+
+
+def test_without_a_workload_there_is_no_table_and_it_says_so() -> None:
+    html = page()
+
+    assert [] == Cells(html).rows
+    assert "No workload is registered" in html
+
+
+def test_what_could_not_be_read_is_named_in_order_and_within_bounds() -> None:
+    names = tuple(f"w{n:04}" for n in reversed(range(MOST_ROWS + 9)))
+    html = page(ON, unread=names)
+
+    assert "w0000, w0001, " in html
+    assert f"w{MOST_ROWS - 1:04}." in html
+    assert f"w{MOST_ROWS:04}" not in html
+    assert f"{day(WEEK.since)} to {day(WEEK.until)} (UTC)" in plain(html)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.reasons.registry import advice
 from compilegate.report.notifications.review import SUBJECTS
 from compilegate.usecases.production.history_page import history_page
-from tests.domain.evidence_builder import CENTRE
+from tests.domain.evidence_builder import CENTRE, MINE_WALL
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (
     TWO_MARGINS,
@@ -36,7 +36,10 @@ def test_a_job_without_a_duration_does_not_break_the_history(
     run_and_watch(services, 1, arm, wall_seconds=seconds)
     run_and_watch(services, 2)
 
-    assert "compile" in history_page(WORKLOAD, services).html
+    document = json.loads(history_page(WORKLOAD, services).json)
+    assert [(arm, None), ("compile", MINE_WALL)] == [
+        (run["arm"], run["wall_seconds"]) for run in document["runs"]
+    ]
 
 
 UNREADABLE = {

@@ -1,0 +1,137 @@
+"""The chart of the loss: which points of which runs are drawn, and what its figures are of."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from compilegate.domain.formats import duration
+from compilegate.report.charts.loss import loss_chart
+from compilegate.report.charts.scale import points_each
+
+Curve = list[list[Any]]
+# Runs of unequal lengths: at 3 of the steps both of the baseline's were measured.
+FIRST: Curve = [[1, 4.0, 1.0], [2, 3.0, 3.0], [4, 2.0, 5.0], [8, 1.0, 10.0]]
+SECOND: Curve = [[1, 6.0, 2.0], [2, 4.0, 4.0], [8, 2.0, 14.0]]
+OURS: Curve = [[1, 5.0, 0.5], [8, 1.5, 7.0]]
+
+
+def chart(**arms: list[Curve]) -> Any:
+    measured: Any = SimpleNamespace(
+        arms=[
+            SimpleNamespace(
+                name=name, quality=[SimpleNamespace(record={"loss_curve": one}) for one in curves]
+            )
+            for name, curves in arms.items()
+        ]
+    )
+    return loss_chart(measured)
+
+
+def lines(one: Any, view: int = 0) -> list[tuple[str, str, list[float], list[float | None]]]:
+    """Name, role and points of each; the thin lines of single runs have no name."""
+    return [(m.name, m.role, m.x, m.y) for m in one.views[view].figure.marks]
+
+
+def test_over_steps_each_run_is_thin_and_each_arms_mean_bold_and_above() -> None:
+    drawn = chart(baseline=[FIRST, SECOND], compile=[OURS])
+
+    assert ["Over steps", "Over time"] == [view.label for view in drawn.views]
+    assert [
+        ("", "baseline", [1, 2, 4, 8], [4.0, 3.0, 2.0, 1.0]),
+        ("", "baseline", [1, 2, 8], [6.0, 4.0, 2.0]),
+        ("", "first", [1, 8], [5.0, 1.5]),
+        ("compile", "first", [1, 8], [5.0, 1.5]),
+        ("baseline", "baseline", [1, 2, 8], [5.0, 3.5, 1.5]),
+    ] == lines(drawn)
+    marks = drawn.views[0].figure.marks
+    assert [True] * 3 + [False] * 2 == [mark.pale for mark in marks]
+    assert {1} == {mark.width for mark in marks[:3]} != {mark.width for mark in marks[3:]}
+    assert marks[3].dash != marks[4].dash
+
+
+def test_over_time_each_point_stands_at_its_seconds_and_the_mean_at_theirs() -> None:
+    drawn = lines(chart(baseline=[FIRST, SECOND], compile=[OURS]), view=1)
+
+    assert [
+        ("", "baseline", [1.0, 3.0, 5.0, 10.0], [4.0, 3.0, 2.0, 1.0]),
+        ("", "baseline", [2.0, 4.0, 14.0], [6.0, 4.0, 2.0]),
+        ("", "first", [0.5, 7.0], [5.0, 1.5]),
+        ("compile", "first", [0.5, 7.0], [5.0, 1.5]),
+        ("baseline", "baseline", [1.5, 3.5, 12.0], [5.0, 3.5, 1.5]),
+    ] == drawn
+
+
+def test_the_axes_are_named_and_hold_every_point() -> None:
+    steps, time = (view.figure for view in chart(baseline=[FIRST, SECOND], compile=[OURS]).views)
+
+    assert ["optimizer step", "seconds of training"] == [steps.x.title, time.x.title]
+    assert ["loss", "loss"] == [steps.y.title, time.y.title]
+    assert (steps.x.low < 1, 8 < steps.x.high < 9) == (True, True)
+    assert (time.x.low < 0.5, 14 < time.x.high < 15) == (True, True)
+    assert (steps.y.low < 1, 6 < steps.y.high < 7) == (True, True)
+    assert steps.y.grid
+
+
+def test_the_time_is_the_mean_of_what_each_runs_last_step_took() -> None:
+    finding = chart(baseline=[FIRST, SECOND], compile=[OURS]).finding
+
+    assert "baseline 12 s, compile 7 s" in finding
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [([8, 2.0], "baseline 10 s, compile 7 s"), ([8, None, 14.0], "baseline 12 s, compile 7 s")],
+)
+def test_a_run_without_its_last_time_does_not_count(last: list[Any], words: str) -> None:
+    assert words in chart(baseline=[FIRST, [*SECOND[:2], last]], compile=[OURS]).finding
+
+
+def test_where_one_point_has_no_time_there_is_no_view_over_time() -> None:
+    drawn = chart(baseline=[FIRST, [[1, 6.0, 2.0], [2, 4.0], [8, 2.0, 14.0]]], compile=[OURS])
+
+    assert ["Over steps"] == [view.label for view in drawn.views]
+
+
+def test_an_arm_without_any_time_is_not_given_one() -> None:
+    untimed = [point[:2] for point in OURS]
+
+    assert "compile" not in chart(baseline=[FIRST], compile=[untimed]).finding
+    neither = chart(baseline=[[point[:2] for point in FIRST]], compile=[untimed]).finding
+    assert not any(char.isdigit() for char in neither)
+
+
+def test_a_loss_that_was_not_recorded_is_a_gap_and_no_part_of_a_mean() -> None:
+    broken = [[1, 6.0, 2.0], [2, None, 4.0], [8, 2.0, 14.0]]
+    drawn = lines(chart(baseline=[FIRST, broken]))
+
+    assert ("", "baseline", [1, 2, 8], [6.0, None, 2.0]) == drawn[1]
+    assert ("baseline", "baseline", [1, 8], [5.0, 1.5]) == drawn[2]
+
+
+def test_an_arm_whose_runs_recorded_nothing_leaves_the_others_their_colours() -> None:
+    drawn = lines(chart(baseline=[[]], compile=[OURS]))
+
+    assert [("", "first"), ("compile", "first")] == [(name, role) for name, role, *_ in drawn]
+
+
+def test_where_no_run_recorded_a_loss_it_says_so() -> None:
+    drawn = chart(baseline=[[]], compile=[[]])
+
+    assert [] == list(drawn.views)
+    assert drawn.missing
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_long_curves_are_thinned_and_keep_their_end(runs: int) -> None:
+    points = points_each(2 * (runs + 1))
+    long = [[step, 1.0 + 1 / step, step / 2] for step in range(1, 10 * points)]
+    drawn = chart(baseline=[long] * runs, compile=[OURS])
+
+    name, _, x, y = lines(drawn)[0]
+    assert points - 1 <= len(x) <= points + 1
+    assert ("", 1, long[-1][0]) == (name, x[0], x[-1])
+    assert (2.0, long[-1][1]) == (y[0], y[-1])
+    assert f"baseline {duration(long[-1][2])}" in drawn.finding
