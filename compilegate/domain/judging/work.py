@@ -158,9 +158,10 @@ class _Reference:
         self.of = of
         runs = timed(baseline.full_runs)
         self._known = [(run, value) for run in runs if (value := of(run)) is not None]
-        self._by_data: defaultdict[str | None, list[float]] = defaultdict(list)
+        by_data: defaultdict[str | None, list[float]] = defaultdict(list)
         for run, value in self._known:
-            self._by_data[data_of(run)].append(value)
+            by_data[data_of(run)].append(value)
+        self._by_data = {data: median(values) for data, values in by_data.items()}
         self._orders = [run.order for run, _ in self._known]
         # Documents of earlier releases have no work; where one of these has, all jobs recorded it.
         self.runs = len(runs)
@@ -172,8 +173,8 @@ class _Reference:
         The middle one of the same data, else that of the nearest other run in time.
         """
         same = self._by_data.get(data_of(run))
-        if same:
-            return median(same), True
+        if same is not None:
+            return same, True
         if not self._known:
             return None
         after = bisect(self._orders, run.order)
