@@ -41,10 +41,11 @@ def loss_chart(measured: Measured) -> Chart:
 
 
 def _curve(run: FullRun, most: int) -> Curve:
-    """At most about so many of its points, the last one always: where it ended is a figure."""
+    """At most so many of its points, the last one always: where it ended is a figure."""
     curve = loss_curve(run)
     stride = -(-len(curve) // most) or 1
-    return {point.step: (point.loss, point.seconds) for point in (*curve[::stride], *curve[-1:])}
+    kept = [*curve[::stride][:-1], *curve[-1:]]
+    return {point.step: (point.loss, point.seconds) for point in kept}
 
 
 def _figure(measured: Measured, curves: Sequence[Sequence[Curve]], *, over_time: bool) -> Figure:

@@ -1,0 +1,262 @@
+"""What the history page is made from: places, states, standards, and what each figure is of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.domain.production.history import history
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import ProductionRun
+from compilegate.report.history import view as module
+from compilegate.report.history.view import HistoryView, fault_in
+from tests.domain.production.run_builder import BEGIN, DAY, production_run
+from tests.report.test_history_charts import OFF, ON, REVERTED, flag
+from tests.usecases.production_builder import trial_evidence
+
+WORKLOAD = {"quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05}}
+
+
+def view_of(runs: list[ProductionRun], *entries: Any, **more: Any) -> HistoryView:
+    written = [replace(run, at=int(run.ended_at)).to_entry() for run in runs]
+    values: dict[str, Any] = {"workload": WORKLOAD, **more}
+    return HistoryView("bert-docs", history([*written, *entries]), "prod", **values)
+
+
+def runs(*arms: str, **more: Any) -> list[ProductionRun]:
+    return [production_run(number, arm, **more) for number, arm in enumerate(arms, 1)]
+
+
+@pytest.mark.parametrize(
+    ("at", "place"),
+    [
+        (0, 0.5),
+        (BEGIN + DAY - 1, 0.5),
+        (BEGIN + DAY, 1.5),  # the second in which a run starts is after it has
+        (BEGIN + 2.5 * DAY, 2.5),
+        (BEGIN + 3 * DAY, 3.5),
+        (BEGIN + 99 * DAY, 3.5),
+    ],
+)
+def test_a_moment_lies_after_the_runs_that_have_started(at: float, place: float) -> None:
+    assert place == view_of(runs("baseline", "compile", "compile")).place_at(at)
+
+
+def test_jobs_are_numbered_by_when_they_started_and_not_by_when_they_were_recorded() -> None:
+    first, second = runs("baseline", "compile")
+    late = replace(first, job="late", started_at=BEGIN + 5 * DAY, ended_at=BEGIN + 6 * DAY)
+    view = view_of([late, second, first])
+
+    assert {first.job: 1, second.job: 2, "late": 3} == view.places
+
+
+def test_a_review_stands_after_the_last_job_of_its_run() -> None:
+    first, second = runs("baseline", "compile")
+    again = replace(first, job="again", started_at=BEGIN + 5 * DAY, ended_at=BEGIN + 6 * DAY)
+    view = view_of([first, second, again])
+    other = Review(int(BEGIN + 2.5 * DAY), "unknown", "t1")
+
+    assert 3.5 == view.place_of(Review(1, first.run, "t1"))
+    assert 2.5 == view.place_of(Review(1, second.run, "t1"))
+    assert 2.5 == view.place_of(other)
+
+
+def test_the_codes_before_a_review_are_those_of_the_same_trial() -> None:
+    def review(at: int, run: str, trial: str, *codes: str) -> Review:
+        return Review(at, run, trial, reasons=tuple(Reason(code, code) for code in codes))
+
+    reviews = [
+        review(1, "r1", "t1", "alarm", "weak"),
+        review(2, "r2", "t2", "other"),
+        review(3, "r3", "t1", "alarm_cleared"),
+        review(4, "r4", "t1"),
+        review(4, "r5", "t1"),
+    ]
+    view = view_of([], *(one.to_entry() for one in reversed(reviews)))
+
+    assert [set(), set(), {"alarm", "weak"}, {"alarm_cleared"}, set()] == [
+        set(view.codes_before(one)) for one in reviews
+    ]
+
+
+def test_the_state_is_that_of_the_flag_when_the_run_began() -> None:
+    view = view_of(
+        runs("baseline", "baseline", "compile", "compile", "baseline"),
+        flag(1, 1, ON), {**flag(2, 3, REVERTED), "at": int(BEGIN + 4 * DAY)},
+    )  # fmt: skip
+
+    assert ["off", "probation", "probation", "reverted", "reverted"] == [
+        one.state for one in view.states
+    ]
+
+
+def test_without_a_change_the_flag_was_off_all_the_time() -> None:
+    view = view_of(runs("baseline", "baseline"))
+
+    assert ["off", "off"] == [one.state for one in view.states]
+    assert (None, [], None, ()) == (
+        view.promotion, list(view.since_promotion), view.savings, tuple(view.reviews),
+    )  # fmt: skip
+
+
+def test_a_standard_is_the_mean_of_the_latest_baseline_runs_that_count() -> None:
+    figures = [("baseline", 1.0, 100), ("baseline", 3.0, 300), ("compile", 9.0, 9),
+               ("baseline", 5.0, None), ("baseline", None, 500)]  # fmt: skip
+    made = [
+        production_run(number, arm, metric=metric, wall_seconds=wall)
+        for number, (arm, metric, wall) in enumerate(figures, 1)
+    ]
+    unsound = [
+        production_run(6, "baseline", metric=99.0, wall_seconds=9999, counts=False),
+        production_run(7, "baseline", metric=99.0, wall_seconds=9999, finished=False),
+    ]
+    standards = view_of([*made, *unsound]).standards
+
+    assert [1.0, 2.0, 2.0, 3.0, 3.0, 3.0, 3.0] == [one.metric for one in standards]
+    assert [100, 200, 200, 200, 300, 300, 300] == [one.wall_seconds for one in standards]
+
+
+def test_a_standard_is_of_the_latest_five() -> None:
+    made = [
+        production_run(n, "baseline", metric=float(n), wall_seconds=10 * n) for n in range(1, 8)
+    ]
+
+    last = view_of(made).standards[-1]
+
+    assert (5.0, 50.0) == (last.metric, last.wall_seconds)
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_until_production_has_a_baseline_the_trials_stands_in_from_the_promotion_on(
+    before: bool,
+) -> None:
+    evidence = trial_evidence()
+    made = runs("baseline" if before else "compile", "compile", "compile", metric=0.5)
+    view = view_of(made, flag(1, 1, ON), evidence=evidence)
+    full = [run for run in evidence["arms"][0]["runs"] if run["stage"] == "quality"]
+    own = [*evidence["quality"]["history"], *(run["metric"] for run in full)]
+
+    metrics = [one.metric for one in view.standards]
+
+    assert [0.5, 0.5, 0.5] == metrics if before else metrics[0] is None
+    if not before:
+        assert pytest.approx(sum(own[-5:]) / 5) == metrics[1] == metrics[2]
+
+
+def test_figures_since_the_promotion_leave_out_the_runs_before_it() -> None:
+    made = runs("compile", "baseline", "compile", "compile", "baseline")
+    view = view_of(made, flag(1, 2, ON), flag(2, 4, REVERTED, by="train", action="revert"))
+
+    assert [3, 4, 5] == [view.places[run.job] for run in view.since_promotion]
+    assert {"compile": 3, "baseline": 2} == view.counts
+    assert view.savings is not None
+    assert 2 == view.savings.runs
+    assert view.promotion is not None
+    assert 1 == view.promotion.version
+    assert not view.flag.enabled
+
+
+def test_the_run_that_starts_with_the_promotion_is_one_since_it() -> None:
+    view = view_of(runs("baseline", "compile"), {**flag(1, 1, ON), "at": int(BEGIN + 2 * DAY)})
+
+    assert [2] == [view.places[run.job] for run in view.since_promotion]
+
+
+def test_reviews_are_those_of_the_latest_promotion() -> None:
+    reviews = [Review(int(BEGIN + day * DAY), f"r{day}", trial)
+               for day, trial in ((1, "t1"), (3, "t1"), (4, "t2"), (5, "t1"))]  # fmt: skip
+    view = view_of(runs("baseline"), flag(1, 2, ON), *(one.to_entry() for one in reviews))
+
+    assert ["r3", "r5"] == [one.run for one in view.reviews]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "workload", "metric"),
+    [
+        ({"quality": {"metric": "of evidence"}}, WORKLOAD, "of evidence"),
+        (None, WORKLOAD, "eval_loss"),
+        ({"quality": {}}, WORKLOAD, "eval_loss"),
+        (None, None, "the metric"),
+    ],
+)
+def test_the_metric_is_of_the_latest_record_that_names_one(
+    evidence: Any, workload: Any, metric: str
+) -> None:
+    assert metric == view_of([], evidence=evidence, workload=workload).metric
+
+
+def test_a_fault_is_that_of_the_runs_spec_and_never_the_baselines() -> None:
+    made = [
+        production_run(1, "compile", details={"spec_key": "faulty"}),
+        production_run(2, "baseline", details={"spec_key": "faulty"}),
+        production_run(3, "compile", details={"spec_key": "sound"}),
+        production_run(4, "compile"),
+    ]
+    view = view_of(made, faults={"faulty": "learning_rate:0.2"})
+
+    assert ["learning_rate:0.2", None, None, None] == [view.fault_of(run) for run in view.runs]
+    assert [1] == [view.places[run.job] for run in view.faulty]
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ((), None),
+        (({"field": "training.environment.OTHER", "after": "x"},), None),
+        (({"field": f"training.environment.{module.FAULT_VARIABLE}", "after": "f"},), "f"),
+        (({"field": f"training.environment.{module.FAULT_VARIABLE}", "after": None},), ""),
+    ],
+)
+def test_a_registration_says_which_fault_it_puts_in(changes: Any, fault: str | None) -> None:
+    change = RegistrationChange(revision=2, active=True, at=1, by="human:ada", changes=changes)
+
+    assert fault == fault_in(change)
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "ahead"),
+    [("2030-01-01T02:00:00.000+00:00", True), ("2020-01-01T02:00:00+00:00", False), (None, False)],
+)
+def test_runs_before_their_time_are_ahead_of_it(scheduled: str | None, ahead: bool) -> None:
+    sound = production_run(1, "baseline")
+    view = view_of([sound, production_run(2, "compile", details={"scheduled": scheduled})])
+
+    assert ahead is view.ahead
+
+
+@pytest.mark.parametrize(("active", "registered"), [([True, False], True), ([False], False)])
+def test_it_was_registered_if_it_ever_was(active: list[bool], registered: bool) -> None:
+    changes = [
+        RegistrationChange(revision=number, active=one, at=number, by="human:ada").to_entry()
+        for number, one in enumerate(active, 1)
+    ]
+
+    assert registered is view_of([], *changes).registered
+
+
+@pytest.mark.parametrize("evidence", [None, {"schema": 99}])
+def test_without_evidence_that_can_be_read_there_are_no_sums(evidence: Any) -> None:
+    view = view_of(runs("compile"), evidence=evidence)
+
+    assert (None, {}) == (view.probation, view.sums)
+
+
+def test_the_candidates_are_in_the_order_of_their_first_runs() -> None:
+    view = view_of(runs("b", "baseline", "a", "b", "c"))
+
+    assert ["b", "a", "c"] == list(view.candidates)
+
+
+def test_up_to_the_bound_every_run_is_shown_and_beyond_it_the_latest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_SHOWN", 3)
+    few, many = view_of(runs("a", "b", "c")), view_of(runs("a", "b", "c", "d", "e"))
+
+    assert (0, ["a", "b", "c"]) == (few.left_out, [run.arm for run in few.latest])
+    assert (2, ["c", "d", "e"]) == (many.left_out, [run.arm for run in many.latest])
+    assert OFF == many.flag
