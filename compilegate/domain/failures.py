@@ -62,8 +62,9 @@ _EXPLANATIONS = (
     *((code, "AWS did not answer as it should: try again")
       for code in ("InternalError", "InternalFailure", "RequestTimeout", "ServiceUnavailable",
                    "SlowDown", "EndpointConnectionError", "ReadTimeoutError")),
-    ("States.Timeout", "a step took longer than its limit"),
-    ("TIMED_OUT", "the trial took longer than its limit"),
+    ("States.Timeout", "a step took longer than its limit: try again"),
+    ("TIMED_OUT", "it took longer than its limit: start it again, a trial with fewer full runs "
+     "(policy.max_quality_runs)"),
     ("ABORTED", "the trial was stopped by hand"),
 )  # fmt: skip
 
