@@ -12,7 +12,7 @@ from tests.faults.simulation_shrink import shrunk
 
 FEW, MANY = range(1, 41), range(1, 401)
 # So many faults a schedule at least: else they are put where nothing happens.
-LEAST_FAULTS = 1.5
+LEAST_FAULTS = 3
 
 
 def unsurvived(summary: Summary) -> list[str]:
