@@ -60,6 +60,11 @@ def test_the_last_decision_of_a_probation_is_recorded_beside_the_trials_own(
             reasons=tuple(reason.message for reason in review.reasons),
         ),
     ) == past.probation_ends  # fmt: skip
+    last, decided = past.flags[-1], {"trial": TRIAL, "run": review.run}
+    kept = {"decision_key": review.decision_key, "evidence_key": review.evidence_key}
+    assert {**decided, **kept} == dict(last.details)
+    assert review.decision_id == last.decision_id
+    assert (2, "train", review.action) == (last.version, last.by, last.action)
 
 
 @pytest.mark.parametrize("kind", ["nothing promoted", "turned off by hand", "set by hand"])
