@@ -86,8 +86,10 @@ def test_the_codes_before_a_review_are_those_of_the_same_trial() -> None:
 def test_the_state_is_that_of_the_flag_when_the_run_began() -> None:
     view = view_of(
         runs("baseline", "baseline", "compile", "compile", "baseline"),
-        flag(1, 1, ON), {**flag(2, 3, REVERTED), "at": int(BEGIN + 4 * DAY)},
-    )  # fmt: skip
+        flag(1, 1, ON),
+        {**flag(2, 3, REVERTED), "at": int(BEGIN + 4 * DAY)},  # as the fourth begins
+        {**flag(3, 4, ON), "at": int(BEGIN + 5 * DAY + 100)},  # while the fifth trains
+    )
 
     assert ["off", "probation", "probation", "reverted", "reverted"] == [
         one.state for one in view.states
