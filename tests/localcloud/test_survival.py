@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.localcloud.often_killed import wrong_after
 from tests.localcloud.survival import survive
 
 pytestmark = [
@@ -18,9 +19,13 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes under /proc"),
 ]
 WHILE_JOBS_TRAIN = 11.0
-SAMPLE = ("command SIGKILL", "cloud SIGKILL", "files limited")
+SAMPLE = ("command SIGKILL", "cloud SIGKILL")
 
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_what_dies_leaves_no_process_and_what_was_recorded(name: str) -> None:
     assert [] == survive(name, WHILE_JOBS_TRAIN)
+
+
+def test_a_cloud_that_is_killed_again_and_again_loses_no_write_and_ends_its_executions() -> None:
+    assert [] == list(wrong_after(3, 1))
