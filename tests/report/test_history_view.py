@@ -262,3 +262,20 @@ def test_up_to_the_bound_every_run_is_shown_and_beyond_it_the_latest(
     assert (0, ["a", "b", "c"]) == (few.left_out, [run.arm for run in few.latest])
     assert (2, ["c", "d", "e"]) == (many.left_out, [run.arm for run in many.latest])
     assert OFF == many.flag
+
+
+def test_production_that_recorded_a_metric_and_no_time_needs_no_stand_in() -> None:
+    made = runs("baseline", "compile", metric=0.5, wall_seconds=None)
+    view = view_of(made, flag(1, 1, ON), evidence=trial_evidence())
+
+    assert [(0.5, None), (0.5, None)] == [(one.metric, one.wall_seconds) for one in view.standards]
+
+
+def test_a_run_of_the_trial_without_a_time_is_left_out_of_the_stand_in() -> None:
+    evidence = trial_evidence()
+    full = [run for run in evidence["arms"][0]["runs"] if run["stage"] == "quality"]
+    for run, wall in zip(full, (100.0, None, 400.0), strict=True):
+        run["wall_seconds"] = wall
+    view = view_of(runs("compile", "compile"), flag(1, 1, ON), evidence=evidence)
+
+    assert 250.0 == view.standards[-1].wall_seconds
