@@ -90,6 +90,8 @@ def test_charts_of_many_runs_begin_with_the_first_that_is_shown() -> None:
     assert {200.3} == {figure.x.low for figure in figures}
     assert {1200.7} == {figure.x.high for figure in figures}
     for figure in figures:
+        assert {300.0, 1200.0} <= {at for at, _ in figure.x.ticks}
+        assert all(figure.x.low < at < figure.x.high for at, _ in figure.x.ticks)
         for mark in figure.marks:
             match mark:
                 case Points(x=places) | Line(x=places) | Area(x=places):
