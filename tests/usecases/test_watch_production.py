@@ -25,6 +25,7 @@ from tests.usecases.production_builder import (
     promote,
     run_and_watch,
     say,
+    watch,
 )
 from tests.usecases.trial_builder import TRIAL
 
@@ -63,7 +64,13 @@ def test_the_last_decision_of_a_probation_is_recorded_beside_the_trials_own(
     last, decided = past.flags[-1], {"trial": TRIAL, "run": review.run}
     kept = {"decision_key": review.decision_key, "evidence_key": review.evidence_key}
     assert {**decided, **kept} == dict(last.details)
-    assert review.decision_id == last.decision_id
+    assert review.transition is not None
+    change = review.transition
+    assert (review.decision_id, change.change_id, change.reason) == (
+        last.decision_id, last.change_id, last.reason,
+    )  # fmt: skip
+    again = watch(services, review.run)
+    assert (verdict, review.decision_key) == (again["verdict"], again["decision_key"])
     assert (2, "train", review.action) == (last.version, last.by, last.action)
 
 
