@@ -13,6 +13,7 @@ from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.report.history import view as module
+from compilegate.report.history.timeline import timeline
 from compilegate.report.history.view import HistoryView, fault_in
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.report.test_history_charts import OFF, ON, REVERTED, flag
@@ -279,3 +280,12 @@ def test_a_run_of_the_trial_without_a_time_is_left_out_of_the_stand_in() -> None
     view = view_of(runs("compile", "compile"), flag(1, 1, ON), evidence=evidence)
 
     assert 250.0 == view.standards[-1].wall_seconds
+
+
+def test_of_one_moment_the_run_comes_first_then_its_alarm_then_the_flag() -> None:
+    (run,) = runs("compile")
+    at = int(run.ended_at)
+    review = Review(at, run.run, "t1", reasons=(Reason("alarm", "compile: worse"),))
+    view = view_of([run], {**flag(1, 0, ON), "at": at}, review.to_entry())
+
+    assert ["run", "alarm", "flag"] == [event.kind for event in timeline(view).events]

@@ -80,8 +80,9 @@ def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out() -> None:
     assert f"| Production runs | {runs} |" in report.markdown
 
 
-def test_charts_of_many_runs_begin_with_the_first_that_is_shown() -> None:
-    view = long_history.view(MOST_SHOWN + 200, watched=1100)
+@pytest.mark.parametrize("changes", [40, 2000], ids=["promoted last", "promoted first"])
+def test_charts_of_many_runs_begin_with_the_first_that_is_shown(changes: int) -> None:
+    view = long_history.view(MOST_SHOWN + 200, changes=changes, watched=1100)
 
     drawn = {chart.id: chart for chart in charts(view, timeline(view).events)}
 
