@@ -39,6 +39,13 @@ def test_people_get_words_and_programs_the_same_as_json() -> None:
     assert {"enabled": False, "state": "reverted", "name": "/f"} == body["flag"]
 
 
+def test_the_links_of_a_text_are_no_field_of_the_contract() -> None:
+    body = notification(more_links=["https://example.com"]).body()
+
+    assert "more_links" not in body
+    assert "link" in body
+
+
 def test_a_chat_channel_gets_the_event_schema_that_it_shows() -> None:
     event = json.loads(texts(notification())["https"])
 
