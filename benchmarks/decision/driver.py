@@ -208,9 +208,12 @@ def empty_trial(workload: Workload, policy: Policy) -> Evidence:
         promoted=None,
         policy=policy,
         quality=Quality(
-            "accuracy", "maximize", workload.margin, workload.history,
+            metric="accuracy",
+            goal="maximize",
+            margin=workload.margin,
+            history=workload.history,
             early_stopping=workload.stress.run_length_sd > 0 or None,
-        ),  # fmt: skip
+        ),
         history_wall_seconds=tuple(hours * 3600 * pace for pace in workload.history_pace),
         runs_per_week=float(workload.runs_per_week),
         runs_remaining=float(workload.runs_left),

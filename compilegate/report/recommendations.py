@@ -46,8 +46,8 @@ LIMITS = (
 OUT_OF_TIME = {"trial_over_time", "too_many_rounds"}
 OBJECTIONS = (
     "treatment_not_applied", "arms_differ", "runs_repeated", "unequal_initial_loss",
-    "unequal_initial_weights", "unequal_work", "evaluation_sets_differ", "evidence_invalid", "clock_implausible",
-    "evidence_overwritten",
+    "unequal_initial_weights", "unequal_work", "evaluation_sets_differ", "evidence_invalid",
+    "clock_implausible", "evidence_overwritten",
 )  # fmt: skip
 
 
