@@ -48,6 +48,8 @@ CHANNEL = re.compile(_CHANNELS + r"[A-Z0-9_]+")
 # No script that people wrote is longer.
 MOST_BYTES = 2 * 1024 * 1024
 LOADERS = ("DataLoader", "StatefulDataLoader")
+# What ends a run by its own metric, in Lightning, Ignite and transformers.
+EARLY_STOPPING = ("EarlyStopping", "EarlyStoppingCallback")
 EPOCHS = re.compile(r"(num_?|n_?|max_?|train_?|total_?)*epochs?", re.IGNORECASE)
 
 # Training samples, by torchvision's class (https://pytorch.org/vision/stable/datasets.html, and
@@ -70,7 +72,8 @@ class Description:
     ``findings`` are ids of the doctor's rules. ``asks`` are the switches ``do_train`` and such
     that it looks at. ``compiles`` is where it compiles its model itself. ``channels`` are the
     input channels whose variables it reads. ``data`` is the public data set that it trains on, with
-    how many samples that has. ``optional`` are packages that it can do without.
+    how many samples that has. ``optional`` are packages that it can do without. ``stops_early``:
+    it may end a run by a metric.
     """
 
     kind: str
@@ -88,6 +91,7 @@ class Description:
     channels: tuple[str, ...] = ()
     data: tuple[str, int] | None = None
     optional: frozenset[str] = frozenset()
+    stops_early: bool = False
 
 
 def describe(content: bytes, file: str, module: Reader = no_module) -> Description:
@@ -130,6 +134,7 @@ def describe(content: bytes, file: str, module: Reader = no_module) -> Descripti
         channels=tuple(_channels(script)),
         data=_public_data(script),
         optional=frozenset(_optional(script)),
+        stops_early=any(called(call) in EARLY_STOPPING for one in files for call in one.calls),
     )  # fmt: skip
 
 

@@ -381,3 +381,22 @@ def test_a_script_that_already_compiles_is_named(tmp_path: Path, invoke: Invoke)
     assert [
         (True, {"line": 2, "source": "model = torch.compile(model)"}), (False, None),
     ] == said  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "declared"),
+    [
+        ("trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=3))", True),
+        ("stop = EarlyStopping(monitor='val_loss')", True),
+        ("stop = TimerCallback()", False),
+    ],
+)
+def test_early_stopping_is_declared_where_the_script_does_it(
+    line: str, declared: bool, tmp_path: Path, invoke: Invoke
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"import torch\n{line}\nloss.backward()\noptimizer.step()\n")
+    output = ("--output", tmp_path / "job.yaml", "--yes", "--json")
+    written = json.loads(invoke("init", script, *output).stdout)["workload"]
+
+    assert declared == written["quality"].get("early_stopping", False)

@@ -80,7 +80,7 @@ def propose(script: Description, answers: Answers) -> dict[str, Value | Section]
             "runs_per_week": _assumed(answers.runs_per_week, RUNS_PER_WEEK, "of production"),
             "run_hours": hours,
         },
-        "quality": _quality(metric, answers.margin),
+        "quality": {**_quality(metric, answers.margin), **_early_stopping(script)},
     }
 
 
@@ -304,6 +304,12 @@ def _shapes(script: Description) -> Section:
             "ragged-last-batch" not in script.findings, "whether a smaller last batch is left out"
         ),
     }
+
+
+def _early_stopping(script: Description) -> Section:
+    if not script.stops_early:
+        return {}
+    return {"early_stopping": Value(True, "the script may end a run by its metric")}
 
 
 def usual_margin(metric: Metric) -> float:
