@@ -7,6 +7,7 @@ with a summary is an InvalidEvidenceError.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from array import array
 from collections.abc import Iterator, Mapping
@@ -43,9 +44,8 @@ class Steps:
     losses: array[float] = field(default_factory=lambda: array("d"))
     counts: array[int] = field(default_factory=lambda: array("l"))
     samples: float = 0.0
-    steps_with_samples: int = 0
     tokens: float = 0.0
-    steps_with_tokens: int = 0
+    steps: int = 0
 
     def add(self, line: object) -> None:
         """Add one line; raises TypeError or ValueError for one that is not a step."""
@@ -59,27 +59,25 @@ class Steps:
         self.counts.append(count)
         self.seconds.append(seconds)
         self.numbers.append(number)
-        if taught:
-            self.samples += taught * count
-            self.steps_with_samples += count
-        if read:
-            self.tokens += read * count
-            self.steps_with_tokens += count
+        self.steps += count
+        self.samples += taught * count
+        self.tokens += read * count
 
     @property
     def samples_per_step(self) -> float | None:
-        """Mean over the steps that recorded it, None when none did."""
-        return self.samples / self.steps_with_samples if self.steps_with_samples else None
+        """Mean over all steps, None when none recorded any: one without samples trained on none."""
+        return self.samples / self.steps if self.samples else None
 
     @property
     def tokens_per_step(self) -> float | None:
         """As ``samples_per_step``, of the tokens that are no padding."""
-        return self.tokens / self.steps_with_tokens if self.steps_with_tokens else None
+        return self.tokens / self.steps if self.tokens else None
 
     def work(self) -> dict[str, Any]:
         """What they add up to, as a full run has it (docs/contracts.md)."""
         return {
-            "steps": sum(self.counts),
+            "steps": self.steps,
+            "seconds": round(sum(map(operator.mul, self.seconds, self.counts)), 6),
             "samples_per_step": self.samples_per_step,
             "tokens_per_step": self.tokens_per_step,
         }

@@ -8,13 +8,20 @@ from typing import Any
 
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.formats import percent, significant
-from compilegate.domain.judging import alarm_check, cusum
+from compilegate.domain.judging import alarm_check
 from compilegate.domain.judging.alarm_check import CLEAR_AT, LAST, REVERT_AT, Outcome
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.figures import (
     production_quality_figures,
 )
-from compilegate.domain.judging.monitor import FALSE_ALARM, SUSPICIOUS, Monitor
+from compilegate.domain.judging.monitor import (
+    FALSE_ALARM,
+    OVERSHOOT,
+    SUSPICIOUS,
+    Monitor,
+    cusum_step,
+    cusum_threshold,
+)
 from compilegate.domain.judging.probation import ProbationFinding, judge_probation
 from compilegate.domain.workload.model import BASELINE
 from compilegate.explain.item import Item, Reporter, Section
@@ -135,12 +142,12 @@ def _watch(key: str, monitor: Monitor, moments: Sequence[Moment]) -> Iterator[It
 
 def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
     k = monitor.shift / (2 * monitor.spread)
-    h = cusum.threshold(monitor.shift, monitor.spread, runs=monitor.runs, error=FALSE_ALARM)
+    h = cusum_threshold(monitor.shift, monitor.spread, runs=monitor.runs, error=FALSE_ALARM)
     yield item(
         f"{name}: allowance", k,
         "Half the fall, in spreads: only runs lower than that add to the sum.",
         symbol="k", unit="spreads", formula="m / (2 s)",
-        inputs={"m": monitor.shift, "s": monitor.spread}, of=cusum.threshold,
+        inputs={"m": monitor.shift, "s": monitor.spread}, of=cusum_threshold,
     )  # fmt: skip
     yield item(
         f"{name}: threshold", h,
@@ -148,8 +155,8 @@ def _threshold(name: str, monitor: Monitor, unit: str) -> Iterator[Item]:
         f"{percent(FALSE_ALARM)}.",
         symbol="h", unit="spreads",
         formula=f"(e^(2kb) - 2kb - 1) / (2 k^2) = runs / -ln(1 - {FALSE_ALARM:g}), "
-        f"b = h + {cusum.OVERSHOOT:g}",
-        inputs={"k": k, "runs": monitor.runs}, of=cusum.threshold,
+        f"b = h + {OVERSHOOT:g}",
+        inputs={"k": k, "runs": monitor.runs}, of=cusum_threshold,
     )  # fmt: skip
     yield item(
         f"{name}: limit", monitor.limit,
@@ -177,7 +184,7 @@ def _sums(key: str, moments: Sequence[Moment], promoted: str) -> Iterator[Item]:
             symbol=f"S_{moment.run.order}", formula="S_t = max(0, S_(t-1) + mu - m/2 - x_t)",
             inputs={"x_t": value, "mu": monitor.reference, "h s": monitor.limit,
                     "alarm": "alarm" if monitor.total > monitor.limit else ""},
-            of=cusum.step,
+            of=cusum_step,
         )  # fmt: skip
 
 

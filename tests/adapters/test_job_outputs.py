@@ -63,8 +63,9 @@ def test_a_missing_summary_is_an_error_that_names_it() -> None:
         read(tarball({})).summary("evidence/summary.json")
 
 
-def test_samples_are_averaged_over_the_steps_that_recorded_them() -> None:
-    assert 8.0 == read_steps([line(1), line(2, samples=None), line(3)]).samples_per_step
+def test_samples_are_averaged_over_all_steps_where_any_recorded_them() -> None:
+    assert 6.0 == read_steps([line(1), line(2, samples=0), line(3), line(4)]).samples_per_step
+    assert 4.0 == read_steps([line(1), line(2, samples=None)]).samples_per_step
     assert read_steps([line(1, samples=None)]).samples_per_step is None
 
 
@@ -234,5 +235,5 @@ def test_a_full_runs_work_is_what_its_lines_add_up_to() -> None:
         read(tarball({"evidence/summary.json": summary})), job="j", metric="eval_loss"
     )
 
-    assert run.work == Work(12, pytest.approx(84 / 11), 200.0)
-    assert without.work == Work(0, None, None)
+    assert run.work == Work(12, 6.0, 7.0, pytest.approx(400 / 12))
+    assert without.work == Work(0, 0.0, None, None)

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.judging import cusum
-from compilegate.domain.judging.monitor import FALSE_ALARM
+from compilegate.domain.judging.monitor import (
+    FALSE_ALARM,
+    average_run_length,
+    cusum_step,
+    cusum_threshold,
+)
 
 RATIOS = st.floats(0.1, 5)
 
@@ -25,11 +29,11 @@ def simulated_run_length(h: float, k: float, *, paths: int = 4000, seed: int = 3
 
 @pytest.mark.parametrize(("h", "k"), [(3, 0.5), (4, 0.5), (2, 1), (4, 0.25)])
 def test_the_run_length_is_what_a_simulation_finds(h: float, k: float) -> None:
-    assert pytest.approx(simulated_run_length(h, k), rel=0.1) == cusum.average_run_length(h, k)
+    assert pytest.approx(simulated_run_length(h, k), rel=0.1) == average_run_length(h, k)
 
 
 def simulated_false_alarms(spread: float, runs: int, *, paths: int = 50_000) -> float:
-    rng, h = np.random.default_rng(5), cusum.threshold(1, spread, runs=runs, error=FALSE_ALARM)
+    rng, h = np.random.default_rng(5), cusum_threshold(1, spread, runs=runs, error=FALSE_ALARM)
     total, alarmed = np.zeros(paths), np.zeros(paths, dtype=bool)
     for _ in range(runs):
         total = np.maximum(0, total - 0.5 - spread * rng.standard_normal(paths))
@@ -50,30 +54,30 @@ def test_false_alarms_are_as_rare_as_required(spread: float, runs: int) -> None:
 
 @given(ratio=RATIOS, runs=st.integers(1, 200), error=st.floats(0.001, 0.2))
 def test_the_threshold_undoes_the_run_length(ratio: float, runs: int, error: float) -> None:
-    h = cusum.threshold(1, ratio, runs=runs, error=error)
+    h = cusum_threshold(1, ratio, runs=runs, error=error)
     needed = runs / -np.log1p(-error)
 
     if h > 0:
-        assert pytest.approx(needed, rel=1e-6) == cusum.average_run_length(h, 1 / (2 * ratio))
+        assert pytest.approx(needed, rel=1e-6) == average_run_length(h, 1 / (2 * ratio))
     else:
-        assert cusum.average_run_length(0, 1 / (2 * ratio)) >= needed
+        assert average_run_length(0, 1 / (2 * ratio)) >= needed
 
 
 @given(ratio=RATIOS, unit=st.floats(1e-6, 1e6))
 def test_the_threshold_knows_no_units(ratio: float, unit: float) -> None:
-    one = cusum.threshold(1, ratio, runs=12, error=0.02)
+    one = cusum_threshold(1, ratio, runs=12, error=0.02)
 
-    assert pytest.approx(one, rel=1e-6) == cusum.threshold(unit, ratio * unit, runs=12, error=0.02)
+    assert pytest.approx(one, rel=1e-6) == cusum_threshold(unit, ratio * unit, runs=12, error=0.02)
 
 
 @pytest.mark.parametrize("spread", [1e-3, 1e-9, 1e-200])
 def test_a_shift_far_beyond_the_spread_needs_no_threshold(spread: float) -> None:
-    assert 0.0 == cusum.threshold(1, spread, runs=12, error=0.02)
+    assert 0.0 == cusum_threshold(1, spread, runs=12, error=0.02)
 
 
 def test_the_sum_grows_by_what_exceeds_half_a_shift_and_never_below_zero() -> None:
     steps = [0.0]
     for value in (8.0, 9.0, 10.0, 20.0):
-        steps.append(cusum.step(steps[-1], value, reference=10.0, shift=1.0))
+        steps.append(cusum_step(steps[-1], value, reference=10.0, shift=1.0))
 
     assert [0.0, 1.5, 2.0, 1.5, 0.0] == steps

@@ -11,7 +11,7 @@ import pytest
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.work import CODE, unequal_runs
+from compilegate.domain.judging.run_work import ComparableWalls
 from tests.domain.evidence_builder import (
     BASE_WALL,
     GOOD,
@@ -27,9 +27,10 @@ from tests.domain.evidence_builder import (
 )
 
 Document = dict[str, Any]
+CODE = "unequal_work"
 Change = Callable[[Document], object]
 PLANNED = 2000
-WORK = {"steps": PLANNED, "samples_per_step": 32.0, "tokens_per_step": 4000.0}
+WORK = {"steps": PLANNED, "seconds": 0.0, "samples_per_step": 32.0, "tokens_per_step": 4000.0}
 
 
 def recorded(doc: Document) -> Document:
@@ -40,6 +41,7 @@ def recorded(doc: Document) -> Document:
                 run["tokens_per_step"] = 4000.0
                 continue
             run.update(work=dict(WORK), steps=PLANNED, seconds=run["wall_seconds"] - 5)
+            run["work"]["seconds"] = run["seconds"]
             run["job_seconds"] = run["wall_seconds"] + 40
     return doc
 
@@ -56,6 +58,7 @@ def less(share: float, *, work: bool = True, summary: bool = True, who: str = "c
         for run in runs(doc, who):
             run["wall_seconds"] *= share
             run["seconds"] *= share
+            run["work"]["seconds"] = run["seconds"]
             run["job_seconds"] = run["wall_seconds"] + 40
             if work:
                 run["work"]["steps"] = max(1, round(PLANNED * share))
@@ -82,10 +85,11 @@ def plan(steps: int, overrides: Document, *, samples: float | None = 32.0) -> Ch
 
     def change(doc: Document) -> None:
         arm(doc).update(full_run_steps=steps, overrides=overrides)
+        tokens = 4000.0 * (samples or 32) / 32
         for run in runs(doc, stage="speed"):
-            run["samples_per_step"] = samples
+            run.update(samples_per_step=samples, tokens_per_step=tokens)
         for run in runs(doc):
-            run["work"].update(steps=steps, samples_per_step=samples)
+            run["work"].update(steps=steps, samples_per_step=samples, tokens_per_step=tokens)
             run["steps"] = steps
 
     return change
@@ -109,7 +113,7 @@ def longer_baseline(doc: Document) -> None:
 def slow_clock(doc: Document) -> None:
     """The candidate's own clock leaves out most of what its job took."""
     for run in runs(doc):
-        run["job_seconds"] = run["wall_seconds"] + 300
+        run["job_seconds"] = run["wall_seconds"] + 60
 
 
 LESS: dict[str, Change] = {
@@ -141,6 +145,13 @@ LESS: dict[str, Change] = {
         without("steps", "baseline"),
     ),
     "no lines, where the baseline has them": full("steps", 0),
+    "seconds of steps that its lines do not have": lambda doc: [
+        run["work"].update(seconds=run["seconds"] / 2) for run in runs(doc)
+    ],
+    "half the plan by a setting that says nothing of it": plan(
+        PLANNED // 2, {"hyperparameters": {"fused": 1}}
+    ),
+    "half the plan by another script": plan(PLANNED // 2, {"entry_point": "other.py"}),
     "half the samples": full("samples_per_step", 16.0),
     "no samples": full("samples_per_step", None),
     "samples that the baseline does not record": full("samples_per_step", None, "baseline"),
@@ -212,8 +223,8 @@ EQUAL: dict[str, Change] = {
         lambda doc: [run.update(samples_per_step=64.0, tokens_per_step=8000.0)
                      for run in runs(doc, stage="speed")],
     ),
-    "a container that took a minute longer": lambda doc: [
-        run.update(job_seconds=run["wall_seconds"] + 200) for run in runs(doc)
+    "a container that took seconds longer": lambda doc: [
+        run.update(job_seconds=run["wall_seconds"] + 44) for run in runs(doc)
     ],
     "the plan of other epochs": plan(PLANNED // 2, {"hyperparameters": {"epochs": 1}}),
     "one batch size recorded for all arms": plan(PLANNED // 2, {"batch_size": 64}),
@@ -248,6 +259,7 @@ def test_work_that_is_equal_but_for_chance_is_judged(good: Document, what: str) 
     ("change", "equal"),
     [
         (less(0.5), True),
+        (less(1.25), False),
         (
             both(
                 less(0.5),
@@ -275,7 +287,7 @@ def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good: D
     """All is said to be done, in a third of the time: somebody's word of it is false."""
     for run in runs(good):
         run["wall_seconds"] /= 3
-        run["seconds"] = run["wall_seconds"] - 1
+        run["seconds"] = run["work"]["seconds"] = run["wall_seconds"] - 1
         run["job_seconds"] = run["wall_seconds"] + 40
     decision = judge(good)
 
@@ -283,19 +295,100 @@ def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good: D
     assert Verdict.PROMOTE is not decision.verdict
 
 
-def test_other_data_is_compared_with_the_run_nearest_in_time(good: Document) -> None:
-    """Production's data grow by 4 % a run: the arms' steps with them."""
-    everyone = sorted((run for who in ("baseline", "compile") for run in runs(good, who)),
-                      key=lambda run: run["order"])  # fmt: skip
-    for number, run in enumerate(everyone):
-        steps = round(PLANNED * 1.04**number)
-        run.update(mode="canary", steps=steps, fingerprint={**run["fingerprint"], "data_sha256":
-                                                            f"d{number}"})  # fmt: skip
-        run["work"].update(steps=steps, samples_per_step=32 * 1.04 ** (number % 2))
-    grown = copy.deepcopy(good)
-    runs(good)[-1]["work"]["steps"] = runs(good)[-1]["steps"] = PLANNED // 2
+def on_own_data(run: Document, steps: int, *, scale: float = 1.0, mode: str = "canary") -> None:
+    """A run of production on data of its own, of so many steps, timed by them."""
+    inside = (run["wall_seconds"] - 5) * steps / PLANNED * scale
+    run.update(mode=mode, steps=steps, wall_seconds=5 + inside, seconds=inside)
+    run.update(job_seconds=45 + inside, work={**run["work"], "steps": steps, "seconds": inside})
+    run["fingerprint"] = {**run["fingerprint"], "data_sha256": f"d{run['order']}"}
 
-    assert (False, True) == (CODE in codes(judge(grown)), CODE in codes(judge(good)))
+
+def in_turn(doc: Document) -> list[Document]:
+    """All full runs in the order of time."""
+    both_arms = [run for who in ("baseline", "compile") for run in runs(doc, who)]
+    return sorted(both_arms, key=lambda run: run["order"])
+
+
+@pytest.mark.parametrize("growth", [0.9, 1.0, 1.04, 1.12])
+def test_on_other_data_jobs_are_compared_at_equal_steps(good: Document, growth: float) -> None:
+    """Production's data grow or shrink with every run: the arms' steps with them."""
+    before = judge(good)
+    for number, run in enumerate(in_turn(good)):
+        on_own_data(run, round(PLANNED * growth**number))
+    decision = judge(good)
+
+    assert Verdict.PROMOTE is decision.verdict
+    assert decision.speedup is not None and before.speedup is not None
+    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.02)
+
+
+@pytest.mark.parametrize("growth", [0.6, 1.2, 2.0])
+def test_a_baseline_that_has_grown_in_production_makes_no_candidate_fast(
+    good: Document, growth: float
+) -> None:
+    before = judge(good)
+    for number in range(6):
+        late = copy.deepcopy(runs(good, "baseline")[number % 3])
+        late.update(order=10 + number, seed=90 + number)
+        on_own_data(late, round(PLANNED * growth), mode="production")
+        arm(good, "baseline")["runs"].append(late)
+    decision = judge(good)
+
+    assert decision.speedup is not None and before.speedup is not None
+    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.03)
+
+
+@pytest.mark.parametrize(("share", "data"), [(0.91, True), (0.91, False)])
+def test_a_candidate_that_does_less_on_other_data_is_not_faster(
+    good: Document, share: float, data: bool
+) -> None:
+    before = judge(good)
+    for run in in_turn(good):
+        on_own_data(run, PLANNED)
+    for run in runs(good):
+        on_own_data(run, round(PLANNED * share), scale=1.0)
+        if not data:
+            del run["fingerprint"]["data_sha256"]
+    decision = judge(good)
+
+    assert decision.speedup is not None and before.speedup is not None
+    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.02)
+
+
+def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good: Document) -> None:
+    before = judge(good)
+    for run in in_turn(good):
+        on_own_data(run, PLANNED)
+    for run in runs(good):  # claims twice the steps in the same time
+        run.update(steps=2 * PLANNED, work={**run["work"], "steps": 2 * PLANNED})
+    decision = judge(good)
+
+    assert decision.speedup is not None and before.speedup is not None
+    assert decision.speedup["estimate"] <= 1.03 * before.speedup["estimate"]
+
+
+def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good: Document) -> None:
+    """Fewer steps on other data, most of their seconds left out of the lines."""
+    before = judge(good)
+    for run in in_turn(good):
+        on_own_data(run, PLANNED)
+    for run in runs(good):
+        on_own_data(run, round(0.91 * PLANNED))
+        for one in (run, run["work"]):
+            one["seconds"] /= 10
+    decision = judge(good)
+
+    assert decision.speedup is not None and before.speedup is not None
+    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.06)
+
+
+def test_a_candidate_that_does_half_on_other_data_is_not_judged(good: Document) -> None:
+    for run in in_turn(good):
+        on_own_data(run, PLANNED)
+    for run in runs(good):
+        on_own_data(run, PLANNED // 2)
+
+    assert {CODE} == codes(judge(good))
 
 
 @pytest.mark.parametrize(
@@ -327,8 +420,9 @@ def test_production_runs_that_do_less_are_not_watched_for_speed() -> None:
     assert Verdict.PERMANENT is judge(runs_of_12).verdict
     assert Verdict.CONTINUE is decision.verdict
     assert "speed_not_watched" in codes(decision), words(decision)
-    assert 12 == len(unequal_runs(evidence.promoted_arm, evidence))
-    assert frozenset() == unequal_runs(evidence.baseline, evidence)
+    ours, theirs = evidence.promoted_arm, evidence.baseline
+    assert [] == ComparableWalls(ours, evidence).of(ours.probation)
+    assert 2 == len(ComparableWalls(theirs, evidence).of(theirs.probation))
     assert decision.speedup is not None
     assert decision.speedup["estimate"] == pytest.approx(1.4, rel=0.05)
 
@@ -341,27 +435,6 @@ def test_a_worse_metric_of_a_shorter_production_run_still_reverts() -> None:
         watch(doc, "baseline", work=WORK, steps=PLANNED, confirm=True)
 
     assert Verdict.REVERT is judge(doc).verdict
-
-
-@pytest.mark.parametrize(
-    ("order", "steps", "equal"), [(2, 2100, True), (2, 2900, False), (7, 2900, True)]
-)
-def test_the_nearest_run_in_time_is_the_one_that_counts(
-    good: Document, order: int, steps: int, equal: bool
-) -> None:
-    first, second, third = runs(good, "baseline")
-    arm(good, "baseline")["runs"].remove(third)
-    for run, when, done in ((first, 0, 2000), (second, 9, 3000)):
-        run.update(order=when, steps=done, work={**WORK, "steps": done})
-        run["fingerprint"] = {**run["fingerprint"], "data_sha256": f"d{when}"}
-    mine = runs(good)[0]
-    arm(good)["runs"] = [*runs(good, stage="speed"), mine]
-    mine.update(order=order, steps=steps, work={**WORK, "steps": steps}, stage="probation")
-    mine["fingerprint"] = {**mine["fingerprint"], "data_sha256": "mine"}
-    good.update(phase="probation", promoted="compile")
-    evidence = read_evidence(good)
-
-    assert equal == (unequal_runs(evidence.promoted_arm, evidence) == frozenset())
 
 
 @pytest.mark.parametrize(("left_out", "equal"), [(5_900.0, True), (6_400.0, False)])

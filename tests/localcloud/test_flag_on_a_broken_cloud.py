@@ -183,7 +183,7 @@ def when(number: int, act: Callable[[], None], services: Any) -> Any:
 def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one_takes_it(
     number: int, tmp_path: Any
 ) -> None:
-    """Its state is gone with it, ledger and parameter alike."""
+    """The new one goes on where it was, with ledger and parameter as they were written."""
     with LocalCloud(places=make_places(tmp_path)) as cloud:
         pid = cloud.start(attached=True, extra_arguments=FAST).pid
         create_table(cloud)
@@ -194,7 +194,6 @@ def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one
 
     with LocalCloud(places=make_places(tmp_path)) as cloud:
         cloud.start(attached=True, extra_arguments=FAST)
-        create_table(cloud)
         services = services_at(cloud)
         assert change_flag("killed", flag_change("enable"), services=services).changed
         assert_made_once(services, "killed")

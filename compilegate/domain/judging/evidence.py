@@ -57,11 +57,12 @@ class Run:
 class Work:
     """What the lines of a full run's steps add up to.
 
-    ``steps`` is 0 where it left none; ``samples_per_step`` and ``tokens_per_step`` are means over
-    the steps that recorded them, None where none did.
+    ``steps`` is 0 where it left none, ``seconds`` is what they took; ``samples_per_step`` and
+    ``tokens_per_step`` are means over all steps, None where none recorded any.
     """
 
     steps: int
+    seconds: float
     samples_per_step: float | None
     tokens_per_step: float | None
 

@@ -262,6 +262,7 @@ def _work(fields: Fields | None) -> Work | None:
         return None
     return Work(
         steps=fields.integer("steps", "steps", low=0),
+        seconds=fields.number("seconds", "seconds", low=0.0, default=0.0),
         samples_per_step=_per_step(fields, "samples"),
         tokens_per_step=_per_step(fields, "tokens"),
     )

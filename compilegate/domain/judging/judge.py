@@ -39,9 +39,9 @@ from compilegate.domain.judging.quality import (
     QualityFinding,
     QualityOutcome,
     design_of,
+    judge_quality_of,
     refuse_before_spending,
 )
-from compilegate.domain.judging.quality_proof import judge_quality_of
 from compilegate.domain.judging.speed import (
     Segments,
     SpeedFinding,

@@ -2,6 +2,18 @@
 
 The reference is every baseline run known so far: history, the trial's, production's. The
 spread is pooled over all of them and the candidate's own runs in the trial.
+
+A fall is watched for by a one-sided cumulative sum (Page 1954):
+
+    S_t = max(0, S_{t-1} + reference - shift/2 - x_t),   alarm when S_t > h s
+
+The threshold h keeps the chance of a false alarm within ``runs`` runs at about ``error``. For
+normal x the mean number of runs to a false alarm is (Siegmund 1985, with his correction of
+1.166 for the overshoot)
+
+    ARL_0 = (exp(2 k b) - 2 k b - 1) / (2 k^2),   k = shift / (2 s),   b = h + 1.166
+
+and the time to a false alarm is close to exponential, so ARL_0 = runs / -ln(1 - error).
 """
 
 from __future__ import annotations
@@ -12,12 +24,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from compilegate.domain.arithmetic import mean, ratio, squares
-from compilegate.domain.judging import cusum
 from compilegate.domain.judging.alarm_check import Look, look, mean_fall, spread_of
 from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weight
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics, walls
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics
+from compilegate.domain.judging.run_work import ComparableWalls
 from compilegate.domain.judging.speed import log_price_ratio
-from compilegate.domain.judging.work import unequal_runs
 from compilegate.domain.reasons import Reason
 
 # Chance of a false alarm over a whole probation, before its runs are checked.
@@ -39,6 +50,8 @@ SUSPICIOUS = 0.65
 # faultless candidates are reverted half as often again: 0.5 against 0.35 % and 1.4 against 1.0 %
 # where the metric varies by 0.6 and 1 margins (benchmarks/decision/probation.py).
 LEAST_CONTRADICTION = 2
+# Siegmund's correction for the overshoot.
+OVERSHOOT = 1.166
 
 Figure = Callable[[FullRun], float | None]
 
@@ -89,7 +102,7 @@ class Monitor:
     @cached_property
     def limit(self) -> float:
         """Where the sum alarms, in the figure's unit."""
-        h = cusum.threshold(self.shift, self.spread, runs=self.runs, error=FALSE_ALARM)
+        h = cusum_threshold(self.shift, self.spread, runs=self.runs, error=FALSE_ALARM)
         return h * self.spread
 
     def learn(self, run: FullRun) -> None:
@@ -107,7 +120,7 @@ class Monitor:
         value = self.figure(run)
         if value is None or not self.sees(run):
             return False
-        self.total = cusum.step(self.total, value, reference=self.reference, shift=self.shift)
+        self.total = cusum_step(self.total, value, reference=self.reference, shift=self.shift)
         return self.total > self.limit
 
     @property
@@ -190,8 +203,10 @@ def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
 
 def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> Monitor:
     """Watches ln(wall clock), turned, for the whole gain above ``reject_speedup`` going away."""
-    past = _minus_logs([*evidence.history_wall_seconds, *walls(evidence.baseline.quality)])
-    mine = _minus_logs(walls(promoted.quality))
+    theirs, ours = ComparableWalls(evidence.baseline, evidence), ComparableWalls(promoted, evidence)
+    base = theirs.of(evidence.baseline.quality)
+    past = _minus_logs([*evidence.history_wall_seconds, *base])
+    mine = _minus_logs(ours.of(promoted.quality))
     gain = (
         mean(mine) - mean(past)
         if mine and past
@@ -200,15 +215,14 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
     reject = math.log(evidence.policy.reject_speedup) + log_price_ratio(promoted, evidence)
     groups = [
         _minus_logs(evidence.history_wall_seconds),
-        _minus_logs(walls(evidence.baseline.quality)),
+        _minus_logs(base),
         mine,
     ]
-    other_work = unequal_runs(evidence.baseline, evidence) | unequal_runs(promoted, evidence)
+    of_baseline = {run.order for run in evidence.baseline.probation}
 
     def figure(run: FullRun) -> float | None:
-        if not run.wall_seconds or run.order in other_work:
-            return None
-        return -math.log(run.wall_seconds)
+        seconds = (theirs if run.order in of_baseline else ours).seconds(run)
+        return None if seconds is None else -math.log(seconds)
 
     return Monitor(
         code="speedup_gone",
@@ -234,3 +248,30 @@ def _spread(groups: Sequence[Sequence[float]]) -> float | None:
 
 def _minus_logs(values: Sequence[float]) -> list[float]:
     return [-math.log(value) for value in values]
+
+
+def average_run_length(h: float, k: float) -> float:
+    """ARL_0 of threshold ``h`` at allowance ``k``, both in standard deviations."""
+    b = h + OVERSHOOT
+    return (math.exp(2 * k * b) - 2 * k * b - 1) / (2 * k * k)
+
+
+def cusum_threshold(shift: float, spread: float, *, runs: int, error: float) -> float:
+    """h in standard deviations, by bisection; 0 where even h = 0 alarms rarely enough."""
+    k = shift / (2 * spread)
+    needed = runs / -math.log1p(-error)
+    low, high = 0.0, 1.0
+    # Beyond 700 the exponential overflows; no alarm that late matters.
+    while 2 * k * (high + OVERSHOOT) < 700 and average_run_length(high, k) < needed:
+        low, high = high, high * 2
+    if 2 * k * (high + OVERSHOOT) >= 700 or average_run_length(0.0, k) >= needed:
+        return 0.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if average_run_length(middle, k) < needed else (low, middle)
+    return high
+
+
+def cusum_step(total: float, value: float, *, reference: float, shift: float) -> float:
+    """S_t from S_{t-1} and one run's ``value``; higher values are better."""
+    return max(0.0, total + reference - shift / 2 - value)

@@ -1,6 +1,6 @@
 """The probation: production runs are watched after a promotion, on quality and on speed.
 
-Each of the two has a cumulative sum (cusum.py) against a fall of one margin, or of the whole
+Each of the two has a cumulative sum (monitor.py) against a fall of one margin, or of the whole
 gain. An alarm reverts nothing: the next runs alternate baseline and candidate, and only if
 these confirm the fall (alarm_check.py) is the flag turned off. A team's own pipeline cannot be
 asked to take turns: while an alarm is open, all that it trains checks it. The order of runs in

@@ -26,7 +26,7 @@ from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.concurrent import replicates, samples_of
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
-from compilegate.domain.judging.identity import Identity
+from compilegate.domain.judging.identity import Identity, identity_of
 from compilegate.domain.judging.looks import look_at, looks, spent
 from compilegate.domain.judging.noninferiority import (
     Comparison,
@@ -255,3 +255,24 @@ def _repeats_seeds(arm: Arm) -> bool:
     ]
     repeated = len(asked) - len(replicates(asked))
     return repeated > 0 and repeated >= REPEATED_SHARE * len(asked)
+
+
+# What the gate has settled stays settled.
+DECIDED = frozenset({QualityOutcome.HELD, QualityOutcome.WORSE, QualityOutcome.CRASHED})
+
+
+def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFinding:
+    """The gate's finding, or that quality is held where identity proves what it leaves open."""
+    identity = identity_of(arm, evidence.baseline)
+    finding = replace(judge_full_runs(arm, evidence, design), identity=identity)
+    if identity is None or not identity.proven or finding.outcome in DECIDED:
+        return finding
+    return replace(
+        finding,
+        outcome=QualityOutcome.HELD,
+        reason="both arms trained the same models, so a loss is ruled out",
+        # No look decided: an interval would be that of a question which is no longer asked.
+        look=None,
+        level=None,
+        lacks_baseline_only=False,
+    )

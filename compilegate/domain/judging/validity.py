@@ -21,7 +21,14 @@ from compilegate.domain.judging.evidence import (
     may_run_apart,
 )
 from compilegate.domain.judging.lines import mixed_lines
-from compilegate.domain.judging.work import unequal_work
+from compilegate.domain.judging.run_work import (
+    SAME_TOKENS,
+    RunCheck,
+    as_much,
+    close,
+    declares_steps,
+    timed,
+)
 from compilegate.domain.reasons import Reason
 
 # Fingerprint keys that a candidate's own change explains.
@@ -262,3 +269,69 @@ def _loss(run: FullRun) -> float | None:
 
 def _initial_weights(run: FullRun) -> str | None:
     return run.initial_weights
+
+
+def unequal_work(candidate: Arm, evidence: Evidence) -> Iterator[Reason]:
+    """The first sign that the arms' whole runs are not the same work."""
+    baseline = evidence.baseline
+    problems = [
+        *_planned_steps(candidate, baseline),
+        *_block_work(candidate, baseline),
+        *(problem for arm in (candidate, baseline) for problem in _full_runs(arm, evidence)),
+    ]
+    if problems:
+        yield Reason("unequal_work", f"{candidate.name}: {problems[0]}", candidate.name)
+
+
+def _planned_steps(candidate: Arm, baseline: Arm) -> Iterator[str]:
+    """What contradicts the steps that each arm plans for a whole run."""
+    for arm in (candidate, baseline):
+        plans = [run.full_run_steps for run in arm.speed if run.full_run_steps]
+        if plans and not close(min(plans), max(plans)):
+            yield (
+                f"the speed blocks of {arm.name} plan from {min(plans):,} to {max(plans):,} steps "
+                "for one whole run"
+            )
+    ours, theirs = candidate.full_run_steps, baseline.full_run_steps
+    if ours and theirs and not close(ours, theirs) and not declares_steps(candidate):
+        sizes = [
+            next((run.samples_per_step for run in arm.speed if run.samples_per_step), 0.0)
+            for arm in (candidate, baseline)
+        ]
+        if all(sizes) and close(sizes[0] * ours, sizes[1] * theirs):
+            return  # more steps of fewer samples each
+        yield (
+            f"it plans {ours:,} steps for a whole run and the baseline {theirs:,}, which its "
+            "change does not explain"
+        )
+
+
+def _block_work(candidate: Arm, baseline: Arm) -> Iterator[str]:
+    """Blocks in which only one arm recorded its samples or tokens, or tokens are not equal."""
+    theirs = {run.block: run for run in baseline.speed if run.finished}
+    for run in candidate.speed:
+        other = theirs.get(run.block)
+        if other is None or not run.finished:
+            continue
+        if (run.samples_per_step is None) != (other.samples_per_step is None):
+            yield f"in block {run.block} only one of the arms recorded its samples"
+        if (run.tokens_per_step is None) != (other.tokens_per_step is None):
+            yield f"in block {run.block} only one of the arms recorded its tokens"
+        ours, other_tokens = run.tokens_per_step, other.tokens_per_step
+        if (
+            ours
+            and other_tokens
+            and not as_much((ours, candidate), (other_tokens, baseline), SAME_TOKENS)
+        ):
+            yield (
+                f"block {run.block} took {ours:,.0f} tokens a step and the baseline's "
+                f"{other_tokens:,.0f}"
+            )
+
+
+def _full_runs(arm: Arm, evidence: Evidence) -> Iterator[str]:
+    check = RunCheck(arm, evidence)
+    for run in timed(arm.full_runs):
+        problem = check.problem(run)
+        if problem is not None:
+            yield problem

@@ -11,8 +11,8 @@ wall clock tell it. Without it F = 0.
 
 Measurement. On ln(wall clock at equal steps): D = mean(ln T_B) - mean(ln T_C),
 v_D = s_T^2 (1/n_C + 1/w_B), where w_B counts runs of today fully and earlier ones under drift
-(drift.py). Where the workload declares early stopping, a job is scaled to the planned steps; jobs
-that did other work without it are not compared (work.py).
+(drift.py). Jobs on other data, and declared early stops, are scaled to equal steps
+(run_work.py); jobs that did other work are not compared.
 
 Few runs show no spread reliably, so both variances are moderated by a prior worth 3 degrees of
 freedom (scaled inverse chi-square, Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3:3; Student's t
@@ -54,13 +54,13 @@ from dataclasses import dataclass
 from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.judging import student_t
 from compilegate.domain.judging.drift import history_weight, still_valid
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.judging.evidence import Arm, Evidence, finished
+from compilegate.domain.judging.run_work import SAME_WORK, ComparableWalls, figure, steps_of
 from compilegate.domain.judging.speed import (
     Segments,
     assumed_spread,
     block_log_speedups,
 )
-from compilegate.domain.judging.work import SAME_WORK, figure, steps_of, timed, unequal_runs
 
 CONFIDENCE = 0.95
 # Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
@@ -217,21 +217,16 @@ def moderated(groups: Sequence[Sequence[float]], prior: float) -> tuple[float, f
 def log_walls(candidate: Arm, evidence: Evidence) -> tuple[list[float], list[float], list[float]]:
     """ln(wall clock at the planned steps): candidate, baseline, baseline before the trial.
 
-    Earlier ones, whose steps are not known, are left out where jobs stop early, and so are
-    production's runs that did other work.
+    Of runs that did other work nothing is taken (run_work.py). Earlier ones, whose steps are not
+    known, are left out where jobs stop early.
     """
     base = evidence.baseline
-    other_work = unequal_runs(candidate, evidence) | unequal_runs(base, evidence)
-    stops = evidence.quality.early_stopping is True and stop_early(candidate, base)
     ours, today = (
-        [
-            math.log(planned_seconds(run, arm, scaled=stops))
-            for run in timed(arm.full_runs)
-            if run.order not in other_work
-        ]
+        list(map(math.log, ComparableWalls(arm, evidence).of(arm.full_runs)))
         for arm in (candidate, base)
     )
-    past = [] if stops else [math.log(wall) for wall in evidence.history_wall_seconds]
+    early = evidence.quality.early_stopping and stop_early(candidate, base)
+    past = [] if early else [math.log(wall) for wall in evidence.history_wall_seconds]
     return ours, today, past
 
 
@@ -244,19 +239,6 @@ def stop_early(*arms: Arm) -> bool:
         if arm.full_run_steps and (steps := steps_of(run))
     ]
     return bool(shares) and max(shares) > (1 + SAME_WORK) * min(shares)
-
-
-def planned_seconds(run: FullRun, arm: Arm, *, scaled: bool = True) -> float:
-    """Wall clock that the job would have had at the arm's planned steps; it has to be timed.
-
-    Only the time within steps is scaled, if the job recorded that, else the whole; nothing where
-    jobs are not ``scaled``.
-    """
-    wall, steps = run.wall_seconds or 0.0, steps_of(run)
-    if not scaled or not steps or not arm.full_run_steps:
-        return wall
-    inside = min(figure(run, "seconds") or wall, wall)
-    return wall - inside + inside * arm.full_run_steps / steps
 
 
 def outside_seconds(arm: Arm, other: Arm) -> float:

@@ -21,13 +21,17 @@ def wall_seconds_of(run: ProductionRun) -> float | None:
     return seconds if seconds is not None and seconds > 0 else None
 
 
-def samples_of(run: ProductionRun) -> float | None:
-    """The samples that it trained on, None where its steps or their samples are unknown."""
+def work_of(run: ProductionRun) -> tuple[float, float] | None:
+    """The steps and samples that it did, 0 where it recorded none; None before they were added up.
+
+    Steps of its lines, or fewer that it says itself.
+    """
     work = run.result.get("work")
     if not isinstance(work, Mapping):
         return None
-    steps, samples = _figure(work.get("steps")), _figure(work.get("samples_per_step"))
-    return steps * samples if steps and samples else None
+    steps, said = _figure(work.get("steps")) or 0.0, _figure(run.result.get("steps"))
+    steps = min(steps or said or 0.0, said or steps)
+    return steps, steps * (_figure(work.get("samples_per_step")) or 0.0)
 
 
 def applied(run: ProductionRun) -> bool:

@@ -3,7 +3,8 @@
 A run is compared with the rolling baseline: the latest baseline runs that production had made
 when it started, so that a job that grew for both arms is not booked as a loss of the candidate's.
 Before there is one, the trial's own baseline figures stand in where the caller knows them. A run
-that trained on fewer samples than those did not save what they took.
+that trained on fewer samples than those, or steps where none are recorded, did not save what they
+took.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.production.run_figures import samples_of, wall_seconds_of
+from compilegate.domain.production.run_figures import wall_seconds_of, work_of
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # Enough to smooth what differs between nodes, few enough to follow a job that grows.
 ROLLING = 5
-# Production's data grow and shrink; a run on fewer samples than this share has done less.
-LEAST_SAMPLES = 0.9
+# Production's data grow and shrink; a run of less than this share has done less.
+LEAST_WORK = 0.95
 
 
 @dataclass(frozen=True)
@@ -139,23 +140,27 @@ def run_savings(
     before = reference or Reference()
     walls: deque[float] = deque(maxlen=ROLLING)
     prices: deque[float] = deque(maxlen=ROLLING)
-    samples: deque[float] = deque(maxlen=ROLLING)
+    work: deque[tuple[float, float]] = deque(maxlen=ROLLING)
     for run in runs:
         if run.arm == BASELINE:
             if run.finished and run.counts:
                 walls.extend([wall] if (wall := wall_seconds_of(run)) is not None else [])
                 prices.extend([run.usd] if run.usd is not None else [])
-                samples.extend([own] if (own := samples_of(run)) is not None else [])
-        elif run.ended_at >= since and run.finished and _did_less(run, samples):
+                work.extend([own] if (own := work_of(run)) is not None else [])
+        elif run.ended_at >= since and run.finished and _did_less(run, work):
             yield RunSaving(run, None, None)
         elif run.ended_at >= since:
             seconds, usd = _saved(run, _rolling(walls, prices, before))
             yield RunSaving(run, seconds, usd)
 
 
-def _did_less(run: ProductionRun, baseline: Sequence[float]) -> bool:
-    own = samples_of(run)
-    return bool(baseline) and own is not None and own < LEAST_SAMPLES * mean(baseline)
+def _did_less(run: ProductionRun, baseline: Sequence[tuple[float, float]]) -> bool:
+    """By samples, which do not depend on the batch; by steps where the baseline has none."""
+    own = work_of(run)
+    if own is None or not baseline:
+        return False
+    steps, samples = (mean([one[index] for one in baseline]) for index in (0, 1))
+    return own[1] < LEAST_WORK * samples if samples else own[0] < LEAST_WORK * steps
 
 
 def _saved(run: ProductionRun, baseline: Reference) -> tuple[float | None, float | None]:

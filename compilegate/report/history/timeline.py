@@ -161,7 +161,7 @@ def _canary(view: HistoryView, record: CanaryRound | CanaryClosed) -> Event:
         text = f"The next {runs} of production train in turn: {arms}."
         return _event(view, record, "Canary runs begin", text)
     text = f"{CLOSED_WORDS.get(record.reason, record.reason)}."
-    tone = "" if record.reason == "complete" else "open"
+    tone = {"complete": ""}.get(record.reason, "open")
     return _event(view, record, "Canary runs end", text, tone=tone)
 
 

@@ -94,11 +94,14 @@ def test_the_estimate_is_for_the_runs_that_were_compared() -> None:
     [
         ((2000, 32.0), (2000, 32.0), 1),
         ((1000, 64.0), (2000, 32.0), 1),
-        ((1850, 32.0), (2000, 32.0), 1),
+        ((1920, 32.0), (2000, 32.0), 1),
+        ((1850, 32.0), (2000, 32.0), 0),
         ((1000, 32.0), (2000, 32.0), 0),
         ((2000, 16.0), (2000, 32.0), 0),
-        ((1000, None), (2000, 32.0), 1),
-        ((1000, 32.0), (2000, None), 1),
+        ((2000, None), (2000, 32.0), 0),
+        ((1000, None), (2000, None), 0),
+        ((1950, None), (2000, None), 1),
+        ((1000, 32.0), (2000, None), 0),
     ],
 )
 def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(
@@ -107,7 +110,7 @@ def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(
     def made(number: int, arm: str, work: tuple[int, float | None]) -> ProductionRun:
         run = production_run(number, arm)
         recorded = {"steps": work[0], "samples_per_step": work[1], "tokens_per_step": None}
-        return replace(run, result={**run.result, "work": recorded})
+        return replace(run, result={**run.result, "work": recorded, "steps": work[0] or 2000})
 
     savings = savings_so_far([made(0, "baseline", baseline), made(1, "compile", own)])
 
