@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -25,25 +24,10 @@ from tests.domain.evidence_builder import (
     watch,
     words,
 )
+from tests.domain.work_builder import PLANNED, WORK, Document, recorded
 
-Document = dict[str, Any]
 CODE = "unequal_work"
 Change = Callable[[Document], object]
-PLANNED = 2000
-WORK = {"steps": PLANNED, "seconds": 0.0, "samples_per_step": 32.0, "tokens_per_step": 4000.0}
-
-
-def recorded(doc: Document) -> Document:
-    """Every run with what a job's recorder leaves of its work; arms differ in nothing but time."""
-    for item in doc["arms"]:
-        for run in item["runs"]:
-            if run["stage"] == "speed":
-                run["tokens_per_step"] = 4000.0
-                continue
-            run.update(work=dict(WORK), steps=PLANNED, seconds=run["wall_seconds"] - 5)
-            run["work"]["seconds"] = run["seconds"]
-            run["job_seconds"] = run["wall_seconds"] + 40
-    return doc
 
 
 @pytest.fixture
@@ -293,102 +277,6 @@ def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good: D
 
     assert "full_run_implausible" in codes(decision)
     assert Verdict.PROMOTE is not decision.verdict
-
-
-def on_own_data(run: Document, steps: int, *, scale: float = 1.0, mode: str = "canary") -> None:
-    """A run of production on data of its own, of so many steps, timed by them."""
-    inside = (run["wall_seconds"] - 5) * steps / PLANNED * scale
-    run.update(mode=mode, steps=steps, wall_seconds=5 + inside, seconds=inside)
-    run.update(job_seconds=45 + inside, work={**run["work"], "steps": steps, "seconds": inside})
-    run["fingerprint"] = {**run["fingerprint"], "data_sha256": f"d{run['order']}"}
-
-
-def in_turn(doc: Document) -> list[Document]:
-    """All full runs in the order of time."""
-    both_arms = [run for who in ("baseline", "compile") for run in runs(doc, who)]
-    return sorted(both_arms, key=lambda run: run["order"])
-
-
-@pytest.mark.parametrize("growth", [0.9, 1.0, 1.04, 1.12])
-def test_on_other_data_jobs_are_compared_at_equal_steps(good: Document, growth: float) -> None:
-    """Production's data grow or shrink with every run: the arms' steps with them."""
-    before = judge(good)
-    for number, run in enumerate(in_turn(good)):
-        on_own_data(run, round(PLANNED * growth**number))
-    decision = judge(good)
-
-    assert Verdict.PROMOTE is decision.verdict
-    assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.02)
-
-
-@pytest.mark.parametrize("growth", [0.6, 1.2, 2.0])
-def test_a_baseline_that_has_grown_in_production_makes_no_candidate_fast(
-    good: Document, growth: float
-) -> None:
-    before = judge(good)
-    for number in range(6):
-        late = copy.deepcopy(runs(good, "baseline")[number % 3])
-        late.update(order=10 + number, seed=90 + number)
-        on_own_data(late, round(PLANNED * growth), mode="production")
-        arm(good, "baseline")["runs"].append(late)
-    decision = judge(good)
-
-    assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.03)
-
-
-@pytest.mark.parametrize(("share", "data"), [(0.91, True), (0.91, False)])
-def test_a_candidate_that_does_less_on_other_data_is_not_faster(
-    good: Document, share: float, data: bool
-) -> None:
-    before = judge(good)
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for run in runs(good):
-        on_own_data(run, round(PLANNED * share), scale=1.0)
-        if not data:
-            del run["fingerprint"]["data_sha256"]
-    decision = judge(good)
-
-    assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.02)
-
-
-def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good: Document) -> None:
-    before = judge(good)
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for run in runs(good):  # claims twice the steps in the same time
-        run.update(steps=2 * PLANNED, work={**run["work"], "steps": 2 * PLANNED})
-    decision = judge(good)
-
-    assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] <= 1.03 * before.speedup["estimate"]
-
-
-def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good: Document) -> None:
-    """Fewer steps on other data, most of their seconds left out of the lines."""
-    before = judge(good)
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for run in runs(good):
-        on_own_data(run, round(0.91 * PLANNED))
-        for one in (run, run["work"]):
-            one["seconds"] /= 10
-    decision = judge(good)
-
-    assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.06)
-
-
-def test_a_candidate_that_does_half_on_other_data_is_not_judged(good: Document) -> None:
-    for run in in_turn(good):
-        on_own_data(run, PLANNED)
-    for run in runs(good):
-        on_own_data(run, PLANNED // 2)
-
-    assert {CODE} == codes(judge(good))
 
 
 @pytest.mark.parametrize(
