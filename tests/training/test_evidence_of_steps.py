@@ -178,7 +178,7 @@ def test_the_reader_counts_a_line_of_several_steps_as_so_many(small_files, tmp_p
     with (tmp_path / "steps.jsonl").open("rb") as handle:
         steps = read_steps(handle)
 
-    assert (1000, 8.0) == (steps.steps_with_samples, steps.samples_per_step)
+    assert (1000, 8.0) == (steps.steps, steps.samples_per_step)
     assert steps.loss_curve()[-1][2] == pytest.approx(5005.0)
 
 
@@ -202,7 +202,7 @@ def most_kib():
 before = most_kib()
 with open(sys.argv[1], "rb") as lines:
     steps = read_steps(lines)
-print(steps.steps_with_samples, most_kib() - before)
+print(steps.steps, most_kib() - before)
 """
 
 

@@ -35,8 +35,9 @@ LEAST_NEAR = 0.9
 # Tokens that are no padding vary with the order of the data.
 SAME_TOKENS = 0.1
 # Seconds of a job outside its run's clock, beyond the baseline's: starting a container, installing
-# packages and keeping a compile cache take as long now and then. A tenth of a short job's.
-UNTIMED_SECONDS, UNTIMED_SHARE, UNTIMED_OF_SHORT = 180.0, 0.05, 0.1
+# packages and keeping a compile cache take as long now and then. Of short jobs a tenth, always a
+# minute, by which clocks may be apart (job_clock.py).
+UNTIMED_SECONDS, UNTIMED_SHARE, UNTIMED_OF_SHORT, LEAST_UNTIMED = 180.0, 0.05, 0.1, 60.0
 # Changes of the batch or of the processes, which plan a whole run in other steps.
 OTHER_BATCH = frozenset({"batch_size", "instance_type", "instance_count", "distribution"})
 # Hyperparameters that say how long a run is.
@@ -251,7 +252,8 @@ class RunCheck:
 
 def allowed_untimed(seconds: float) -> float:
     """Seconds of a job that may be left out beyond the baseline's."""
-    return max(min(UNTIMED_SECONDS, UNTIMED_OF_SHORT * seconds), UNTIMED_SHARE * seconds)
+    of_short = min(UNTIMED_SECONDS, UNTIMED_OF_SHORT * seconds)
+    return max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds)
 
 
 def _data(run: FullRun) -> str | None:
@@ -267,7 +269,7 @@ def _gap(run: FullRun) -> float | None:
     """Seconds in which a job trained by the service's clock and not by its run's own."""
     if run.job_seconds is None or not run.wall_seconds:
         return None
-    return run.job_seconds - run.wall_seconds
+    return max(run.job_seconds - run.wall_seconds, 0.0)
 
 
 class ComparableWalls:
@@ -299,7 +301,7 @@ class ComparableWalls:
         factor = self._factor(run)
         if factor == 1:
             return wall
-        unexplained = wall - self._outside - allowed_untimed(wall)
+        unexplained = wall - self._outside - UNTIMED_SHARE * wall
         inside = max(_inside(run, wall), min(unexplained, wall))
         return wall - inside + inside * factor
 

@@ -18,6 +18,9 @@ OBJECTS, STATE = "s3", "state"
 # What changes without a request: events, their targets, metrics. Not what is large and changes with
 # requests alone, or with a deployment, which ends what a request began.
 _SWEEP_SECONDS = 2.0
+# A sweep reads whole states, logs included: of a cloud that has held much it takes a second. It is
+# never more than this share of the cloud's time.
+_SWEEP_SHARE = 0.05
 _NOT_SWEPT = frozenset({OBJECTS, "lambda", "cloudformation"})
 log = logging.getLogger("compilegate.journal")
 
@@ -88,13 +91,16 @@ class Recorder:
                 yield (STATE, service), content
 
     def _sweep(self) -> None:
+        took = 0.0
         while True:
-            time.sleep(_SWEEP_SECONDS)
+            time.sleep(max(_SWEEP_SECONDS, took / _SWEEP_SHARE))
+            began = time.monotonic()
             try:
                 self.note(*(name for name in loaded_services() if name not in _NOT_SWEPT))
                 self.flush()
             except Exception:  # the next request that changes something meets it as well
                 log.exception("the sweep of the journal")
+            took = time.monotonic() - began
 
 
 def _deploying() -> bool:
