@@ -246,7 +246,6 @@ def test_work_that_is_equal_but_for_chance_is_judged(good: Document, what: str) 
     ("change", "equal"),
     [
         (less(0.5), True),
-        (less(1.25), False),
         (
             both(
                 less(0.5),

@@ -206,10 +206,10 @@ class RunCheck:
             known = self._shares.beside(run) is not None
             silent = self._ours and known and not self._shares.recorded
             return f"a full run of {self.arm.name} says nothing of its steps" if silent else None
-        share = self._shares.same_data(run)
         if self.evidence.quality.early_stopping:
-            share = min(steps / (planned or steps), 1.0)
-        elif share is None and self._shares.runs and not self._shares.known:
+            return None
+        share = self._shares.same_data(run)
+        if share is None and self._shares.runs and not self._shares.known:
             share = 1.0 if planned else None  # its own plan, where no baseline run counts its steps
         if share is None:
             near = min(self._shares.near(run), default=0.0)
