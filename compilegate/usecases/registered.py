@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -21,6 +22,8 @@ from compilegate.usecases.records import Spec, Trial, load_spec, spec_at
 # Reading is waiting: so many requests are under way at once. The clients keep as many connections.
 AT_ONCE = 32
 Result = TypeVar("Result")
+Entry = TypeVar("Entry")
+logger = logging.getLogger("compilegate")
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,23 @@ def for_each_workload(read: Callable[[str], Result], store: ObjectStore) -> list
     """``read`` of every workload that was ever uploaded, many at a time, in order of name."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(read, store.folders(naming.WORKLOADS_PREFIX)))
+
+
+def try_each(entries: Iterable[tuple[str, Entry]], act: Callable[[Entry], bool]) -> int:
+    """``act`` on every entry; returns on how many it did something.
+
+    What is logged of one that fails is given with it. Raises the last failure once all were tried.
+    """
+    done, failure = 0, None
+    for words, entry in entries:
+        try:
+            done += act(entry)
+        except Exception as error:
+            logger.exception(words)
+            failure = error
+    if failure is not None:
+        raise failure
+    return done
 
 
 def deployed_facts(settings: Settings) -> Facts:

@@ -29,9 +29,9 @@ def settle(world: World) -> None:
 
 def problems(world: World) -> list[str]:
     """What is wrong with a world whose executions have all ended; empty where nothing is."""
-    found = [*before_the_sweep(world.copy(), NAME, SPEC_KEY)]
+    early = [*before_the_sweep(world.copy(), NAME, SPEC_KEY)]
     settle(world)
-    return [*found, *after_a_day(world, NAME, deserves=world.truth.deserves)]
+    return [*early, *after_a_day(world, NAME, deserves=world.truth.deserves)]
 
 
 def before_the_sweep(world: World, name: str, spec_key: str) -> Iterator[str]:

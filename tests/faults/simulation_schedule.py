@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from tests.faults.world import Truth
+
 Document = dict[str, Any]
 
 # Candidates that are clearly good or clearly bad: a wrong flag is a fault, never bad luck.
@@ -28,23 +30,10 @@ MOMENTS = {"trial": 560, "train": 110, "sweep": 40, "digest": 20, "retire": 16, 
 
 
 @dataclass(frozen=True)
-class Truth:
-    """What a candidate really is: times as fast, and what its metric loses."""
-
-    speedup: float = 1.4
-    loss: float = 0.0
-
-    @property
-    def deserves(self) -> bool:
-        """Whether a promotion is right: the policy's least speed-up, within the margin."""
-        return self.speedup >= 1.1 and self.loss < 0.005
-
-
-@dataclass(frozen=True)
 class Team:
     """A workload: its candidate, who makes the full runs, what its jobs leave (``lie`` of LIES)."""
 
-    truth: Truth = Truth()
+    truth: Truth = field(default_factory=Truth)
     runs: str = "shadow"
     approval: bool = False
     lie: str = ""

@@ -71,10 +71,10 @@ def _outcome(player: Player) -> tuple[list[str], list[bool], str]:
     try:
         cloud = player.play()
         missed = [not holds for holds in intervals(cloud)]
-        found = problems(cloud)
+        wrong = problems(cloud)
     except Exception:  # noqa: BLE001 - a schedule that breaks the simulation is a finding, too
         return [traceback.format_exc(limit=-4)], [], ""
-    return found, missed, _digest(cloud)
+    return wrong, missed, _digest(cloud)
 
 
 def _digest(cloud: Cloud) -> str:

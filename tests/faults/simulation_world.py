@@ -5,29 +5,22 @@ Nothing runs side by side: what happens in the middle of something else happens 
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
-from compilegate.adapters import wiring
 from compilegate.domain import ledger_keys, naming
 from compilegate.usecases import registered
-from lambdas import handlers
 from tests import fakes
 from tests.faults import simulation_jobs
+from tests.faults.outside import OUT_OF_MEMORY, STOPPED
 from tests.faults.simulation_schedule import Schedule, Team
-from tests.faults.world import Calls, Document, World, watched
+from tests.faults.world import Document, World
 from tests.frozen.jobs import Job, job_of
 
-OUT_OF_MEMORY = {"TrainingJobStatus": "Failed", "SecondaryStatus": "Failed",
-                 "FailureReason": "AlgorithmError: CUDA out of memory"}  # fmt: skip
-STOPPED = {"TrainingJobStatus": "Stopped", "SecondaryStatus": "Stopped"}
 ENDS: dict[str, Document] = {
     "out_of_memory": OUT_OF_MEMORY,
     "no_capacity": {**OUT_OF_MEMORY, "FailureReason": "CapacityError: none is available."},
@@ -85,18 +78,6 @@ class Cloud(World):
             "schema": 1, "workload": name, "spec_key": key, "source_digest": "d",
             "schedule": document["schedule"].get("cron"), "active": True,
         })  # fmt: skip
-
-    def step(self, name: str, event: Document, calls: Calls | None = None) -> Document:
-        services, topic = watched(self, calls or Calls())
-        with (
-            patch.object(wiring, "services", lambda *_: services),
-            patch.object(wiring, "topic", lambda *_: topic),
-            patch.object(wiring, "training_logs", lambda *_: fakes.NoLogs()),
-        ):
-            handler: Callable[..., Document] = getattr(handlers, name)
-            answer = handler(json.loads(json.dumps(event, default=str)), None)
-        made: Document = json.loads(json.dumps(answer))
-        return made
 
     # Jobs
 

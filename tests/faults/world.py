@@ -42,7 +42,7 @@ def execution_arn(machine: str, name: str) -> str:
     return ARN.format("states", f"execution:{naming.machine_name(STAGE, machine)}:{name}")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Truth:
     """What the candidate really is: times as fast, and what its metric loses."""
 

@@ -4,18 +4,15 @@ or its job went on alone and has ended since.
 
 from __future__ import annotations
 
-import logging
-
 from compilegate.domain import ledger_keys
 from compilegate.domain.production.orphans import ENDED_BADLY
 from compilegate.domain.records.runs import BegunRun
 from compilegate.ports import Services
 from compilegate.usecases.production.record_ended_execution import record_ended_execution
-from compilegate.usecases.registered import for_each_workload
+from compilegate.usecases.registered import for_each_workload, try_each
 
 # As long as the queue of dead letters keeps the event (stacks/stack.py).
 LOOK_BACK_SECONDS = 14 * 24 * 3600
-logger = logging.getLogger("compilegate")
 
 
 def record_lost_runs(services: Services, *, grace_seconds: float) -> int:
@@ -24,18 +21,13 @@ def record_lost_runs(services: Services, *, grace_seconds: float) -> int:
     An execution that ended less than ``grace_seconds`` ago is left to its event. Raises the last
     failure once all were tried.
     """
-    recorded, failure = 0, None
     by_workload = for_each_workload(lambda name: _unended(name, services), services.store)
-    for workload, unended in by_workload:
-        for begun in unended:
-            try:
-                recorded += _record(begun, services, grace_seconds)
-            except Exception as error:
-                logger.exception("%s: run %s was not recorded", workload, begun.run)
-                failure = error
-    if failure is not None:
-        raise failure
-    return recorded
+    lost = (
+        (f"{workload}: run {begun.run} was not recorded", begun)
+        for workload, unended in by_workload
+        for begun in unended
+    )
+    return try_each(lost, lambda begun: _record(begun, services, grace_seconds))
 
 
 def _unended(workload: str, services: Services) -> tuple[str, list[BegunRun]]:

@@ -7,16 +7,12 @@ right after.
 
 from __future__ import annotations
 
-import logging
-
 from compilegate.domain import ledger_keys
 from compilegate.domain.production.orphans import is_over, lacks_clean_up
 from compilegate.domain.records.trials import TrialStarted
 from compilegate.ports import Services
-from compilegate.usecases.registered import for_each_workload
+from compilegate.usecases.registered import for_each_workload, try_each
 from compilegate.usecases.trial.abort_trial import abort_trial
-
-logger = logging.getLogger("compilegate")
 
 
 def end_lost_trials(services: Services, *, grace_seconds: float) -> int:
@@ -25,18 +21,13 @@ def end_lost_trials(services: Services, *, grace_seconds: float) -> int:
     An execution that ended less than ``grace_seconds`` ago is left to its event. Raises the last
     failure once all were tried.
     """
-    ended, failure = 0, None
     by_workload = for_each_workload(lambda name: _without_end(name, services), services.store)
-    for workload, trials in by_workload:
-        for started in trials:
-            try:
-                ended += _end(started, services, grace_seconds)
-            except Exception as error:
-                logger.exception("%s: trial %s was not ended", workload, started.trial)
-                failure = error
-    if failure is not None:
-        raise failure
-    return ended
+    lost = (
+        (f"{workload}: trial {started.trial} was not ended", started)
+        for workload, trials in by_workload
+        for started in trials
+    )
+    return try_each(lost, lambda started: _end(started, services, grace_seconds))
 
 
 def _without_end(workload: str, services: Services) -> tuple[str, list[TrialStarted]]:
