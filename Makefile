@@ -91,7 +91,7 @@ destroy: setup build/.cdk ## remove the stack once it is drained; data bucket, l
 	$(CDK) destroy $(if $(filter 1,$(YES)),--force)
 
 verify-aws: setup build/.cdk ## check on your AWS account what is assumed of AWS; asks, at most $$5; ARGS=--cpu, ARGS=--help
-	$(BIN)/compilegate verify-aws --deploy $(if $(filter 1,$(YES)),--yes) $(ARGS)
+	$(BIN)/python -m tools.verify_aws --deploy $(if $(filter 1,$(YES)),--yes) $(ARGS)
 
 conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, captured anew
 	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json

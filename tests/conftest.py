@@ -38,7 +38,7 @@ botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 
 TESTS = Path(__file__).parent
 # Folders whose tests read the synthesised template or what makes it: the CDK starts once for all.
-OF_THE_TEMPLATE = ("asl", "stacks", "verify")
+OF_THE_TEMPLATE = ("asl", "stacks", "tools")
 # Clouds with the deployed app that the files of tests/e2e share, by turns: each takes half a minute
 # of processor time until it and its functions have started, and is not to be the last one at work.
 APPS = 2

@@ -36,7 +36,6 @@ from compilegate.cli.synth import synth
 from compilegate.cli.train import train
 from compilegate.cli.tryout.command import try_
 from compilegate.cli.unlock import unlock
-from compilegate.cli.verify_aws import verify_aws
 
 app = typer.Typer(
     cls=ErrorHandlingGroup,
@@ -64,7 +63,6 @@ app.command("export")(export)
 app.add_typer(flag.app, name="flag")
 app.add_typer(local.app, name="local")
 app.command("synth")(synth)
-app.command("verify-aws")(verify_aws)
 app.command("demo")(demo)
 app.command("demo-production")(demo_production)
 
@@ -104,8 +102,8 @@ def root(
         ctx.obj = Session(debug=debug)
 
 
-def main() -> None:
-    """Run the command, whatever the terminal's encoding.
+def main(command: typer.Typer = app, name: str = "compilegate") -> None:
+    """Run a command, by default this one, whatever the terminal's encoding.
 
     SIGTERM and SIGHUP are handled like Ctrl-C, so that it cleans up.
     """
@@ -116,7 +114,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # what the encoding lacks is shown by its code
             stream.reconfigure(errors="backslashreplace")
-    app(prog_name="compilegate")
+    command(prog_name=name)
 
 
 if __name__ == "__main__":

@@ -26,14 +26,14 @@ from compilegate.domain.records.trials import read_decision
 from compilegate.domain.workload.model import library
 from compilegate.domain.workload.schema import every_key, workload_schema
 from compilegate.report.notifications.decision import decision_notification
-from compilegate.verify.assumptions import load_assumptions
 from tests.docs import examples, worked_example
 from tests.docs.folders import with_imports
+from tools.verify_aws.assumptions import load_assumptions
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ELIGIBILITY, REASONS = DOCS / "eligibility.md", DOCS / "reasons.md"
-ASSUMPTIONS = ROOT / "compilegate" / "verify" / "README.md"
+ASSUMPTIONS = ROOT / "tools" / "verify_aws" / "README.md"
 MEASUREMENTS = ROOT / "benchmarks" / "README.md"
 NOTIFICATIONS = DOCS / "notifications.md"
 SEVERITY = re.compile(r"^\*\*`(?P<severity>[a-z]+)`\*\*")

@@ -98,11 +98,15 @@ def test_every_path_and_module_that_contributing_names_exists() -> None:
 
 @pytest.mark.parametrize(
     ("product", "folders"),
-    [("doctor", [""]), ("localcloud", ["", "emulator"]), ("verify", [""])],
-    ids=["doctor", "localcloud", "verify"],
+    [
+        ("compilegate/doctor", [""]),
+        ("compilegate/localcloud", ["", "emulator"]),
+        ("tools/verify_aws", [""]),
+    ],
+    ids=["doctor", "localcloud", "verify_aws"],
 )
 def test_the_readme_of_a_product_lists_every_file(product: str, folders: list[str]) -> None:
-    home = ROOT / "compilegate" / product
+    home = ROOT / product
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", (home / "README.md").read_text(), re.M | re.S)
     (listing,) = (text for language, text in blocks if not language)
     listed = set(re.findall(r"\b\w+\.py\b", listing))

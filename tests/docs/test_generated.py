@@ -17,8 +17,6 @@ from compilegate.domain.reasons.registry import REGISTRY
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.flags.backoff import Backoff
-from compilegate.verify.assumptions import load_assumptions
-from compilegate.verify.checks import CHECKS
 from stacks.states import THROTTLED
 from tests.docs.examples import DOCUMENTS, EXAMPLES, text
 from tests.docs.generated import (
@@ -34,6 +32,8 @@ from tests.docs.generated import (
 )
 from tests.domain.workload_builder import check
 from tests.domain.workload_strategies import quick, workloads
+from tools.verify_aws.assumptions import load_assumptions
+from tools.verify_aws.checks import CHECKS
 
 HINT = "write it anew: python -m tests.docs"
 ENDS = {"evidence.json": ("promote", 0), "probation.json": ("revert", 12)}

@@ -16,7 +16,7 @@ from compilegate.domain.reasons.registry import REGISTRY, advice, headline
 
 ROOT = Path(compilegate.__file__).parent
 # doctor and the embedded cloud have findings of their own, and so has the check of a deployment.
-OWN_FINDINGS = ("doctor", "localcloud", "verify", "domain/deployment", "cli/doctor")
+OWN_FINDINGS = ("doctor", "localcloud", "domain/deployment", "cli/doctor")
 MAKERS = {"Reason", "block", "warn", "info", "make"}
 # Codes that are put together from the name of a field or figure.
 COMPUTED = {

@@ -19,21 +19,21 @@ from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.cli.common import connect
 from compilegate.cli.common.cloud import Cloud, StartedCloud
 from compilegate.cli.common.session import Session
-from compilegate.cli.main import app as command
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Workload
 from compilegate.localcloud import api
 from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.localcloud.places import find_places
-from compilegate.verify import jobs
-from compilegate.verify.assumptions import load_assumptions
-from compilegate.verify.jobs import PROBES, WORKLOAD
-from compilegate.verify.observed import JobKind
-from compilegate.verify.record import compare
-from compilegate.verify.run import Prepared, prepare_verification
-from compilegate.verify.temporary import stack_name
 from tests.e2e.conftest import App
 from tests.training.jobs import QUICK
+from tools.verify_aws import jobs
+from tools.verify_aws.__main__ import app as command
+from tools.verify_aws.assumptions import load_assumptions
+from tools.verify_aws.jobs import PROBES, WORKLOAD
+from tools.verify_aws.observed import JobKind
+from tools.verify_aws.record import compare
+from tools.verify_aws.run import Prepared, prepare_verification
+from tools.verify_aws.temporary import stack_name
 
 pytestmark = pytest.mark.e2e
 
@@ -228,9 +228,7 @@ def test_nothing_starts_without_a_bound_and_a_yes(
 ) -> None:
     providers = AppProviders(app, monkeypatch, simulated=False)
 
-    result = CliRunner().invoke(
-        command, ["verify-aws", *arguments], obj=Session(providers=providers)
-    )
+    result = CliRunner().invoke(command, arguments, obj=Session(providers=providers))
 
     assert result.exit_code == 2, result.output
     assert all(word in result.output for word in words), result.output
@@ -246,8 +244,8 @@ def test_a_type_without_a_quota_is_refused(app: App, monkeypatch: pytest.MonkeyP
     cloud = providers.aws("local")
     providers.aws = lambda stage: replace(cloud, services=replace(cloud.services, quotas=Quotas()))
 
-    gpu = CliRunner().invoke(command, ["verify-aws"], obj=Session(providers=providers))
-    cpu = CliRunner().invoke(command, ["verify-aws", "--cpu"], obj=Session(providers=providers))
+    gpu = CliRunner().invoke(command, [], obj=Session(providers=providers))
+    cpu = CliRunner().invoke(command, ["--cpu"], obj=Session(providers=providers))
 
     assert (gpu.exit_code, "quota 0" in gpu.output) == (1, True)
     assert "--yes" in cpu.output  # it goes as far as the question
@@ -269,7 +267,7 @@ def test_the_whole_dry_run_with_its_record(tmp_path: Path, monkeypatch: pytest.M
         providers = AppProviders(whole, monkeypatch, simulated=True)
         result = CliRunner().invoke(
             command,
-            ["verify-aws", "--local", "--out", str(tmp_path)],
+            ["--local", "--out", str(tmp_path)],
             obj=Session(providers=providers),
         )
 

@@ -26,12 +26,12 @@ from compilegate.report.history.view import HistoryView
 from compilegate.report.notifications.production import flag_changed, run_failed, run_waits
 from compilegate.report.notifications.review import ReviewNews, paragraphs
 from compilegate.report.render import render
-from compilegate.verify.record import Agreement, Record, Row
 from tests.domain.production.run_builder import production_run
 from tests.hostile_texts import HOSTILE
 from tests.report import long_history, samples
 from tests.report.readers import LOOKS, OURS, URL, acting
 from tests.report.test_notifications import AT, MESSAGES, ON
+from tools.verify_aws.record import Agreement, Record, Row
 
 # One of each kind; how each is made harmless, tests/domain/test_escaping.py tries.
 TEXT = (
@@ -234,4 +234,4 @@ def test_in_the_record_of_a_verification_no_text_of_the_service_acts() -> None:
     assert "octocat" in page
 
 
-OUR_LINK = ("a", "../compilegate/verify/README.md")
+OUR_LINK = ("a", "../tools/verify_aws/README.md")

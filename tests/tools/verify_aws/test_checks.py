@@ -14,23 +14,23 @@ import pytest
 
 from compilegate.adapters.executions import ExecutionState
 from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.verify.assumptions import load_assumptions
-from compilegate.verify.checks import (
+from tools.verify_aws.assumptions import load_assumptions
+from tools.verify_aws.checks import (
     CHECKS,
     STDERR_LINE,
     STDOUT_LINE,
     TASK_OUTPUT,
     TESTED_TOOLKITS,
 )
-from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
-from compilegate.verify.record import Agreement, Record, compare
+from tools.verify_aws.observed import Job, JobKind, Observations, RefusedKind
+from tools.verify_aws.record import Agreement, Record, compare
 
 
 def execution_that(status, error="", cause="", output=None):
     return ExecutionState("arn", status, 0.0, 1.0, error, cause, output or {})
 
 
-REQUIREMENTS = Path(__file__).resolve().parents[2] / "requirements"
+REQUIREMENTS = Path(__file__).resolve().parents[3] / "requirements"
 CREATED = datetime(2026, 11, 22, 8, tzinfo=UTC)
 REQUEST = {
     "TrainingJobName": "cg-verify-aws-t-q2a17",

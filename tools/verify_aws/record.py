@@ -12,9 +12,9 @@ from typing import Any
 
 from compilegate.adapters.local_files import write_whole
 from compilegate.domain.escaping import escape_markdown
-from compilegate.verify.assumptions import Assumption
-from compilegate.verify.checks import CHECKS, Check
-from compilegate.verify.observed import Observations
+from tools.verify_aws.assumptions import Assumption
+from tools.verify_aws.checks import CHECKS, Check
+from tools.verify_aws.observed import Observations
 
 STEM = "verified-on-aws"
 DETAIL_CHARACTERS = 300
@@ -97,7 +97,7 @@ class Record:
         counts = [f"{sum(row.agreement is kind for row in self.rows)} {kind}" for kind in Agreement]
         lines = [
             "# Verified on AWS", "", "Written by `make verify-aws`; "
-            "[what the rows mean](../compilegate/verify/README.md).", "",
+            "[what the rows mean](../tools/verify_aws/README.md).", "",
             *facts, f"- result: {', '.join(counts)}", "",
             "| assumption | assumed | seen | agrees | detail |", "|---|---|---|---|---|",
             *map(_line, self.rows),

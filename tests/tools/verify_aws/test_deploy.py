@@ -1,4 +1,4 @@
-"""``verify-aws --deploy``: a stage that is deployed for the verification does not outlive it."""
+"""``make verify-aws``: a stage that is deployed for the verification does not outlive it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from compilegate.cli.common.session import Session
-from compilegate.cli.main import app
 from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 from compilegate.place import PROJECT
+from tools.verify_aws.__main__ import app
 
 
 class NoStage:
@@ -45,7 +45,7 @@ def targets(monkeypatch):
 
 def invoke(*arguments, providers=None):
     session = Session(providers=providers or NoStage())
-    return CliRunner().invoke(app, ["verify-aws", *arguments], obj=session)
+    return CliRunner().invoke(app, list(arguments), obj=session)
 
 
 def test_a_stage_that_was_deployed_here_is_destroyed_whatever_happens(targets) -> None:

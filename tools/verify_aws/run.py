@@ -22,12 +22,12 @@ from compilegate.ports import Services, Settings
 from compilegate.usecases.job_requests import job_site
 from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.registration.upload import Shipment, upload
-from compilegate.verify import jobs
-from compilegate.verify.account import Account
-from compilegate.verify.checks import TASK_OUTPUT
-from compilegate.verify.jobs import WORKLOAD, PlannedJob
-from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind
-from compilegate.verify.temporary import clean_up, stack_name, template
+from tools.verify_aws import jobs
+from tools.verify_aws.account import Account
+from tools.verify_aws.checks import TASK_OUTPUT
+from tools.verify_aws.jobs import WORKLOAD, PlannedJob
+from tools.verify_aws.observed import Job, JobKind, Observations, RefusedKind
+from tools.verify_aws.temporary import clean_up, stack_name, template
 
 REPORT = "compilegate-probe "
 MACHINE, TOKEN_MACHINE = "Machine", "TokenMachine"  # outputs of the temporary stack

@@ -1,4 +1,4 @@
-"""``compilegate verify-aws``: check on an account what the project assumes of AWS."""
+"""``make verify-aws``: check on an account what the project assumes of AWS."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from compilegate import __version__
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.output import (
     confirm,
     console,
@@ -27,26 +28,45 @@ from compilegate.cli.common.session import (
     JsonOption,
     LocalOption,
     Providers,
+    Session,
     StageOption,
     YesOption,
-    session,
 )
 from compilegate.cli.common.tables import say_table
+from compilegate.cli.main import main
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NoStackError
 from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
 from compilegate.domain.problem import ProblemWithFix
-from compilegate.place import INSTALLED, PROJECT
+from compilegate.place import PROJECT
+from tools.verify_aws.assumptions import load_assumptions
+from tools.verify_aws.record import Record, Row, compare
+from tools.verify_aws.run import Prepared, prepare_verification
 
-if TYPE_CHECKING:
-    from compilegate.verify.record import Record, Row
-    from compilegate.verify.run import Prepared
-
+NAME = "python -m tools.verify_aws"
 SMALLEST_GPU, SMALLEST_CPU = "ml.g4dn.xlarge", "ml.m5.xlarge"
 RECORDS = Path("docs")
 DIFFERS = 1
 
 
+class OneCommand(ErrorHandlingGroup):
+    """A group without commands: its own options are the command."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Lists none."""
+
+
+app = typer.Typer(
+    cls=OneCommand,
+    invoke_without_command=True,
+    subcommand_metavar="",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
 def verify_aws(
     ctx: typer.Context,
     *,
@@ -74,9 +94,9 @@ def verify_aws(
     """Check on an account what Compilegate assumes of AWS.
 
     \b
-    compilegate verify-aws
-    compilegate verify-aws --cpu --max-usd 1
-    compilegate verify-aws --local --out /tmp/dry-run
+    python -m tools.verify_aws
+    python -m tools.verify_aws --cpu --max-usd 1
+    python -m tools.verify_aws --local --out /tmp/dry-run
 
     Runs a speed job, a quality job and three short probe jobs, one after the other, in about half
     an hour. Shows each assumption beside what was observed, and writes the record to two files to
@@ -85,7 +105,7 @@ def verify_aws(
 
     Exit code 0 nothing differs, 1 something differs, or failure.
     """
-    providers = session(ctx).providers
+    providers = (ctx.find_object(Session) or Session()).providers
     if local:
         opened = _embedded(providers)
     else:
@@ -118,8 +138,6 @@ def _embedded(providers: Providers) -> Iterator[Cloud]:
 
 def _prepare(providers: Providers, cloud: Cloud, instance_type: str, *, max_usd: float) -> Prepared:
     """A verification whose instance type has a quota and that costs at most ``max_usd``."""
-    from compilegate.verify.run import prepare_verification  # noqa: PLC0415 - boto3 is slow
-
     region = cloud.services.settings.region
     prepared = prepare_verification(
         lambda service: providers.client(service, region), cloud.services, instance_type,
@@ -152,9 +170,6 @@ def _ask(prepared: Prepared, *, yes: bool, as_json: bool) -> None:
 
 def _verify(prepared: Prepared, *, simulated: bool) -> Record:
     """Run it and clean up, however it ends."""
-    from compilegate.verify.assumptions import load_assumptions  # noqa: PLC0415 - as above
-    from compilegate.verify.record import Record, compare  # noqa: PLC0415
-
     progress = console(stderr=True)
     verification = prepared.verification
     verification.say = progress.print
@@ -226,12 +241,6 @@ def _check_deployable(stage: str) -> None:
 
 
 def _make(target: str) -> None:
-    if INSTALLED:
-        raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                f"make {target} needs a checkout", fix="run it in one, or leave --deploy out."
-            )
-        )
     # Standard output is the command's own: with --json one document.
     ended = subprocess.run(  # noqa: S603 - fixed words
         ["make", target, "YES=1"], cwd=PROJECT, check=False, stdout=sys.stderr  # noqa: S607
@@ -240,3 +249,7 @@ def _make(target: str) -> None:
         raise EnvironmentNotReadyError(
             ProblemWithFix(f"make {target} failed", fix="see its output above.")
         )
+
+
+if __name__ == "__main__":
+    main(app, NAME)

@@ -16,9 +16,9 @@ from compilegate.adapters.job_roles import IamJobRoles
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
 from compilegate.ports import ObjectStore
-from compilegate.verify.account import Account
-from compilegate.verify.jobs import WORKLOAD
 from stacks.states import load_request, train
+from tools.verify_aws.account import Account
+from tools.verify_aws.jobs import WORKLOAD
 
 FILE = Path(__file__).with_name("temporary.yaml")
 ERRORS = (BotoCoreError, ClientError, CompilegateError, OSError)

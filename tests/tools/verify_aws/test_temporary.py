@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from compilegate.verify.temporary import template
 from tests.asl.node import run_script
 from tests.stacks.template import lint_template
+from tools.verify_aws.temporary import template
 
 ROLE = "arn:aws:iam::123456789012:role/compilegate-prod-evaluate"
 TEMPLATE = template(trial="abcd1234", bucket="a-bucket", role_arn=ROLE)

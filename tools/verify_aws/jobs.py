@@ -20,7 +20,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.registration.upload import InputFile, Package, Shipment, prepare
-from compilegate.verify.observed import JobKind
+from tools.verify_aws.observed import JobKind
 
 WORKLOAD = "verify-aws"
 PROBE = "verify_probe.py"

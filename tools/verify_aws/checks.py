@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from compilegate.domain.job_output import BLOCK
-from compilegate.verify.observed import Job, JobKind, Observations, RefusedKind, Seen
+from tools.verify_aws.observed import Job, JobKind, Observations, RefusedKind, Seen
 
 TASK_OUTPUT = {"answer": "as sent"}
 SIGTERM_SEEN = "compilegate-probe-sigterm"

@@ -1,0 +1,1 @@
+"""Tools of the maintainers; no part of any wheel."""
