@@ -16,8 +16,7 @@ from compilegate.domain.claims import ON
 from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.validity import is_unapplied
-from compilegate.domain.reasons import Reason
-from compilegate.domain.reasons.registry import advice
+from compilegate.domain.reasons import Reason, advice
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.trial.silent_arms import MISSING
 from compilegate.domain.workload.model import BASELINE

@@ -24,8 +24,7 @@ from compilegate.domain.judging.power import (
 )
 from compilegate.domain.judging.quality import design_of
 from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
-from compilegate.domain.reasons import Severity, in_one_line
-from compilegate.domain.reasons.registry import advice, advice_for
+from compilegate.domain.reasons import Severity, advice, advice_for, in_one_line
 from compilegate.report.measured import Measured
 from compilegate.report.statements import DELTA_DIGITS
 from compilegate.report.trial_report import TrialReport

@@ -10,8 +10,8 @@ from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, SpeedClaim
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import money, number, percent, plural, shown, significant
+from compilegate.domain.reasons import headline as reason_headline
 from compilegate.domain.reasons import with_fix
-from compilegate.domain.reasons.registry import headline as reason_headline
 from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer
 from compilegate.domain.words import ALARM, FLAG_STATES, VERDICTS, Label

@@ -11,7 +11,7 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys
-from compilegate.domain.reasons.registry import advice
+from compilegate.domain.reasons import advice
 from compilegate.domain.records.canary import CanaryRound, RequestedRun
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, CapacityWait, IgnoredJob, ProductionRun

@@ -18,10 +18,7 @@ from compilegate.domain.expected import REQUIRED, Expected
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import duration
 from compilegate.domain.notification import Notification, command_at, subject_line
-from compilegate.domain.reasons import ReasonKind, Severity
-from compilegate.domain.reasons.production import PRODUCTION
-from compilegate.domain.reasons.registry import REGISTRY
-from compilegate.domain.reasons.trial import TRIAL
+from compilegate.domain.reasons import ReasonKind, Severity, registry
 from compilegate.domain.records.trials import read_decision
 from compilegate.domain.workload.model import library
 from compilegate.domain.workload.schema import every_key, workload_schema
@@ -78,7 +75,7 @@ def eligibility(page: str) -> str:
     """The rows of the registry, in the places that the page gives them."""
 
     def row(match: re.Match[str]) -> str:
-        kind = REGISTRY[match["codes"].strip("`")]
+        kind = registry()[match["codes"].strip("`")]
         severities = ", ".join(map(str, kind.severities))
         return f"| {match['codes']} | {severities} | {_text(kind)} |"
 
@@ -87,7 +84,8 @@ def eligibility(page: str) -> str:
 
 def reasons(page: str) -> str:
     """The codes of trials and of production by severity; those of a changed job share a row."""
-    for name, kinds in {"trial": TRIAL, "production": PRODUCTION}.items():
+    for name in ("trial", "production"):
+        kinds = {code: kind for code, kind in registry().items() if kind.page == name}
         parts = [
             f"**`{severity}`**\n\n{table(('code', 'meaning, and what helps'), rows)}"
             for severity in Severity

@@ -25,7 +25,7 @@ ELSEWHERE = {"_entry_point_type.py", "pytorch_xla.py", "run_glue.py"}
 JOINS_FIX = {
     "compilegate/cli/common/output.py", "compilegate/cli/doctor/command.py",
     "compilegate/doctor/sarif.py", "compilegate/doctor/script.py", "compilegate/domain/errors.py",
-    "compilegate/domain/problem.py", "compilegate/domain/reasons/__init__.py",
+    "compilegate/domain/problem.py", "compilegate/domain/reasons.py",
     "compilegate/flags/__init__.py", "compilegate/flags/document.py",
     "compilegate/localcloud/emulator/sagemaker/runner.py", "compilegate/localcloud/errors.py",
 }  # fmt: skip

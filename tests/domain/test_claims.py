@@ -16,7 +16,7 @@ from compilegate.domain.claims import (
     speed_claim,
 )
 from compilegate.domain.decision import Verdict
-from compilegate.domain.reasons.registry import REGISTRY
+from compilegate.domain.reasons import registry
 from compilegate.domain.words import VERDICTS
 
 GAIN, EITHER, LOSS = (1.0, 2.0), (-1.0, 2.0), (-2.0, -1.0)
@@ -78,12 +78,12 @@ def test_a_certain_loss_is_always_stated(verdict: Verdict) -> None:
 
 
 def test_every_code_that_a_claim_rests_on_is_registered() -> None:
-    assert set(REGISTRY) >= HELD | WORSE | UNCONFIRMED
+    assert set(registry()) >= HELD | WORSE | UNCONFIRMED
 
 
 def test_a_headline_takes_its_direction_from_the_figures() -> None:
     written = [
-        text for kind in REGISTRY.values() for text in (kind.headline, *kind.variants.values())
+        text for kind in registry().values() for text in (kind.headline, *kind.variants.values())
     ]
     written += [label.text for label in VERDICTS.values()]
 

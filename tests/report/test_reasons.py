@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.reasons.registry import REGISTRY, advice
+from compilegate.domain.reasons import advice, registry
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.reasons import FAILURES, shown_reasons
 from compilegate.report.render import render
@@ -140,7 +140,7 @@ def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:
 
 
 def test_every_failure_is_registered_and_says_what_helps() -> None:
-    assert {code for code in FAILURES if not REGISTRY[code].fix} == set()
+    assert {code for code in FAILURES if not registry()[code].fix} == set()
 
 
 @pytest.mark.parametrize(

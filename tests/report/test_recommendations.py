@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from compilegate.domain.reasons.registry import advice
+from compilegate.domain.reasons import advice
 from compilegate.report.recommendations import FAILED, REVERTED, recommendations
 from compilegate.report.trial_report import read_trial_report
 from tests.domain.evidence_builder import judge

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.formats import MINUS
-from compilegate.domain.reasons.registry import headline as template
+from compilegate.domain.reasons import headline as template
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.words import ALARM, FLAG_STATES

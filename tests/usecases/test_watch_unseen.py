@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.reasons.registry import advice
+from compilegate.domain.reasons import advice
 from compilegate.report.notifications.review import SUBJECTS
 from compilegate.usecases.production.history_page import history_page
 from tests.domain.evidence_builder import CENTRE, MINE_WALL

@@ -14,7 +14,7 @@ from compilegate.cli.trials.view import waiting_rounds
 from compilegate.domain import naming
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.reasons.registry import advice
+from compilegate.domain.reasons import advice
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.records.runs import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed

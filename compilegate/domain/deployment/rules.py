@@ -1,6 +1,6 @@
 """What can be wrong with a deployment: severity, fix and source of every code.
 
-The registry of reasons (``domain/reasons``) describes codes whose fix and source differ from case
+The registry of reasons (``reasons.toml``) describes codes whose fix and source differ from case
 to case. Here every code has one of each, so this table holds the whole reason but its message.
 """
 

@@ -14,7 +14,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import duration, fixed, money, plural
 from compilegate.domain.production.next_arm import PROBLEMS
 from compilegate.domain.production.run_figures import failed, metric_of, problem_of, wall_seconds_of
-from compilegate.domain.reasons.registry import advice
+from compilegate.domain.reasons import advice
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked

@@ -14,7 +14,7 @@ from compilegate.domain.notification import command_at, subject_line
 from compilegate.domain.outside import shorten
 from compilegate.domain.production.flag_transition import RESUME, STALE, WATCHED
 from compilegate.domain.production.review import ALARM, FAILED
-from compilegate.domain.reasons.registry import advice_for
+from compilegate.domain.reasons import advice_for
 from compilegate.domain.records.flags import Author
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, TRAIN

@@ -15,7 +15,7 @@ from compilegate.domain.fields import Fields
 from compilegate.domain.production.attempts import RunAnswer
 from compilegate.domain.production.recorded_run import END, WATCH, run_answer
 from compilegate.domain.production.team_run import job_of_another_role, refusal, team_run
-from compilegate.domain.reasons.registry import advice
+from compilegate.domain.reasons import advice
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services

@@ -1,14 +1,17 @@
 """A reason: a code, what was observed, and what helps.
 
 Eligibility, planning, the judge and the watch over production all give reasons of this one class.
-What a code means, and the words for it, are in ``registry``.
+What a code means, and the words for it, are in ``reasons.toml``: headlines and advice are looked
+up there, never taken from a reason's message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from compilegate.domain.outside import VALUE_MAX, visible
@@ -64,19 +67,47 @@ class Reason:
 
 @dataclass(frozen=True)
 class ReasonKind:
-    """What one code means, for documentation, headlines and advice.
+    """What one code means, for documentation, headlines and advice: a row of ``reasons.toml``.
 
-    ``meaning`` and ``fix`` are the code's row in the documentation. ``headline`` completes a
-    verdict in one line; ``variants`` are headlines of the same code in other situations. Both may
-    name ``{speed}``, ``{times}`` (its ratio alone), ``{but}`` (the speed, then "but"),
-    ``{metric}``, ``{margin}``, ``{promote}`` and ``{reject}``.
+    ``page`` is the part of the file that the code is in.
     """
 
+    page: str
     severities: tuple[Severity, ...]
     meaning: str
     fix: str = ""
     headline: str = ""
     variants: Mapping[str, str] = field(default_factory=dict)
+
+
+@cache
+def registry() -> Mapping[str, ReasonKind]:
+    """Every code, read on first use: most steps give reasons and phrase none."""
+    import tomllib  # noqa: PLC0415 - no step pays for it on its start
+
+    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    return {
+        code: ReasonKind(page, tuple(map(Severity, row.pop("severities"))), **row)
+        for page, rows in tomllib.loads(text).items()
+        for code, row in rows.items()
+    }
+
+
+def headline(code: str, variant: str | None = None) -> str:
+    """The template that completes a verdict; empty for a code that has none."""
+    kind = registry().get(code)
+    return kind.variants.get(variant or "", kind.headline) if kind else ""
+
+
+def advice(code: str) -> str:
+    """What helps in every case of a code; empty where nothing needs to be done."""
+    kind = registry().get(code)
+    return kind.fix if kind else ""
+
+
+def advice_for(codes: Iterable[str]) -> list[str]:
+    """What helps, said once each, in the order of the codes."""
+    return list(dict.fromkeys(text for code in codes if (text := advice(code))))
 
 
 def block(code: str, field: str, message: str, *, fix: str, source: str) -> Reason:
