@@ -10,6 +10,7 @@ import mmap
 import os
 import pty
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,7 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.localcloud.connection import read_state
-from compilegate.localcloud.places import EMULATOR_PYTHON_VARIABLE, REPOSITORY
+from compilegate.localcloud.places import (
+    EMULATOR_PYTHON_VARIABLE,
+    REPOSITORY,
+    TRAINING_PYTHON_VARIABLE,
+    find_places,
+)
 from tests.e2e.conftest import trial_document
 
 # The command with a folder of its own for the cloud; the synthesised app is everybody's.
@@ -228,11 +234,26 @@ def clock_steps(one: Place, seconds: float) -> None:
     size = CLOCK_STEPS[int(seconds * 1000) % len(CLOCK_STEPS)]
     place_of_step = one.folder / "step"
     place_of_step.write_bytes(bytes(mmap.PAGESIZE))
-    one.variables |= {"LD_PRELOAD": str(clock_library()), "CLOCK_STEP": str(place_of_step)}
+    clock = {"LD_PRELOAD": str(clock_library()), "CLOCK_STEP": str(place_of_step)}
+    one.variables |= clock | {TRAINING_PYTHON_VARIABLE: str(jobs_python(one.folder, clock))}
     one.start()
     time.sleep(seconds)
     with place_of_step.open("r+b") as file, mmap.mmap(file.fileno(), 0) as page:
         ctypes.c_int64.from_buffer(page).value = size * 10**9
+
+
+def jobs_python(folder: Path, variables: Mapping[str, str]) -> Path:
+    """A Python for jobs that has these variables: a job inherits none of the cloud's."""
+    python = find_places().training_python
+    beside = folder / "bin"
+    beside.mkdir()
+    for program in ("train", "torchrun"):
+        (beside / program).symlink_to(python.with_name(program))
+    own = beside / "python"
+    words = [*(f"{name}={value}" for name, value in variables.items()), str(python)]
+    own.write_text(f'#!/bin/sh\nexec env {shlex.join(words)} "$@"\n', encoding="utf-8")
+    own.chmod(0o755)
+    return own
 
 
 @functools.cache
