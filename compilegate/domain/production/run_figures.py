@@ -21,17 +21,20 @@ def wall_seconds_of(run: ProductionRun) -> float | None:
     return seconds if seconds is not None and seconds > 0 else None
 
 
-def work_of(run: ProductionRun) -> tuple[float, float] | None:
-    """The steps and samples that it did, 0 where it recorded none; None before they were added up.
+def work_of(run: ProductionRun) -> tuple[float, float, float] | None:
+    """The steps, samples and tokens that it did, 0 where it recorded none.
 
-    Steps of its lines, or fewer that it says itself.
+    None before they were added up. Steps of its lines, or fewer that it says itself.
     """
     work = run.result.get("work")
     if not isinstance(work, Mapping):
         return None
     steps, said = _figure(work.get("steps")) or 0.0, _figure(run.result.get("steps"))
     steps = min(steps or said or 0.0, said or steps)
-    return steps, steps * (_figure(work.get("samples_per_step")) or 0.0)
+    samples, tokens = (
+        steps * (_figure(work.get(key)) or 0.0) for key in ("samples_per_step", "tokens_per_step")
+    )
+    return steps, samples, tokens
 
 
 def applied(run: ProductionRun) -> bool:

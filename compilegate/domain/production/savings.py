@@ -2,9 +2,8 @@
 
 A run is compared with the rolling baseline: the latest baseline runs that production had made
 when it started, so that a job that grew for both arms is not booked as a loss of the candidate's.
-Before there is one, the trial's own baseline figures stand in where the caller knows them. A run
-that trained on fewer samples than those, or steps where none are recorded, did not save what they
-took.
+A run that trained on fewer samples or tokens than those, or steps where they recorded no samples,
+did not save what they took; nor did one where it or they say nothing of their steps.
 """
 
 from __future__ import annotations
@@ -21,16 +20,9 @@ from compilegate.domain.workload.model import BASELINE
 
 # Enough to smooth what differs between nodes, few enough to follow a job that grows.
 ROLLING = 5
-# Production's data grow and shrink; a run of less than this share has done less.
-LEAST_WORK = 0.95
-
-
-@dataclass(frozen=True)
-class Reference:
-    """A baseline run before production has made one: seconds of wall clock and USD, if known."""
-
-    wall_seconds: float | None = None
-    usd: float | None = None
+# Production's data grow and shrink; a run of less than this share has done less. Tokens that are
+# no padding vary with the order of the data.
+LEAST_WORK, LEAST_TOKENS = 0.95, 0.9
 
 
 @dataclass(frozen=True)
@@ -82,7 +74,6 @@ class RunSaving:
 def savings_so_far(
     runs: Sequence[ProductionRun],
     *,
-    reference: Reference | None = None,
     usd_per_run: float | None = None,
     since: float = -math.inf,
 ) -> Savings:
@@ -92,7 +83,7 @@ def savings_so_far(
     (epoch seconds) serve as baseline only. ``usd_per_run`` is the trial's estimate
     (``saving.usd_per_run`` of its decision).
     """
-    return sum_of(list(run_savings(runs, reference=reference, since=since)), usd_per_run)
+    return sum_of(list(run_savings(runs, since=since)), usd_per_run)
 
 
 def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None) -> Savings:
@@ -130,17 +121,11 @@ def total(parts: Sequence[Savings]) -> Savings:
     )
 
 
-def run_savings(
-    runs: Sequence[ProductionRun],
-    *,
-    reference: Reference | None = None,
-    since: float = -math.inf,
-) -> Iterator[RunSaving]:
+def run_savings(runs: Sequence[ProductionRun], *, since: float = -math.inf) -> Iterator[RunSaving]:
     """What each run of the candidate saved, in the order of time; arguments as above."""
-    before = reference or Reference()
     walls: deque[float] = deque(maxlen=ROLLING)
     prices: deque[float] = deque(maxlen=ROLLING)
-    work: deque[tuple[float, float]] = deque(maxlen=ROLLING)
+    work: deque[tuple[float, float, float]] = deque(maxlen=ROLLING)
     for run in runs:
         if run.arm == BASELINE:
             if run.finished and run.counts:
@@ -150,35 +135,35 @@ def run_savings(
         elif run.ended_at >= since and run.finished and _did_less(run, work):
             yield RunSaving(run, None, None)
         elif run.ended_at >= since:
-            seconds, usd = _saved(run, _rolling(walls, prices, before))
-            yield RunSaving(run, seconds, usd)
+            yield _saved(run, walls, prices)
 
 
-def _did_less(run: ProductionRun, baseline: Sequence[tuple[float, float]]) -> bool:
-    """By samples, which do not depend on the batch; by steps where the baseline has none."""
+def _did_less(run: ProductionRun, baseline: Sequence[tuple[float, float, float]]) -> bool:
+    """By samples and tokens, which do not depend on the batch; by steps without samples."""
     own = work_of(run)
     if own is None or not baseline:
         return False
-    steps, samples = (mean([one[index] for one in baseline]) for index in (0, 1))
-    return own[1] < LEAST_WORK * samples if samples else own[0] < LEAST_WORK * steps
+    steps, samples, tokens = (
+        mean([figure for figure in of_runs if figure] or [0.0])
+        for of_runs in zip(*baseline, strict=True)
+    )
+    own_steps, own_samples, own_tokens = own
+    return (
+        not (own_steps and steps)
+        or (own_samples < LEAST_WORK * samples if samples else own_steps < LEAST_WORK * steps)
+        or own_tokens < LEAST_TOKENS * tokens
+    )
 
 
-def _saved(run: ProductionRun, baseline: Reference) -> tuple[float | None, float | None]:
-    """Seconds and USD of one run, None where unknown; a failed one saves nothing and costs."""
+def _saved(run: ProductionRun, walls: Sequence[float], prices: Sequence[float]) -> RunSaving:
+    """Of one run, by what the latest baseline runs took; a failed one saves nothing and costs."""
     if not run.finished:
         spent = run.billable_seconds
-        return (None if spent is None else -spent), (None if run.usd is None else -run.usd)
-    seconds = wall_seconds_of(run)
-    return _difference(baseline.wall_seconds, seconds), _difference(baseline.usd, run.usd)
+        return RunSaving(
+            run, None if spent is None else -spent, None if run.usd is None else -run.usd
+        )
+    return RunSaving(run, _less(walls, wall_seconds_of(run)), _less(prices, run.usd))
 
 
-def _difference(base: float | None, own: float | None) -> float | None:
-    return None if base is None or own is None else base - own
-
-
-def _rolling(walls: Sequence[float], prices: Sequence[float], before: Reference) -> Reference:
-    """The latest baseline runs that finished as planned; what they lack is as it was before."""
-    return Reference(
-        wall_seconds=mean(walls) if walls else before.wall_seconds,
-        usd=mean(prices) if prices else before.usd,
-    )
+def _less(baseline: Sequence[float], own: float | None) -> float | None:
+    return None if own is None or not baseline else mean(baseline) - own

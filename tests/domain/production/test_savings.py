@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.production.savings import ROLLING, Reference, savings_so_far
+from compilegate.domain.production.savings import ROLLING, savings_so_far
 from compilegate.domain.records.runs import ProductionRun
 from tests.domain.production.run_builder import production_run
 
+Work = tuple[int, float | None, float | None]  # steps, samples and tokens a step
 SAVED_HOURS = (21_600 - 15_800) / 3600
 
 
@@ -25,14 +26,12 @@ def test_a_candidates_run_saves_what_the_baseline_took_longer() -> None:
     assert 58 == savings.usd_per_run
 
 
-def test_without_a_baseline_run_the_trials_figures_stand_in() -> None:
-    runs = [production_run(0)]
+def test_before_production_has_made_a_baseline_run_nothing_is_booked() -> None:
+    alone = savings_so_far([production_run(0)])
 
-    alone = savings_so_far(runs)
-    helped = savings_so_far(runs, reference=Reference(wall_seconds=21_600, usd=200.0))
-
-    assert (1, 0.0, None) == (alone.unknown_runs, alone.saved_hours, alone.saved_usd)
-    assert (1, 42.0) == (helped.compared_runs, helped.saved_usd)
+    assert (1, 0, 0.0, None) == (
+        alone.unknown_runs, alone.compared_runs, alone.saved_hours, alone.saved_usd,
+    )  # fmt: skip
 
 
 def test_the_baseline_rolls_so_that_a_job_that_grew_is_no_loss_of_the_candidates() -> None:
@@ -89,30 +88,55 @@ def test_the_estimate_is_for_the_runs_that_were_compared() -> None:
     assert savings_so_far(runs).share_of_estimate is None
 
 
+NONE = (0, None, None)
+
+
 @pytest.mark.parametrize(
-    ("own", "baseline", "compared"),
+    ("own", "baselines", "compared"),
     [
-        ((2000, 32.0), (2000, 32.0), 1),
-        ((1000, 64.0), (2000, 32.0), 1),
-        ((1920, 32.0), (2000, 32.0), 1),
-        ((1850, 32.0), (2000, 32.0), 0),
-        ((1000, 32.0), (2000, 32.0), 0),
-        ((2000, 16.0), (2000, 32.0), 0),
-        ((2000, None), (2000, 32.0), 0),
-        ((1000, None), (2000, None), 0),
-        ((1950, None), (2000, None), 1),
-        ((1000, 32.0), (2000, None), 0),
+        ((2000, 32.0, None), [(2000, 32.0, None)], 1),
+        ((1000, 64.0, None), [(2000, 32.0, None)], 1),
+        ((1920, 32.0, None), [(2000, 32.0, None)], 1),
+        ((1850, 32.0, None), [(2000, 32.0, None)], 0),
+        ((1000, 32.0, None), [(2000, 32.0, None)], 0),
+        ((2000, 16.0, None), [(2000, 32.0, None)], 0),
+        ((2000, None, None), [(2000, 32.0, None)], 0),
+        ((1000, None, None), [(2000, None, None)], 0),
+        ((1950, None, None), [(2000, None, None)], 1),
+        ((1000, 32.0, None), [(2000, None, None)], 0),
+        # Tokens go with the order of the data.
+        ((2000, 32.0, 3650.0), [(2000, 32.0, 4000.0)], 1),
+        ((2000, 32.0, 3550.0), [(2000, 32.0, 4000.0)], 0),
+        ((2000, 32.0, None), [(2000, 32.0, 4000.0)], 0),
+        # Nothing is known of what was done, and what recorded nothing makes no less of the others.
+        (NONE, [NONE], 0),
+        ((2000, 32.0, None), [NONE], 0),
+        (NONE, [(2000, 32.0, None)], 0),
+        ((1000, 32.0, None), [NONE, (2000, 32.0, None)], 0),
+        ((2000, 16.0, None), [(2000, None, None), (2000, 32.0, None)], 0),
     ],
 )
 def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(
-    own: tuple[int, float | None], baseline: tuple[int, float | None], compared: int
+    own: Work, baselines: list[Work], compared: int
 ) -> None:
-    def made(number: int, arm: str, work: tuple[int, float | None]) -> ProductionRun:
+    def made(number: int, arm: str, work: Work) -> ProductionRun:
         run = production_run(number, arm)
-        recorded = {"steps": work[0], "samples_per_step": work[1], "tokens_per_step": None}
-        return replace(run, result={**run.result, "work": recorded, "steps": work[0] or 2000})
+        recorded = dict(zip(("steps", "samples_per_step", "tokens_per_step"), work, strict=True))
+        return replace(run, result={**run.result, "work": recorded})
 
-    savings = savings_so_far([made(0, "baseline", baseline), made(1, "compile", own)])
+    made_before = [made(number, "baseline", work) for number, work in enumerate(baselines)]
+    savings = savings_so_far([*made_before, made(9, "compile", own)])
 
     assert (compared, 1 - compared) == (savings.compared_runs, savings.unknown_runs)
     assert (58 if compared else None) == savings.saved_usd
+
+
+@pytest.mark.parametrize(("lines", "said"), [(2000, 1000), (0, 1000), (1000, 2000)])
+def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines: int, said: int) -> None:
+    base, mine = production_run(0, "baseline"), production_run(1)
+    runs = [
+        replace(run, result={**run.result, "work": {"steps": steps}, "steps": word})
+        for run, steps, word in ((base, 2000, 2000), (mine, lines, said))
+    ]
+
+    assert savings_so_far(runs).saved_usd is None
