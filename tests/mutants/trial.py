@@ -1,0 +1,229 @@
+"""Runs tests against mutants: each in a process that forks from one where all is ready.
+
+One process imports pytest and what the tests need of others (`zygote`); from it one forks that
+collects the tests and never runs any; from that one, for each mutant, another that swaps the code
+and runs the tests that came to the mutated lines, the quickest first, until one fails. What lives
+there is tried again in a process that imports the mutant instead of its module.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import resource
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import coverage
+import pytest
+
+from tests.mutants.beside import ROOT, module_name
+from tests.mutants.in_place import Mutated, live_functions, swap
+from tests.mutants.mutations import Mutant
+
+OPTIONS = ["-q", "-p", "no:cacheprovider"]
+# A mutant that takes so much longer than its tests goes in a circle: seconds of processor time.
+TIMES_LONGER, LONGER = 4, 10
+# Tests are left out from here on, in seconds of all before.
+ENOUGH = 30.0
+KILLED, ALIVE, UNCHANGED = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Came:
+    """Where tests came to, by path and line, and how long each took in seconds."""
+
+    tests: Mapping[str, Mapping[int, Sequence[str]]]
+    seconds: Mapping[str, float]
+
+    def of(self, mutant: Mutant, beside: Iterable[str]) -> list[str]:
+        """Tests that came to its lines, the quickest first; outside of functions all."""
+        files, lines = set(beside), self.tests.get(mutant.path, {})
+        inside = {test for line in mutant.lines for test in lines.get(line, ())}
+        near = {test for line in mutant.function or () for test in lines.get(line, ())}
+        tests = (inside or near) if mutant.function else self.seconds
+        found = [test for test in tests if test.partition("::")[0] in files]
+        return self._quickest(found)
+
+    def needs(self, tests: Iterable[str]) -> float:
+        return sum(self.seconds.get(test, 0.0) for test in tests)
+
+    def _quickest(self, found: list[str]) -> list[str]:
+        found.sort(key=lambda test: (self.seconds.get(test, 0.0), test))
+        total = 0.0
+        for number, test in enumerate(found):
+            total += self.seconds.get(test, 0.0)
+            if total > ENOUGH:
+                return found[: number + 1]
+        return found
+
+
+def in_a_fork(work: Callable[[], object], *, seconds: float | None = None) -> tuple[object, int]:
+    """What ``work`` answers in a process of its own, and how that ended, 0 for well."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(read)
+        if seconds is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+        ended = 0
+        try:
+            answer = work()
+        except BaseException:  # noqa: BLE001 - nothing of the parent goes on here
+            answer, ended = traceback.format_exc(), 3
+        with os.fdopen(write, "w") as pipe:
+            pipe.write(json.dumps(answer))
+        os._exit(ended)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return (json.loads(text) if text else None), ended
+
+
+def silent() -> None:
+    """Nothing of pytest on the terminal."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+class Tests:
+    """A plugin that, instead of running the collected tests, lends them to ``work``."""
+
+    def __init__(self, work: Callable[[Tests], object]) -> None:
+        self.work, self.answer = work, None
+        self.items: dict[str, pytest.Item] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self.session = session
+        self.items = {item.nodeid: item for item in session.items}
+        self.answer = self.work(self)
+        return True
+
+    def run(self, tests: Sequence[str], *, before: Callable[[str], None] | None = None) -> int:
+        """Runs tests until one fails, or all with ``before`` each; how many failed."""
+        items = [self.items[name] for name in tests if name in self.items]
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            if before:
+                before(item.nodeid)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self.session.testsfailed and not before:
+                break
+        return self.session.testsfailed
+
+
+def collected(files: Sequence[str], work: Callable[[Tests], object]) -> object:
+    """What ``work`` answers with the collected tests of some files."""
+    plugin = Tests(work)
+    os.chdir(ROOT)
+    status = pytest.main([*OPTIONS, *files], plugins=[plugin])
+    if not plugin.items:
+        raise RuntimeError(f"no tests collected, pytest answers {status}")
+    return plugin.answer
+
+
+def measured(tests: Tests, paths: Sequence[str]) -> object:
+    """Where each test comes to, and how long it takes, without those that fail by themselves."""
+    recorded = coverage.Coverage(
+        data_file=None, include=[str(ROOT / path) for path in paths], config_file=False
+    )
+    seconds: dict[str, float] = {}
+    failed: list[str] = []
+    last: list[tuple[str, float, int]] = []
+
+    def close() -> None:
+        if last:
+            name, since, before = last.pop()
+            seconds[name] = time.process_time() - since
+            if tests.session.testsfailed > before:
+                failed.append(name)
+
+    def begin(name: str) -> None:
+        close()
+        recorded.switch_context(name)
+        last.append((name, time.process_time(), tests.session.testsfailed))
+
+    recorded.start()
+    tests.run(list(tests.items), before=begin)
+    close()
+    recorded.stop()
+    data = recorded.get_data()
+    lines = {
+        path: {
+            str(line): sorted({name for name in names if name} - set(failed))
+            for line, names in data.contexts_by_lineno(str(ROOT / path)).items()
+        }
+        for path in paths
+    }
+    return {"lines": lines, "seconds": {n: s for n, s in seconds.items() if n not in failed}}
+
+
+def came(answer: object) -> Came:
+    assert isinstance(answer, dict), "the tests could not be measured"
+    lines = {
+        path: {int(line): names for line, names in by_line.items()}
+        for path, by_line in answer["lines"].items()
+    }
+    return Came(lines, answer["seconds"])
+
+
+def try_swapped(
+    mutants: Sequence[Mutant],
+    beside: Mapping[str, Sequence[str]],
+    report: Callable[[int, int], None],
+) -> tuple[Came, list[int]]:
+    """Where the tests come to, and how it went with each mutant's code swapped in."""
+    sources = {path: (ROOT / path).read_text() for path in beside}
+
+    def work(tests: Tests) -> object:
+        answer, _ = in_a_fork(lambda: measured(tests, list(beside)))
+        where = came(answer)
+        gc.unfreeze()
+        live = {path: live_functions(str(ROOT / path)) for path in beside}
+        gc.freeze()
+        outcomes = []
+        for number, mutant in enumerate(mutants):
+            path, chosen = str(ROOT / mutant.path), where.of(mutant, beside[mutant.path])
+
+            def one(mutant: Mutant = mutant, path: str = path, chosen: list[str] = chosen) -> int:
+                if not swap(path, sources[mutant.path], mutant.source, live[mutant.path]):
+                    return UNCHANGED
+                return KILLED if tests.run(chosen) else ALIVE
+
+            limit = TIMES_LONGER * where.needs(chosen) + LONGER
+            outcomes.append(outcome(*in_a_fork(one, seconds=limit)) if chosen else ALIVE)
+            report(number, outcomes[-1])
+        return {"came": answer, "outcomes": outcomes}
+
+    def whole() -> object:
+        silent()
+        return collected(sorted({name for names in beside.values() for name in names}), work)
+
+    answer, ended = in_a_fork(whole)
+    assert isinstance(answer, dict), f"the mutants could not be tried: {ended}, {answer}"
+    return came(answer["came"]), answer["outcomes"]
+
+
+def outcome(answer: object, ended: int) -> int:
+    """What a process said of a mutant; one that ended badly was killed by it."""
+    return answer if ended == 0 and isinstance(answer, int) else KILLED
+
+
+def try_imported(mutant: Mutant, chosen: Sequence[str], seconds: float) -> int:
+    """Tries a mutant where nothing has imported its module yet; 0 where it is killed."""
+    if not chosen:
+        return ALIVE
+
+    def run() -> int:
+        silent()
+        Mutated(module_name(mutant.path), str(ROOT / mutant.path), mutant.source).install()
+        files = list(dict.fromkeys(test.partition("::")[0] for test in chosen))
+        answer = collected(files, lambda tests: tests.run(chosen))
+        return KILLED if answer else ALIVE
+
+    return outcome(*in_a_fork(run, seconds=TIMES_LONGER * (seconds + LONGER)))
