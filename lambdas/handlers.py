@@ -41,7 +41,7 @@ STEPS: Mapping[str, Step] = {
     "acquire_lock": Step("trial.lock:acquire_lock", refuses=WorkloadLockedError),
     "check_eligibility": Step("trial.check_eligibility:check_eligibility"),
     "plan_trial": Step("trial.plan_trial:plan_trial"),
-    # The deployed function's name of release 0.1; on_job_ended in code.
+    # The deployed function's name; on_job_ended in code.
     "settle_run": Step("trial.on_job_ended:on_job_ended"),
     "judge_arms": Step("trial.judge_arms:judge_arms"),
     "open_canary": Step("canary:open_canary"),

@@ -46,15 +46,10 @@ class Cell:
     max_runs: int | None = None
     production_beside: bool = True
     spread: float | None = None  # of the metric, in margins; None as the portfolio draws it
-    version: str | None = None  # of an archived judge, None for the shipped one
 
     def of(self, share: float) -> Cell:
         """The same cell with a share of its workloads."""
         return replace(self, workloads=max(1, round(self.workloads * share)))
-
-    def by(self, version: str | None) -> Cell:
-        """The same cell, decided by an archived judge."""
-        return replace(self, version=version)
 
     @property
     def key(self) -> dict[str, Any]:
@@ -66,7 +61,6 @@ class Cell:
             "max_runs": self.max_runs,
             "production_beside": self.production_beside,
             **({"spread": self.spread} if self.spread else {}),
-            **({"version": self.version} if self.version else {}),
         }
 
     @property
@@ -96,7 +90,6 @@ def play_workload(cell: Cell, index: int) -> list[Outcome]:
             np.random.default_rng([cell.seed, _number(cell.portfolio), index, _number(rule)]),
             max_runs=cell.max_runs,
             production_beside=cell.production_beside,
-            version=cell.version,
         )
         for rule in cell.played
     ]

@@ -30,8 +30,7 @@ Judge = Callable[[Evidence], Decision]
 MAX_CALLS = 1000
 # Production's own seeds, far from those of a trial.
 FIRST_PRODUCTION_SEED = 1_000_000
-# Of a probation's runs that nothing was asked of, every so many is the baseline's: as next_arm.py,
-# which archived judges do not have.
+# Of a probation's runs that nothing was asked of, every so many is the baseline's: as next_arm.py.
 REFRESH_EVERY = 6
 
 

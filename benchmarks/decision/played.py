@@ -16,20 +16,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from benchmarks.decision.archived import archived_name
 from benchmarks.decision.cells import Cell, play_workloads
-from benchmarks.decision.provenance import SHOWN, judge_name
+from benchmarks.decision.provenance import SHOWN, digest, judge_name
 from benchmarks.decision.rules import Outcome
-from compilegate.judges import digest
 
 FOLDER = Path(__file__).parents[2] / "build" / "decision"
 # What makes the worlds and follows the judge through them.
-WORLDS = ("archived", "cells", "driver", "naive", "noise", "portfolio", "rules", "truth", "world")
+WORLDS = ("cells", "driver", "naive", "noise", "portfolio", "rules", "truth", "world")
 
 
 def played(cell: Cell, jobs: int, folder: Path = FOLDER) -> list[Outcome]:
     """Every outcome of the cell, in order; only what is not kept yet is simulated."""
-    place = folder / _folder(cell.version) / f"{_slug(cell)}.jsonl"
+    place = folder / _folder() / f"{_slug(cell)}.jsonl"
     kept = dict(_read(place))
     missing = [index for index in range(cell.workloads) if index not in kept]
     if missing:
@@ -68,7 +66,6 @@ def _slug(cell: Cell) -> str:
 
 
 @cache
-def _folder(version: str | None) -> str:
-    judge = archived_name(version) if version else judge_name()
+def _folder() -> str:
     own = {f"{name}.py": (Path(__file__).parent / f"{name}.py").read_bytes() for name in WORLDS}
-    return re.sub(r"[^\w.-]+", "-", f"{judge}-{digest(own)[:SHOWN]}")
+    return re.sub(r"[^\w.-]+", "-", f"{judge_name()}-{digest(own)[:SHOWN]}")

@@ -2,40 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
-import json
-import subprocess
-import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from compilegate.judges import digest
+from tools.archive_judge import judge_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHOWN = 8
-# In a process of its own, where nothing else has been loaded.
-LOADED = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-import compilegate.domain.judging.evidence_file, compilegate.domain.judging.judge
-from compilegate.domain.decision import JUDGE_VERSION
-files = [m.__file__ for n, m in sys.modules.items() if n.split(".")[0] == "compilegate"]
-print(json.dumps([JUDGE_VERSION, files]))
-"""
 
 
-def judge_of(checkout: Path) -> tuple[str, dict[str, bytes]]:
-    """The version of a checkout's judge, and every file that it loads by its place there."""
-    checkout = checkout.resolve()
-    ran = subprocess.run(
-        [sys.executable, "-I", "-S", "-B", "-c", LOADED, str(checkout)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    version, files = json.loads(ran.stdout)
-    paths = [Path(file) for file in files]
-    return version, {path.relative_to(checkout).as_posix(): path.read_bytes() for path in paths}
+def digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 over places and contents."""
+    total = hashlib.sha256()
+    for place, content in sorted(files.items()):
+        total.update(f"{place}\0{len(content)}\0".encode() + content)
+    return total.hexdigest()
 
 
 @cache

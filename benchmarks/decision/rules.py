@@ -7,12 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks.decision.archived import archived_judge
 from benchmarks.decision.driver import Driver, Ending
 from benchmarks.decision.naive import Article, Textbook
 from benchmarks.decision.truth import BASELINE, Arm, Workload
 from benchmarks.decision.world import World, oracle_hours, usd
-from compilegate.domain.judging.judge import judge
 from compilegate.domain.workload.model import Policy
 
 MODES = ("shadow", "hybrid", "canary")
@@ -79,12 +77,10 @@ def procedure(
     *,
     max_runs: int | None = None,
     production_beside: bool = True,
-    version: str | None = None,
 ) -> Procedure:
-    """The rule by its name; ``version`` is of an archived judge in place of the shipped one."""
+    """The rule by its name."""
     if rule in MODES:
-        decide = archived_judge(version) if version else judge
-        return Driver(world, policy(rule, max_runs), production_beside, decide)
+        return Driver(world, policy(rule, max_runs), production_beside)
     if rule == "textbook":
         return Textbook(world)
     return Article(world, READINGS[rule])

@@ -1,12 +1,11 @@
 """What the judge has to reach, computed: each target with its figure, error, judge and digest.
 
     python -m benchmarks.decision targets [--only margin ...] [--share 1.0] [--jobs 2]
-        [--judge 1.2.0] [--output FILE]
+        [--output FILE]
 
 Every cell is seeded workload by workload. What has been played is kept under build/, by the digest
 of the judge, so that a run that was stopped goes on where it was and never mixes two judges.
-``--share 0.1`` plays a tenth of the workloads. ``--judge`` plays the worlds with an archived judge,
-for the column of the release before; the others with the shipped one.
+``--share 0.1`` plays a tenth of the workloads.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.decision.archived import archived_name
 from benchmarks.decision.cells import Cell, Figure, figures_of
 from benchmarks.decision.played import FOLDER, played
 from benchmarks.decision.provenance import judge_name
@@ -44,7 +42,7 @@ FLEET = 6000
 class Target:
     """A figure of one cell and what it has to be; ``least`` where more is better.
 
-    ``study`` is what an independent simulation measured for judge 1.2.0.
+    ``study`` is what an independent simulation measured for an earlier judge.
     """
 
     name: str
@@ -110,7 +108,7 @@ TARGETS = (
     Target("interval", "true speed-up below the 95 % interval, % of promotions",
            _fleet(), "true_below_interval", 3.0, "10.3"),
 )  # fmt: skip
-# What tells cells apart, but for the judge.
+# What tells cells apart.
 SAME = ("portfolio", "stress", "candidates", "spread", "max_runs", "production_beside")
 # Every world, at the margin and where a fleet is as good as it can be.
 WORLDS = tuple(STRESSES)
@@ -161,28 +159,21 @@ def simulate(cell: Cell, jobs: int, share: float, folder: Path = FOLDER) -> dict
         **cell.key,
         "workloads": cell.of(share).workloads,
         "seed": cell.seed,
-        "judge": name_of(cell.version),
+        "judge": judge_name(),
         "seconds": round(time.monotonic() - began, 1),
         "rule": cell.rules[0],
         "figures": figures_of(outcomes, cell.rules[0]),
     }
 
 
-def name_of(version: str | None) -> str:
-    """Version and digest of the judge that plays a cell."""
-    return archived_name(version) if version else judge_name()
-
-
 def rows(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every target with what was simulated of it: of the shipped judge, and of an older one."""
+    """Every target with what was simulated of it."""
     return [_row(target, cells) for target in TARGETS]
 
 
 def _row(target: Target, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    by_version = {cell.get("version"): cell for cell in cells if _same(cell, target.cell)}
-    now = by_version.pop(None, None)
+    now = next((cell for cell in cells if _same(cell, target.cell)), None)
     figure = _figure(now, target.figure)
-    before = next(iter(by_version.values()), None)
     return {
         "name": target.name,
         "words": target.words,
@@ -193,7 +184,6 @@ def _row(target: Target, cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "n": figure["n"],
         "state": target.state(figure),
         "judge": now["judge"] if now else None,
-        "before": {**_figure(before, target.figure), "judge": before["judge"] if before else None},
         "study": target.study,
     }
 
@@ -216,7 +206,7 @@ def main(arguments: Sequence[str]) -> None:
         groups = [name for name in GROUPS if not options.only or name in options.only]
         chosen += [cell for name in groups for cell in GROUPS[name]()]
     for cell in largest(chosen):
-        result = simulate(cell.by(options.judge), options.jobs, options.share)
+        result = simulate(cell, options.jobs, options.share)
         keep(result, options.output)
         print(_line(result), file=sys.stderr, flush=True)
     print(table(json.loads(options.output.read_text())["targets"]))
@@ -225,7 +215,7 @@ def main(arguments: Sequence[str]) -> None:
 def keep(result: Mapping[str, Any], path: Path) -> None:
     """Put a cell's result in the place of the older one, and compute the targets anew."""
     old = json.loads(path.read_text())["cells"] if path.exists() else []
-    same = (*SAME, "rule", "version")
+    same = (*SAME, "rule")
     rest = [cell for cell in old if any(cell.get(name) != result.get(name) for name in same)]
     cells = sorted([*rest, result], key=lambda cell: [str(cell.get(name)) for name in same])
     path.parent.mkdir(exist_ok=True)
@@ -237,10 +227,7 @@ def table(targets: Sequence[Mapping[str, Any]]) -> str:
     lines = []
     for row in targets:
         bound = f"{'>=' if row['least'] else '<='} {row['bound']:g}"
-        now, before = shown(row), shown(row["before"], "percent")
-        lines.append(
-            f"{row['words']:<76}{now:>16}  {bound:<8}{row['state'] or '-':<9}before {before}"
-        )
+        lines.append(f"{row['words']:<76}{shown(row):>16}  {bound:<8}{row['state'] or '-'}")
     judges = sorted({row["judge"] for row in targets if row["judge"]})
     return "\n".join([*lines, f"judge {', '.join(judges)}"])
 
@@ -273,6 +260,5 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", choices=names, help="these targets or groups alone")
     parser.add_argument("--share", type=float, default=1.0, help="of each cell's workloads")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--judge", help="version of an archived judge; else the shipped one")
     parser.add_argument("--output", type=Path, default=RESULTS)
     return parser.parse_args(arguments)

@@ -80,10 +80,8 @@ def targets(kept: Kept) -> str:
         bound = f"{'at least' if row['least'] else 'at most'} {row['bound']:g}"
         state = STATES[row["state"]]
         sizes = f"{row['n']:,}" if row["n"] else ""
-        before = shown(row["before"], "percent").replace("-", "")
-        rows.append([row["words"], shown(row), sizes, bound, state, before, row["study"]])
-    heads = ["hybrid mode, two candidates", "now", "of", "target", "", "judge 1.2.0 here",
-             "judge 1.2.0, from outside"]  # fmt: skip
+        rows.append([row["words"], shown(row), sizes, bound, state, row["study"]])
+    heads = ["hybrid mode, two candidates", "now", "of", "target", "", "judge 1.2.0, from outside"]
     judges = Counter(row["judge"] for row in kept["targets"] if row["judge"])
     named = ", ".join(f"{judge} in {count} rows" for judge, count in judges.most_common())
     return f"{table(heads, rows)}\n\nJudge (with a digest of its code): {named}."

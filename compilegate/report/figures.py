@@ -46,8 +46,7 @@ def _value(name: str, value: Any) -> Any:
 class SpeedFigures(_Figures):
     """The speed-up of a whole job, from ``blocks`` and ``full_runs`` of the candidate.
 
-    ``predicted`` and ``lower_bound`` are what the short blocks alone say. Up to judge 1.2.0 the
-    estimate is from one of them: 0 blocks where it was from production's full jobs.
+    ``predicted`` and ``lower_bound`` are what the short blocks alone say.
     """
 
     estimate: float | None = None

@@ -169,9 +169,7 @@ def _speed_sentence(trial: TrialReport) -> str:
     if speed.interval is not None:
         level = "" if speed.confidence is None else f"{percent(speed.confidence)} interval "
         text += f" ({level}{statements.ratio_interval(speed)})"
-    if speed.blocks == 0 and not speed.full_runs:
-        text += ", measured in production"
-    elif speed.blocks:
+    if speed.blocks:
         apart = not isinstance(trial.measured, str) and trial.measured.apart
         where = "on nodes of its own" if apart else "back to back"
         verb = "measured" if speed.full_runs else "predicted"

@@ -34,13 +34,6 @@ def test_a_stopped_simulation_goes_on_where_it_was_and_ends_the_same(tmp_path):
     assert [outcome for index in range(6) for outcome in play_workload(CELL, index)] == whole
 
 
-def test_what_another_judge_played_is_not_taken(tmp_path):
-    cell = Cell(workloads=1, rules=("hybrid",))
-    for version in (None, "1.2.0"):
-        played(cell.by(version), 1, tmp_path)
-    assert 2 == len(list(tmp_path.iterdir()))
-
-
 def test_the_spread_may_be_fixed():
     workload = draw(np.random.default_rng(1), "loss 0.5", candidates=1, spread=0.7)
     assert (0.35, 0.25) == (workload.spread, workload.candidates[0].loss)

@@ -1,11 +1,9 @@
-import json
 import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.decision.archived import archived_judge, archived_name, document_of
 from benchmarks.decision.driver import REFRESH_EVERY, Driver
 from benchmarks.decision.portfolio import draw
 from benchmarks.decision.rules import policy
@@ -20,7 +18,6 @@ from compilegate.domain.decision import (
     SpeedStep,
     Verdict,
 )
-from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.reasons import Reason
 
@@ -56,30 +53,6 @@ def driver(*, beside=True, decide=judge, **options):
 
 def runs(driving, name):
     return driving.evidence.arm(name).runs
-
-
-def test_what_is_judged_is_what_its_document_says():
-    driving = driver()
-    driving.trial()
-    read = read_evidence(json.loads(json.dumps(document_of(driving.evidence))))
-    alike = [replace(one, content="", arms=tuple(map(_bare, one.arms))) for one in
-             (read, driving.evidence)]  # fmt: skip
-    assert alike[0] == alike[1]
-    assert judge(read).verdict == judge(driving.evidence).verdict
-
-
-def _bare(arm):
-    return replace(
-        arm,
-        speed=tuple(replace(run, record={}) for run in arm.speed),
-        quality=tuple(replace(run, record={}) for run in arm.quality),
-    )
-
-
-def test_an_archived_judge_decides_by_the_documents():
-    driving = driver(decide=archived_judge("1.2.0"))
-    assert "promote" == driving.trial().verdict
-    assert archived_name("1.2.0").startswith("1.2.0 (")
 
 
 def test_a_speed_step_is_answered_by_every_arm_on_one_node_and_paid_for():

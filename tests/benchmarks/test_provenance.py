@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.decision.provenance import REPOSITORY, judge_name, judge_of
+from benchmarks.decision.provenance import REPOSITORY, judge_name
+from tools.archive_judge import judge_of
 
 JUDGING = "compilegate/domain/judging"
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compilegate import judges
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.judge import replay as screen
 from compilegate.domain import naming
+from compilegate.domain.decision import JUDGE_VERSION
+from compilegate.place import PROJECT
 from compilegate.usecases.trial import replay as replaying
 from tests.cli.conftest import Invoke
+from tools.archive_judge import archive
 
 
 def entry(promoted: Cloud) -> dict[str, Any]:
@@ -61,9 +66,10 @@ def test_another_decision_is_13_and_names_the_fields(invoke: Invoke, promoted: C
 
 
 def test_an_archived_judge_is_named(
-    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch
+    invoke: Invoke, promoted: Cloud, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    change(promoted, judge_version="1.2.0")
+    archive(PROJECT, tmp_path)
+    monkeypatch.setattr(judges, "FOLDER", tmp_path)
     decision_id = entry(promoted)["decision_id"]
     for module in (replaying, screen):
         monkeypatch.setattr(module, "JUDGE_VERSION", "99.0.0")
@@ -71,8 +77,9 @@ def test_an_archived_judge_is_named(
     result = invoke("judge", "--replay", decision_id)
     document = json.loads(invoke("judge", "--replay", decision_id, "--json").stdout)
 
-    assert "Judge 1.2.0 made it and repeated it from its archive" in " ".join(result.stdout.split())
-    assert ["1.2.0", "99.0.0"] == document["judge_versions"]
+    words = " ".join(result.stdout.split())
+    assert f"Judge {JUDGE_VERSION} made it and repeated it from its archive" in words
+    assert [True, [JUDGE_VERSION, "99.0.0"]] == [document["equal"], document["judge_versions"]]
 
 
 def test_a_judge_that_is_not_here_is_one_message(invoke: Invoke, promoted: Cloud) -> None:

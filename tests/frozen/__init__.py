@@ -10,20 +10,16 @@ Each part lists cases: an id and a function that answers it. ``record`` stores t
 
 The parts:
 
-    judge         decisions of judge 1.2.0 on generated trials, probations and malformed documents
+    judge         decisions on generated trials, probations and malformed documents
     eligibility   ``check`` on the shipped files, the corpus of wrong ones and generated variants
     requests      ``plan`` with its requests, and the requests of the conformance matrix
     steps         trials and months of production through the handlers, with all they store
     commands      exit codes and JSON of every command that needs no account of AWS
-    upgrade       clouds as release 0.1 left them (``tests/fixtures/records-0.1``), continued
     template      the synthesised template for several settings, resource by resource
 
 Codes, figures, arms, severities and keys are compared, sentences for people (``wording.py``) only
 as present or absent. Answers are stored whole or, where a part has thousands, as a digest of each
 field. ``entries.py`` is the one file that names the code under test; change it when a name moves.
-
-The answers of ``judge`` are those of its archive (``compilegate/judges``): they prove that the
-archive decides as that release did, and never change. Today's judge is for ``tests/domain``.
 
 ``wording.GAINED`` declares keys that documents have gained on purpose. A decision's id depends on
 the sentences in its evidence: rewording one (the reason of a lost run, why a trial runs as shadow)

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import tempfile
-from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
-from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -19,11 +15,9 @@ from click.testing import CliRunner
 from typer.main import get_command
 
 import app as cdk_app
-from compilegate import judges
 from compilegate.adapters import wiring
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
-from compilegate.domain.decision import EXIT_CODES, Verdict
 from lambdas import handlers
 from tests.conformance.matrix import cases
 from tests.conformance.ours import built
@@ -47,33 +41,6 @@ def command(*arguments: str, text: str | None = None, cloud: Any = None) -> dict
             COMMAND_LINE, list(arguments), input=text, obj=Session(providers=providers)
         )
     return {"exit": result.exit_code, "json": parsed(result.stdout)}
-
-
-def archived_judge(version: str, evidence: Any) -> dict[str, Any]:
-    """What ``judge - --json --stage prod`` answered when that judge was current."""
-    named = evidence.get("workload") if isinstance(evidence, dict) else None
-    workload = named if isinstance(named, str) and named and named.isprintable() else "unknown"
-    flag = f"/compilegate/prod/workloads/{workload}/compiler"
-    process = _archive(version)
-    process.stdin.write(json.dumps({"evidence": evidence, "flag": flag}) + "\n")
-    process.stdin.flush()
-    answer = json.loads(process.stdout.readline())
-    decision = answer.get("decision") or {
-        "schema": 1, "workload": workload, "decision_id": "invalid", "judge_version": version,
-        "stage": "speed", "verdict": "invalid", "candidate": None, "speedup": None,
-        "reasons": [{"code": "evidence_invalid", "message": answer["refused"], "arm": None}],
-        "quality": None, "arms": [], "saving": None, "next": None,
-        "flag": {"name": flag, "action": "keep"},
-    }  # fmt: skip
-    return {"exit": EXIT_CODES[Verdict(decision["verdict"])], "json": decision}
-
-
-@cache
-def _archive(version: str) -> Any:
-    """One process for all cases; it ends with its standard input."""
-    return subprocess.Popen(
-        judges.command(version), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
 
 
 def parsed(output: str) -> Any:
@@ -133,28 +100,6 @@ def _content(key: str, body: bytes, pages: tuple[str, ...]) -> Any:
     if any(part in key for part in pages) or not key.endswith(".json"):
         return "(not compared)"
     return json.loads(body)
-
-
-def restore(cloud: Any, kept: dict[str, Any]) -> None:
-    """Give a cloud in memory what is stored of another one."""
-    services = cloud.services
-    for key, body in kept["objects"].items():
-        raw = body.encode() if isinstance(body, str) else b64decode(body["base64"])
-        services.store.objects[key] = raw
-    for workload, key, entry in kept["ledger"]:
-        services.ledger.raw.items[workload, key] = entry
-    services.flags.values.update(kept["flags"])
-    services.locks.held.update({name: tuple(lock) for name, lock in kept["locks"].items()})
-    for name, described in kept["jobs"].items():
-        times = {
-            key: datetime.fromisoformat(text)
-            for key, text in described.items()
-            if key.endswith("Time")
-        }
-        services.jobs.descriptions[name] = {**described, **times}
-    services.tokens.waiting.update(kept["waiting"])
-    services.tokens.answers.update(kept["answers"])
-    services.clock.seconds = kept["clock"]
 
 
 def conformance_requests() -> dict[str, Any]:

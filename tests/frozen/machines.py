@@ -249,16 +249,6 @@ class World:
 
     # The end
 
-    @classmethod
-    def restored(cls, kept: Document) -> World:
-        """The world that is stored; its log begins anew."""
-        world = cls(kept["workload"])
-        entries.restore(world.cloud, kept["cloud"])
-        for name in KEPT:
-            setattr(world, name, kept[name])
-        world.production_runs = kept["nights"]
-        return world
-
     def state(self) -> Document:
         """All that was answered, and all that is stored."""
         return {"log": self.log, **entries.stored_in(self.cloud, self.topic, PAGES)}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from tests.frozen import commands, evidence, steps, template, upgrade, workloads
-from tests.frozen.entries import archived_judge, command, conformance_requests
+from tests.frozen import commands, evidence, steps, template, workloads
+from tests.frozen.entries import command, conformance_requests
 from tests.frozen.recording import Case
 from tests.frozen.workloads import CORPUS, SHIPPED, read_in_project
 
@@ -23,7 +24,7 @@ DOCUMENTS = {
 
 
 def judge() -> list[Case]:
-    """Decisions of judge 1.2.0 on generated evidence: its archive answers."""
+    """``judge`` on generated evidence."""
     return [
         Case(f"{kind}-{n:04}", partial(_decision, make, n), whole=n % WHOLE["judge"] == 0)
         for kind, (make, count) in DOCUMENTS.items()
@@ -66,7 +67,8 @@ def requests() -> list[Case]:
 
 
 def _decision(make: Callable[[int], Any], number: int) -> Any:
-    return archived_judge("1.2.0", make(number))
+    text = json.dumps(make(number))
+    return command("judge", "-", "--json", "--stage", "prod", text=text)
 
 
 def _on_file(file: Path, name: str, region: str = "us-east-1") -> Any:
@@ -97,6 +99,5 @@ PARTS: dict[str, Callable[[], list[Case]]] = {
     "requests": requests,
     "steps": steps.cases,
     "commands": commands.cases,
-    "upgrade": upgrade.cases,
     "template": template.cases,
 }

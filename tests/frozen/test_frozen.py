@@ -11,7 +11,7 @@ from tests.frozen.recording import compare, differences
 from tests.frozen.wording import without_wording
 
 # Every so many-th case is in the fast tier.
-SAMPLE = {"judge": 12, "eligibility": 12, "requests": 12, "steps": 7, "commands": 9, "upgrade": 3}
+SAMPLE = {"judge": 12, "eligibility": 12, "requests": 12, "steps": 7, "commands": 9}
 
 
 @pytest.mark.sample

@@ -244,7 +244,8 @@ def _plan(document: dict[str, Any]) -> dict[str, Any]:
         "schema": 1, "workload": document["workload"], "arms": arms, "quality_runs": 3,
         "max_quality_runs": 12, "speed_steps": STEPS, "blocks_per_round": 2, "max_blocks": 6,
         "usd_per_block": 0.02, "usd_per_quality_run": 0.05, "max_trial_usd": 20.0,
-        "trial": "m2k4t7xz",
+        "trial": "m2k4t7xz", "spec_key": "", "execution": "", "started_at": 0, "quotas": [],
+        "quality_mode": {"asked": "shadow", "used": "shadow"},
         "estimate": {"usd": 0.42, "hours": 0.3, "speed_usd": 0.12, "quality_usd": 0.3},
     }  # fmt: skip
 

@@ -27,7 +27,7 @@ def flag(version: int, after: int, to: Flag, **more: Any) -> dict[str, Any]:
     """A change of the flag after so many runs."""
     return {
         "kind": "flag", "version": version, "at": int(BEGIN + (after + 0.5) * DAY),
-        "by": "evaluate", "action": "enable", "reason": "proven", "trial": "t1",
+        "by": "evaluate", "action": "enable", "reason": "proven", "trial": "t1", "change_id": "c",
         "from": OFF.to_json(), "to": to.to_json(), "overrode": None, **more,
     }  # fmt: skip
 

@@ -105,7 +105,7 @@ OUTCOMES = {
     "failed": outcome("s0c0", "Failed", reason="ImportError"),
     "stopped by somebody": outcome("s0c0", "Stopped", reason="the job was stopped"),
     "lost to the cloud": outcome("s0c0", "Failed", reason="no capacity", infrastructure=True),
-    "cut off": outcome("s0c0", "Stopped", reason=BUDGET),
+    "cut off": outcome("s0c0", "Stopped", reason=BUDGET, timed_out=True),
 }
 BROKEN = {
     "nothing": None,

@@ -39,7 +39,7 @@ CORPUS = TESTS / "corpus"
 EXAMPLES = [
     json.loads(file.read_text()) for file in sorted((TESTS.parent / "docs/examples").glob("*.json"))
 ]
-LEDGERS = json.loads((TESTS / "domain/production/ledger_0_1.json").read_text())
+LEDGERS = json.loads((TESTS / "domain/production/ledger.json").read_text())
 ON_PURPOSE = (Verdict.PROMOTE, Verdict.PERMANENT)
 MARGIN = frozenset(key for _, key in TRUTHS)
 

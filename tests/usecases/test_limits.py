@@ -129,7 +129,7 @@ def test_every_job_at_its_limit_stays_under_the_cap(cap: float, services: Any) -
 def cut_off(services: Any, run: str, hours: float) -> dict[str, Any]:
     """A job that reached this limit."""
     message = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
-    cut = outcome(run, "Stopped", reason=message, infrastructure=False)
+    cut = outcome(run, "Stopped", reason=message, infrastructure=False, timed_out=True)
     services.jobs.add(cut["job"], "Stopped", 1000.0, 1000.0 + HOUR)
     limit = {"MaxRuntimeInSeconds": round(hours * HOUR)}
     services.jobs.descriptions[cut["job"]]["StoppingCondition"] = limit

@@ -118,7 +118,7 @@ def test_a_speed_job_at_the_limit_of_its_segments_failed_and_was_not_cut_off(
     answer = call_judge(services, 0, [], asks_speed("p4d"))
     request = asked(services, answer)["s0b0"]
     message = "the job reached its MaxRuntimeInSeconds (training.max_runtime_hours)"
-    hung = outcome("s0b0", "Stopped", reason=message)
+    hung = outcome("s0b0", "Stopped", reason=message, timed_out=True)
     services.jobs.add(hung["job"], "Stopped", 1000.0, 2000.0)
     services.jobs.descriptions[hung["job"]] |= {
         "StoppingCondition": {"MaxRuntimeInSeconds": round(hours * HOUR)},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 from compilegate import judges
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.replay import compare
+from compilegate.place import PROJECT
 from compilegate.usecases.records import (
     Trial,
     load_record,
@@ -25,7 +23,6 @@ from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.record_decision import record_decision
 from compilegate.usecases.trial.replay import Replay, find_decision, replay
 from tests.domain.evidence_builder import GOOD, document, judge
-from tests.frozen.machines import World
 from tests.usecases.trial_builder import (
     EVENT,
     SPEC,
@@ -38,8 +35,8 @@ from tests.usecases.trial_builder import (
     quality_output,
     says,
 )
+from tools.archive_judge import archive
 
-FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 NAME = "bert-docs"
 ON = Trial(NAME, TRIAL, SPEC)
 
@@ -96,9 +93,21 @@ def test_evidence_that_was_changed_is_found_even_where_the_verdict_stays(service
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release whose judge is another one than that of the records."""
+def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A release whose judge is another one than that of the records, which is archived."""
+    archive(PROJECT, tmp_path)
+    monkeypatch.setattr(judges, "FOLDER", tmp_path)
     monkeypatch.setattr(replaying, "JUDGE_VERSION", "99.0.0")
+
+
+def test_an_archived_judge_decides_again(services: Any, later: None) -> None:
+    decision_id = recorded(services, promoted())
+    assert again(services, decision_id).comparison.equal
+
+    change_decision(services, candidate="other")
+
+    (difference,) = again(services, decision_id).comparison.differences
+    assert "candidate" == difference.field
 
 
 def test_a_judge_that_is_neither_todays_nor_archived_is_refused_with_what_to_do(
@@ -114,7 +123,6 @@ def test_a_judge_that_is_neither_todays_nor_archived_is_refused_with_what_to_do(
 def test_an_archived_judge_refuses_what_it_refused(services: Any, later: None) -> None:
     decision_id = recorded(services, promoted())
     save_record(services.store, ON, "evidence", {"schema": 1, "workload": NAME})
-    change_decision(services, judge_version="1.2.0")
     comparison = again(services, decision_id).comparison
     assert "verdict" in [difference.field for difference in comparison.differences]
 
@@ -202,55 +210,6 @@ def test_the_evidence_that_is_kept_is_what_was_judged(services: Any) -> None:
 
     assert [1] == evidence(services)["plan"]["lost_rounds"]
     assert scripted.shown[-1] == read_evidence(evidence(services))
-
-
-def test_a_decision_of_release_0_1_whose_reasons_name_no_arm_comes_out_the_same(
-    services: Any,
-) -> None:
-    decision_id = recorded(services, promoted())
-    reasons = load_record(services.store, ON, "decision")["reasons"]
-    old = [{key: reason[key] for key in ("code", "message")} for reason in reasons]
-    change_decision(services, reasons=old)
-
-    replayed = again(services, decision_id).comparison
-
-    assert replayed is not None and replayed.equal
-
-
-def _fixture(name: str) -> Any:
-    return json.loads(gzip.decompress((FIXTURES / f"{name}.json.gz").read_bytes()))
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(one, id=f"{one['decision']['stage']} {one['decision']['verdict']}")
-        for one in _fixture("decisions-0.1")
-    ],
-)
-def test_a_decision_of_release_0_1_in_other_words_is_the_same(case: dict[str, Any]) -> None:
-    """``decisions-0.1`` holds what the judge of that release decided on generated evidence."""
-    then = case["decision"]
-    now = judges.decide(then["judge_version"], case["evidence"], then["flag"]["name"])
-
-    assert compare(then, now).equal
-
-
-@pytest.mark.parametrize("name", ["carried", "reverted", "stopped", "waits-for-approval"])
-def test_every_decision_that_release_0_1_left_comes_out_the_same(name: str, later: None) -> None:
-    """Those of its probations as well as those of its trials, whatever today's judge decides."""
-    services = World.restored(_fixture(f"records-0.1/{name}")).cloud.services
-    entries = services.ledger.raw.entries(NAME)
-    recorded_ids = {one["decision_id"] for one in entries if one.get("decision_key")}
-
-    comparisons = {one: again(services, one).comparison for one in sorted(recorded_ids)}
-
-    assert comparisons
-    assert {} == {
-        one: comparison
-        for one, comparison in comparisons.items()
-        if comparison is None or not comparison.equal
-    }
 
 
 @pytest.mark.parametrize("changed", [{"code": "other"}, {"arm": "other"}])

@@ -134,7 +134,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         missing,
         applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
-        reasons=read_reasons(document.get("reasons") or (), ()) or decision.reasons,
+        reasons=read_reasons(document.get("reasons") or ()) or decision.reasons,
         script_compiles=ScriptCompiles.from_dict(document.get("script_compiles")),
     )
 

@@ -90,7 +90,7 @@ class FullRun(Run):
     ``order`` is its position in time over all full runs of all arms; ``confirm`` marks a run
     that the judge asked for to check an alarm. ``launched_by`` is TEAM for a job that a team's
     own pipeline started, of which no other arm can be requested. ``work`` is None where it was not
-    added up, as in documents of earlier releases. ``job_seconds`` is how long the service says that
+    added up. ``job_seconds`` is how long the service says that
     the job's container trained, None where that is unknown or was interrupted.
     """
 

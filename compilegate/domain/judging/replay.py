@@ -52,7 +52,7 @@ def compare(recorded: Document, again: Document) -> Comparison:
         recorded = {**recorded, "reasons": recorded["reasons"][1:]}
     differences = tuple(
         difference
-        for difference in _differences("", _with_arms(_plain(recorded), again), _plain(again))
+        for difference in _differences("", _plain(recorded), _plain(again))
         if difference.field not in ignored
     )
     return Comparison(differences, limit)
@@ -66,14 +66,6 @@ def _limit(recorded: Document, again: Document) -> Document | None:
         return None
     first: Document = reasons[0]
     return first
-
-
-def _with_arms(recorded: Any, again: Document) -> Any:
-    """What release 0.1 recorded, whose reasons had no ``arm``: they are compared without it."""
-    reasons = [{**reason} for reason in recorded["reasons"]]
-    for mine, other in zip(reasons, again["reasons"], strict=False):
-        mine.setdefault("arm", other.get("arm"))
-    return {**recorded, "reasons": reasons}
 
 
 def _plain(document: Document) -> Any:

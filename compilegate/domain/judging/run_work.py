@@ -106,7 +106,7 @@ class Reference:
             by_data[_data(run)].append(value)
         self._by_data = {data: median(values) for data, values in by_data.items()}
         self._orders = [run.order for run, _ in self._known]
-        # Documents of earlier releases have no work; where one of these has, all jobs recorded it.
+        # Evidence may lack work; where one of these has it, all jobs recorded it.
         self.runs, self.known = len(runs), len(self._known)
         self.recorded = any(run.work is not None for run in runs)
 
@@ -202,7 +202,7 @@ class RunCheck:
     def _steps(self, run: FullRun) -> str | None:
         steps, planned = steps_of(run), self.arm.full_run_steps
         if steps is None:
-            # Beside runs with work, one without it is an earlier release's record.
+            # Beside runs with work, one without it is not a record of ours.
             known = self._shares.beside(run) is not None
             silent = self._ours and known and not self._shares.recorded
             return f"a full run of {self.arm.name} says nothing of its steps" if silent else None

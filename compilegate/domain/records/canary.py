@@ -82,11 +82,6 @@ class CanaryToken(LedgerRecord):
         """Sort key of the entry."""
         return f"{ledger_keys.canary_entry(self.trial, self.round)}#token#{self.number:04d}"
 
-    @classmethod
-    def _read(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry; the first releases had one token per round."""
-        return super()._read({"number": 0, **entry})
-
 
 @dataclass(frozen=True)
 class CanaryClosed(LedgerRecord):

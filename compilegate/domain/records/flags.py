@@ -97,7 +97,6 @@ class FlagVersion(LedgerRecord):
         details = {key: value for key, value in entry.items() if key not in own}
         overrode = entry.get("overrode")
         author = None if overrode is None else Author(**known_fields(Author, overrode))
-        early = {"change_id": "", "reason": ""}  # which the first releases did not write
-        version = super()._read({**early, **entry, "details": details, "overrode": author})
+        version = super()._read({**entry, "details": details, "overrode": author})
         parse_flag(version.value)  # raises for what no run could follow
         return version

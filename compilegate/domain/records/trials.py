@@ -228,7 +228,7 @@ def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
         candidate=document.get("candidate"),
         flag_name=str(flag.get("name") or ""),
         flag_action=FlagAction(flag.get("action") or FlagAction.KEEP),
-        reasons=read_reasons(document.get("reasons") or (), document.get("arms") or ()),
+        reasons=read_reasons(document.get("reasons") or ()),
         arms=tuple(arm for arm in document.get("arms") or () if arm),
         speedup=document.get("speedup"),
         quality=document.get("quality"),
@@ -239,19 +239,13 @@ def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
     )
 
 
-def read_reasons(
-    documents: Sequence[Mapping[str, Any] | None], arms: Sequence[Mapping[str, Any] | None]
-) -> tuple[Reason, ...]:
-    """A decision's reasons that say something; release 0.1 named an arm in the message only."""
-    names = [str(arm["name"]) for arm in arms if arm and arm.get("name")]
+def read_reasons(documents: Sequence[Mapping[str, Any] | None]) -> tuple[Reason, ...]:
+    """A decision's reasons that say something."""
     reasons = []
     for one in filter(None, documents):
         code, message = str(one.get("code") or ""), str(one.get("message") or one.get("code") or "")
-        arm = one.get("arm")
-        if "arm" not in one:
-            arm = next((name for name in names if message.startswith(f"{name}: ")), None)
         if message:
-            reasons.append(Reason(code, message, arm, fix=str(one.get("fix") or "")))
+            reasons.append(Reason(code, message, one.get("arm"), fix=str(one.get("fix") or "")))
     return tuple(reasons)
 
 

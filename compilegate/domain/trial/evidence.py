@@ -5,7 +5,7 @@ independent of their order and of repetition.
 
 The evidence document is where records are kept: each run in it is one, written once. It is read and
 written in one piece, so that records and evidence can never disagree, a round reads one object
-however many jobs came before, and a trial of an earlier release continues from what it has written.
+however many jobs came before, and a trial continues from what an earlier deployment has written.
 """
 
 from __future__ import annotations

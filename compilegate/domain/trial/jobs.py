@@ -12,7 +12,7 @@ from typing import Any, Self
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.failures import COMPLETED, STOPPED, TIME_LIMIT_NAME, explain_job
+from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
@@ -63,7 +63,7 @@ class EndedJob:
             status=str(outcome["status"]),
             reason=outcome.get("reason"),
             infrastructure=bool(outcome.get("infrastructure")),
-            timed_out=reached_time_limit(outcome),
+            timed_out=bool(outcome.get("timed_out")),
         )
 
     @classmethod
@@ -140,14 +140,6 @@ def asked_arms(parameters: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the arms that a speed job's hyperparameters ask for, as speed_request writes it."""
     described = [text for name, text in sorted(parameters.items()) if ARM.fullmatch(name)]
     return tuple(str(decoded_document(json.loads(text))["name"]) for text in described)
-
-
-def reached_time_limit(outcome: Mapping[str, Any]) -> bool:
-    """Whether an outcome in the event says that the job reached its time limit."""
-    if "timed_out" in outcome:
-        return bool(outcome["timed_out"])
-    # An execution that began with release 0.1 has outcomes without it.
-    return outcome["status"] == STOPPED and TIME_LIMIT_NAME in str(outcome.get("reason"))
 
 
 def billable_seconds(described: Mapping[str, Any], now: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +36,6 @@ class QualityMode:
     beside: bool = False
 
 
-# A plan of release 0.1 may name no mode: its trial makes every full run itself.
-EXTRA_RUNS = QualityMode(asked=SHADOW, used=SHADOW)
-
-
 @dataclass(frozen=True)
 class TrialContext:
     """What a plan is recorded with: whose trial it is and what its jobs train."""
@@ -58,7 +54,7 @@ class RecordedPlan:
 
     ``spec_key`` says where the workload lies as it was when the trial started. ``quotas`` are the
     instances of each type that the account allows at one time, None unknown. ``script_compiles``
-    is where the job's own script compiles, which the baseline leaves out; None in older plans.
+    is where the job's own script compiles, which the baseline leaves out.
     ``expected_usd`` is the estimate of the whole trial's cost, None unknown.
     """
 
@@ -70,11 +66,11 @@ class RecordedPlan:
     usd_per_quality_run: float
     max_trial_usd: float
     max_quality_runs: int
+    quality_mode: QualityMode
     spec_key: str = ""
     execution: str = ""
     started_at: int = 0
     quotas: Mapping[str, int | None] = field(default_factory=dict)
-    quality_mode: QualityMode = EXTRA_RUNS
     script_compiles: ScriptCompiles | None = None
     expected_usd: float | None = None
 
@@ -120,9 +116,7 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
 
 
 def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
-    """A recorded plan of any release."""
-    mode: Mapping[str, Any] | None = document.get("quality_mode")
-    needs: Sequence[Mapping[str, Any]] = document.get("quotas", ())
+    """A recorded plan; fields of a later release are left out."""
     return RecordedPlan(
         arms=tuple(ArmPlan.from_dict(arm) for arm in document["arms"]),
         speed_steps=document["speed_steps"],
@@ -131,14 +125,12 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
         usd_per_block=document["usd_per_block"],
         usd_per_quality_run=document["usd_per_quality_run"],
         max_trial_usd=document["max_trial_usd"],
-        max_quality_runs=document.get("max_quality_runs", 0),
-        spec_key=document.get("spec_key", ""),
-        execution=document.get("execution", ""),
-        started_at=document.get("started_at", 0),
-        quotas={str(need["instance_type"]): need["quota"] for need in needs},
-        quality_mode=(
-            EXTRA_RUNS if mode is None else QualityMode(**known_fields(QualityMode, mode))
-        ),
+        max_quality_runs=document["max_quality_runs"],
+        quality_mode=QualityMode(**known_fields(QualityMode, document["quality_mode"])),
+        spec_key=document["spec_key"],
+        execution=document["execution"],
+        started_at=document["started_at"],
+        quotas={str(need["instance_type"]): need["quota"] for need in document["quotas"]},
         script_compiles=_script_compiles(document.get("script_compiles")),
         expected_usd=(document.get("estimate") or {}).get("usd"),
     )

@@ -143,9 +143,7 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
 
 
 def _finding(speed: SpeedFigures, blocks: int) -> str:
-    used = speed.blocks
-    old = used == 0 and not speed.full_runs
-    counted = "production's full jobs" if old else plural(used or blocks, "short block")
+    counted = plural(speed.blocks or blocks, "short block")
     if speed.full_runs:
         counted += f" and {plural(speed.full_runs, 'full run')}"
     if speed.estimate is None:

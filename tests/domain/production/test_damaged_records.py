@@ -15,7 +15,7 @@ from compilegate.domain.records import ledger
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.reviews import Review
 
-LEDGERS = json.loads((Path(__file__).parent / "ledger_0_1.json").read_text())
+LEDGERS = json.loads((Path(__file__).parent / "ledger.json").read_text())
 ENTRIES: list[dict[str, Any]] = [
     entry for entries in LEDGERS.values() for entry in entries.values()
 ]

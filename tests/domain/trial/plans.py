@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.planning.arm_plan import CANDIDATE, CONTROL, ArmPlan
-from compilegate.domain.trial.plan import RecordedPlan
+from compilegate.domain.trial.plan import QualityMode, RecordedPlan
 
 
 def arm(name: str, **changes: Any) -> ArmPlan:
@@ -22,5 +23,6 @@ def plan(*names: str, **changes: Any) -> RecordedPlan:
     values: dict[str, Any] = {
         "speed_steps": 160, "blocks_per_round": 2, "max_blocks": 6, "usd_per_block": 1.0,
         "usd_per_quality_run": 5.0, "max_trial_usd": 100.0, "max_quality_runs": 12,
+        "quality_mode": QualityMode(SHADOW, SHADOW),
     }  # fmt: skip
     return RecordedPlan(arms=tuple(arm(name) for name in names), **{**values, **changes})
