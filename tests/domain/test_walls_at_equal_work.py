@@ -7,6 +7,8 @@ import copy
 import pytest
 
 from compilegate.domain.decision import Verdict
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.run_work import ComparableWalls
 from tests.domain.evidence_builder import GOOD, arm, codes, document, judge, runs
 from tests.domain.work_builder import PLANNED, Document, recorded
 
@@ -30,12 +32,17 @@ def in_turn(doc: Document) -> list[Document]:
     return sorted(both_arms, key=lambda run: run["order"])
 
 
+@pytest.mark.parametrize("recorded_data", [True, False])
 @pytest.mark.parametrize("growth", [0.9, 1.0, 1.04, 1.12])
-def test_on_other_data_jobs_are_compared_at_equal_steps(good: Document, growth: float) -> None:
+def test_on_other_data_jobs_are_compared_at_equal_steps(
+    good: Document, growth: float, recorded_data: bool
+) -> None:
     """Production's data grow or shrink with every run: the arms' steps with them."""
     before = judge(good)
     for number, run in enumerate(in_turn(good)):
         on_own_data(run, round(PLANNED * growth**number))
+        if not recorded_data:
+            del run["fingerprint"]["data_sha256"]
     decision = judge(good)
 
     assert Verdict.PROMOTE is decision.verdict
@@ -103,10 +110,51 @@ def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good: Document)
     assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.06)
 
 
-def test_a_candidate_that_does_half_on_other_data_is_not_judged(good: Document) -> None:
+@pytest.mark.parametrize(
+    ("lines", "said", "inside"),
+    [
+        (42.0, 42.0, 42.0),
+        (42.0, 42.9, 42.0),
+        (0.0, 42.0, 42.0),
+        (0.0, None, 50.0),
+        # All but the 25 s that one baseline run took outside its steps and 5 % of its own clock.
+        (4.0, 4.0, 22.5),
+    ],
+)
+def test_seconds_within_steps_are_scaled_and_no_others(
+    good: Document, lines: float, said: float | None, inside: float
+) -> None:
+    for run in in_turn(good):
+        on_own_data(run, PLANNED)
+    runs(good, "baseline")[1]["wall_seconds"] += 20
+    run = runs(good)[0]
+    run.update(wall_seconds=50.0, job_seconds=90.0, steps=1820, seconds=said)
+    run["work"].update(steps=1820, seconds=lines)
+    evidence = read_evidence(good)
+    mine = evidence.candidates[0]
+
+    (seconds, *_) = ComparableWalls(mine, evidence).of(mine.quality)
+    assert seconds == pytest.approx(50 - inside + inside / 0.91)
+
+
+def test_figures_of_a_step_lie_in_between_those_of_the_runs_beside_it(good: Document) -> None:
+    samples = {"baseline": (32.0, 33.6, 32.0), "compile": (32.8, 32.8, 32.0)}
+    for run in in_turn(good):
+        on_own_data(run, PLANNED)
+    for who, of_runs in samples.items():
+        for run, of_run in zip(runs(good, who), of_runs, strict=True):
+            run["work"]["samples_per_step"] = of_run
+
+    assert Verdict.PROMOTE is judge(good).verdict
+
+
+@pytest.mark.parametrize("share", [0.5, 0.89])
+def test_a_candidate_that_does_much_less_on_other_data_is_not_judged(
+    good: Document, share: float
+) -> None:
     for run in in_turn(good):
         on_own_data(run, PLANNED)
     for run in runs(good):
-        on_own_data(run, PLANNED // 2)
+        on_own_data(run, round(PLANNED * share))
 
     assert {"unequal_work"} == codes(judge(good))

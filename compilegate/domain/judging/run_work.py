@@ -187,7 +187,7 @@ class RunCheck:
         own, lines = figure(run, "steps"), run.work.steps
         if not lines and self._lines:
             return f"a full run of {self.arm.name} left no lines of its steps"
-        if not lines and own is None:
+        if steps_of(run) is None:
             return f"a full run of {self.arm.name} recorded no steps"
         if lines and own and not close(lines, own):
             return f"a full run of {self.arm.name} says {own:,.0f} steps, its lines {lines:,}"
