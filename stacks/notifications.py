@@ -18,7 +18,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from compilegate.domain import naming
-from compilegate.domain.deployment_settings import Recipients, Settings, Slack
+from compilegate.domain.deployment_settings import Settings, Slack
 from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
 from stacks.storage import OWN_ACCOUNT, Storage
 
@@ -74,7 +74,7 @@ class Notifications(Construct):
         # A topic with a policy of its own loses the default one that let alarms in.
         alarms = may_publish("AlarmsMayPublish", "cloudwatch.amazonaws.com", self.topic)
         self.topic.add_to_resource_policy(alarms)
-        _subscribe(self, self.topic, settings.recipients, stage=settings.stage)
+        _subscribe(self, self.topic, settings)
 
     def watch(self, watched: Watched) -> None:
         """An alarm for each way in which an execution, a function or an event can fail."""
@@ -136,16 +136,16 @@ def may_publish(sid: str, service: str, topic: sns.Topic) -> iam.PolicyStatement
     )
 
 
-def _subscribe(scope: Construct, topic: sns.Topic, recipients: Recipients, *, stage: str) -> None:
+def _subscribe(scope: Construct, topic: sns.Topic, settings: Settings) -> None:
     """Subscribe the recipients that the context names."""
-    if recipients.email:
-        topic.add_subscription(subscriptions.EmailSubscription(recipients.email))
-    for owner, address in sorted(recipients.owner_emails.items()):
-        # What names no owner (alarms of the deployment itself) is for ``email`` alone.
+    if settings.notification_email:
+        topic.add_subscription(subscriptions.EmailSubscription(settings.notification_email))
+    for owner, address in sorted(settings.owner_emails.items()):
+        # What names no owner (alarms of the deployment itself) is for ``notification_email`` alone.
         policy = {"owner": sns.SubscriptionFilter.string_filter(allowlist=[owner])}
         topic.add_subscription(subscriptions.EmailSubscription(address, filter_policy=policy))
-    if recipients.slack:
-        _subscribe_channel(scope, topic, recipients.slack, stage)
+    if settings.slack:
+        _subscribe_channel(scope, topic, settings.slack, settings.stage)
 
 
 def _subscribe_channel(scope: Construct, topic: sns.Topic, slack: Slack, stage: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urlparse
 
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload.own_facts import fact_overrides
+from compilegate.domain.workload.model import FactOverrides
 from compilegate.ports import JobOutputs, JobRoles, Services, Settings, Topic, TrainingLogs
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def settings_from(variables: Mapping[str, str]) -> Settings:
         kms_key_arn=variables.get("DATA_KEY_ARN"),
         subnet_ids=tuple(vpc.get("subnet_ids", ())),
         security_group_ids=tuple(vpc.get("security_group_ids", ())),
-        facts=fact_overrides(Fields(document.get("facts") or {}, "SETTINGS.facts")),
+        facts=Fields(document.get("facts") or {}, "SETTINGS.facts").read(FactOverrides),
         simulated=simulated_note(),
     )
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.expected import REQUIRED, Expected, Form, Reading
+from compilegate.domain.expected import REQUIRED, Form, Key, Reading, Section
 
-T = TypeVar("T")
+S = TypeVar("S", bound=Section)
 # No quantity of a training job comes near; above it, sums and squares start to overflow.
 LARGEST = 1e15
 # The longest text that means anything to SageMaker is an S3 URI of this many characters.
@@ -57,16 +57,8 @@ class Fields:
             return default
         return value
 
-    def _expects(self, key: str, kind: str, default: object, about: str, **more: Any) -> None:
-        if self._reading is not None and self._reading.expected is not None:
-            path = self.path(key)
-            self._reading.expected.append(Expected(path, kind, default, about, **more))
-
-    def text(
-        self, key: str, default: Any = REQUIRED, *, form: Form | None = None, about: str = ""
-    ) -> Any:
+    def text(self, key: str, default: Any = REQUIRED, *, form: Form | None = None) -> Any:
         """A string; numbers that YAML read as such are refused, because 2.10 is not 2.1."""
-        self._expects(key, "text", default, about, form=form)
         value = self._get(key, default)
         if value is default:
             return value
@@ -76,11 +68,8 @@ class Fields:
         problem = _not_plain_text(value) or (form.problem_of(value) if form else None)
         return self.refuse(key, *problem) if problem else value
 
-    def choice(
-        self, key: str, allowed: Sequence[str], default: Any = REQUIRED, *, about: str = ""
-    ) -> Any:
+    def choice(self, key: str, allowed: Sequence[str], default: Any = REQUIRED) -> Any:
         """One of a closed set of words."""
-        self._expects(key, "choice", default, about, allowed=tuple(allowed))
         value = self._get(key, default)
         if value is default or value in allowed:
             return value
@@ -97,12 +86,8 @@ class Fields:
         high: float = math.inf,
         above: float = -math.inf,
         default: Any = REQUIRED,
-        about: str = "",
     ) -> Any:
         """A finite number in ``unit`` with ``low <= value <= high`` and ``value > above``."""
-        self._expects(
-            key, "number", default, about, unit=unit, low=low, high=min(high, LARGEST), above=above
-        )
         value = self._get(key, default)
         if value is default:
             return value
@@ -122,13 +107,11 @@ class Fields:
         key: str,
         unit: str,
         *,
-        low: int = 0,
-        high: int = 10**9,
+        low: float = 0,
+        high: float = 10**9,
         default: Any = REQUIRED,
-        about: str = "",
     ) -> Any:
         """A whole number in ``unit`` within bounds."""
-        self._expects(key, "integer", default, about, unit=unit, low=low, high=high)
         value = self._get(key, default)
         if value is default:
             return value
@@ -139,22 +122,15 @@ class Fields:
             return self.refuse(key, f"is out of range for {unit}", f"use {low} to {high}")
         return value
 
-    def flag(self, key: str, default: Any = REQUIRED, *, about: str = "") -> Any:
+    def flag(self, key: str, default: Any = REQUIRED) -> Any:
         """True or false."""
-        self._expects(key, "flag", default, about)
         value = self._get(key, default)
         if value is default or isinstance(value, bool):
             return value
         return self.refuse(key, "must be true or false", f"write {key}: true or {key}: false")
 
-    def text_or_flag(self, key: str, default: Any = REQUIRED) -> Any:
-        """A string, true or false."""
-        value = self._get(key, default)
-        return self.text(key, default) if isinstance(value, str) else self.flag(key, default)
-
-    def numbers(self, key: str, *, about: str = "") -> tuple[float, ...]:
+    def numbers(self, key: str) -> tuple[float, ...]:
         """A list of finite numbers, empty when absent."""
-        self._expects(key, "numbers", (), about)
         values = self._get(key, ())
         if not isinstance(values, Sequence) or isinstance(values, str):
             fix = f"for example {key}: [0.91, 0.92]"
@@ -173,9 +149,8 @@ class Fields:
                 return ()
         return tuple(map(float, values))
 
-    def texts(self, key: str, *, form: Form | None = None, about: str = "") -> tuple[str, ...]:
-        """A list of strings, empty when absent."""
-        self._expects(key, "texts", (), about, form=form)
+    def texts(self, key: str, *, form: Form | None = None) -> tuple[str, ...]:
+        """A list of strings, empty when absent; the problem of ``form`` follows the wrong item."""
         values = self._get(key, ())
         if isinstance(values, str) or not isinstance(values, Sequence):
             self.refuse(key, "must be a list", f'for example {key}: ["a", "b"]')
@@ -183,17 +158,16 @@ class Fields:
         if not all(isinstance(value, str) and value for value in values):
             self.refuse(key, "must contain only text", "put each item in quotes")
             return ()
+        for value in values:
+            if form and not form.pattern.fullmatch(value):
+                self.refuse(key, f"holds {value!r}{form.problem}", form.fix)
         return tuple(values)
 
-    def mapping(self, key: str, *, nested: bool = False, about: str = "") -> dict[str, Any]:
+    def mapping(self, key: str, *, nested: bool = False) -> dict[str, Any]:
         """A mapping with text keys and plain values, empty when absent.
 
         ``nested`` lets a value be such a mapping itself.
         """
-        self._expects(key, "mapping", {}, about)
-        return self._plain(key, nested=nested)
-
-    def _plain(self, key: str, *, nested: bool = False) -> dict[str, Any]:
         value = self._get(key, {})
         if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
             self.refuse(key, "must map names to values", f"for example {key}: {{epochs: 3}}")
@@ -209,14 +183,13 @@ class Fields:
             sound[name] = item
         return sound
 
-    def words(self, key: str, example: str, *, about: str = "") -> dict[str, str]:
+    def words(self, key: str, example: str) -> dict[str, str]:
         """A mapping of names to text, empty when absent; of numbers only whole ones are text too.
 
         What YAML reads as 1.1 or true may have been written 1.10 or yes.
         """
-        self._expects(key, "words", {}, about)
         sound = {}
-        for name, item in self._plain(key).items():
+        for name, item in self.mapping(key).items():
             problem = _not_plain_text(str(item), least=0)
             if not isinstance(item, str | int) or isinstance(item, bool):
                 self.refuse_item(key, name, "must be text", f'put it in quotes: {name}: "…"')
@@ -227,26 +200,76 @@ class Fields:
                 sound[name] = str(item)
         return sound
 
-    def section(self, key: str, *, about: str = "") -> Fields:
+    def section(self, key: str) -> Fields:
         """A nested mapping that must be there."""
-        self._expects(key, "section", REQUIRED, about)
         return Fields(self._get(key, REQUIRED), self.path(key), self._reading)
 
-    def optional_section(self, key: str, *, about: str = "") -> Fields | None:
+    def optional_section(self, key: str) -> Fields | None:
         """A nested mapping, or None when absent."""
-        self._expects(key, "section", None, about)
         value = self._get(key, None)
         return None if value is None else Fields(value, self.path(key), self._reading)
 
-    def sections(self, key: str, *, about: str = "") -> Iterator[Fields]:
+    def sections(self, key: str) -> Iterator[Fields]:
         """The items of a list of mappings, nothing when absent."""
-        self._expects(key, "sections", (), about)
         values = self._get(key, ())
         if not isinstance(values, Sequence) or isinstance(values, str):
             self.refuse(key, "must be a list", f"start each item of {key} with `- `")
             return
         for index, value in enumerate(values):
             yield Fields(value, self.path(f"{key}[{index}]"), self._reading)
+
+    def read(self, section: type[S]) -> S:
+        """This mapping, and nothing else in it, as a section whose own rules hold."""
+        value = self.values(section)
+        if self.done():
+            for key, problem, fix in value.problems():
+                self.refuse(key, problem, fix)
+        return value
+
+    def values(self, section: type[S]) -> S:
+        """The keys of a section; there may be others beside them."""
+        return section(**{name: self.value(name, key) for name, key in section.keys().items()})
+
+    def value(self, name: str, key: Key) -> Any:
+        """What stands under a key, as it is declared; a tuple for several sections."""
+        if key.kind == "sections":
+            return tuple(item.read(key.inner) for item in self.sections(name))
+        if key.kind == "section":
+            absent = key.default is not REQUIRED and self._get(name, None) is None
+            return key.default if absent else self.section(name).read(key.inner)
+        value = self._plain_value(name, key)
+        if key.check and value:
+            for item, problem, fix in key.check(value):
+                self.refuse_item(name, item, problem, fix)
+        return value
+
+    def _plain_value(self, name: str, key: Key) -> Any:
+        value: Any
+        match key.kind:
+            case "text":
+                value = self.text(name, key.default, form=key.form)
+            case "choice":
+                value = self.choice(name, key.allowed, key.default)
+            case "number":
+                bounds = {"low": key.low, "high": key.high, "above": key.above}
+                value = self.number(name, key.unit, **bounds, default=key.default)
+            case "integer":
+                bounds = {"low": key.low, "high": key.high}
+                value = self.integer(name, key.unit, **bounds, default=key.default)
+            case "flag":
+                value = self.flag(name, key.default)
+            case "numbers":
+                value = self.numbers(name)
+            case "texts":
+                value = self.texts(name, form=key.form)
+            case "words":
+                value = self.words(name, key.example)
+            case "figures":
+                items = self.mapping(name).items()
+                value = {item: float(one) if type(one) is int else one for item, one in items}
+            case _:
+                value = self.mapping(name) or (None if key.default is None else {})
+        return value
 
     @property
     def record(self) -> Mapping[str, Any]:
@@ -276,11 +299,6 @@ class Fields:
             raise error
         self._reading.errors.append(error)
         self._sound = False
-
-    def complete(self, value: T) -> T:
-        """``value``, read from this mapping; refuses a key left over."""
-        self.done()
-        return value
 
     def done(self) -> bool:
         """Refuse keys that were not read; whether nothing in this mapping was refused."""

@@ -25,7 +25,7 @@ PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 DISTRIBUTIONS = ("none", "pytorchddp", "torch_distributed", "pytorchxla", "smddp", "smp")
 # States in which a flag is never on: one that is on all the same was written by no deployment.
 NEVER_ON = ("off", "reverted")
-# Bounds of a workload file (domain/workload/training.py, domain/fields.py).
+# Bounds of a workload file (domain/workload/model.py, domain/fields.py).
 MOST_SAMPLES, MOST_INSTANCES, MOST_LEARNING_RATE = 10**7, 1000, 1000.0
 LARGEST_WHOLE = 2**64
 # What the trial passes to every script itself (domain/workload/names.py); what the toolkit reads.

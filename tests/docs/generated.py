@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,15 @@ from compilegate.domain import naming
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
 from compilegate.domain.console import s3_object
-from compilegate.domain.expected import REQUIRED, Expected
+from compilegate.domain.expected import REQUIRED, Key
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import duration
 from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind, Severity, registry
 from compilegate.domain.records.trials import read_decision
-from compilegate.domain.workload.model import library
-from compilegate.domain.workload.schema import every_key, workload_schema
+from compilegate.domain.workload.file import VERSION
+from compilegate.domain.workload.model import Workload, library
+from compilegate.domain.workload.schema import workload_schema
 from compilegate.report.notifications.decision import decision_notification
 from tests.docs import examples, worked_example
 from tests.docs.folders import with_imports
@@ -168,28 +169,40 @@ def schema_text() -> str:
 
 def workload_keys(page: str) -> str:
     """Every key of the workload file, by section."""
-    sections: dict[str, dict[str, Expected]] = {}
-    titles = {"": "Top of the file"}
-    for key in every_key():
-        parent, _, name = _path(key).rpartition(".")
-        titles.setdefault(parent.removesuffix("[]"), f"`{parent}`")
-        sections.setdefault(parent.removesuffix("[]"), {})[name] = key
+    sections = dict(_sections("", {"schema": VERSION, **Workload.keys()}))
     shared = {section: _shared(section, sections) for section in sections}
     same = {section: like for section, (like, names) in shared.items()
             if names == list(sections[section])}  # fmt: skip
     parts = []
     for section, keys in sections.items():
         like, names = shared[section]
-        rows = [_key_row(name, key, same) for name, key in keys.items() if name not in names]
+        rows = [
+            _key_row(name, key, same.get(_path(section, name, key)))
+            for name, key in keys.items() if name not in names
+        ]  # fmt: skip
         if names:
             listed = ", ".join(_key_name(name, keys[name]) for name in names)
             rows.append(f"- {listed}: {_as(like)}\n")
         if section not in same:
-            parts.append(f"### {titles[section]}\n\n{''.join(rows)}")
+            title = f"`{section}`" if section else "Top of the file"
+            parts.append(f"### {title}\n\n{''.join(rows)}")
     return _between(page, "keys", "\n".join(parts))
 
 
-def _shared(section: str, sections: Mapping[str, Mapping[str, Expected]]) -> tuple[str, list[str]]:
+def _sections(path: str, keys: Mapping[str, Key]) -> Iterator[tuple[str, Mapping[str, Key]]]:
+    """A section and those within it, by their paths."""
+    yield path, keys
+    for name, key in keys.items():
+        if key.inner:
+            yield from _sections(_path(path, name, key), key.inner.keys())
+
+
+def _path(section: str, name: str, key: Key) -> str:
+    path = f"{section}.{name}" if section else name
+    return f"{path}[]" if key.kind == "sections" else path
+
+
+def _shared(section: str, sections: Mapping[str, Mapping[str, Key]]) -> tuple[str, list[str]]:
     """The earlier section with most keys of these names and types, and those; one is chance."""
     keys = sections[section]
     shared = {
@@ -202,31 +215,27 @@ def _shared(section: str, sections: Mapping[str, Mapping[str, Expected]]) -> tup
     return (most, shared[most]) if most and len(shared[most]) > 1 else ("", [])
 
 
-def _key_row(name: str, key: Expected, same: Mapping[str, str]) -> str:
-    like = same.get(_path(key))
+def _key_row(name: str, key: Key, like: str | None) -> str:
     kind = _as(like) if like else _kind(key) + _default(key)
     return f"- {_key_name(name, key)} ({kind}): {key.about}\n"
-
-
-def _path(key: Expected) -> str:
-    return re.sub(r"\[\d+\]", "[]", key.path)
 
 
 def _as(section: str) -> str:
     return f"as in [`{section}`](#{section})"
 
 
-def _key_name(name: str, key: Expected) -> str:
+def _key_name(name: str, key: Key) -> str:
     """In bold what must be there."""
     return f"**`{name}`**" if key.default is REQUIRED else f"`{name}`"
 
 
-def _kind(key: Expected) -> str:
+def _kind(key: Key) -> str:
     if key.kind == "choice":
         return ", ".join(f"`{word}`" for word in key.allowed)
     names = {
         "text": "text", "flag": "boolean", "numbers": "list of numbers",
-        "texts": "list of texts", "mapping": "names to plain values", "words": "names to texts",
+        "texts": "list of texts", "mapping": "names to plain values",
+        "figures": "names to plain values", "words": "names to texts",
         "section": "section", "sections": "list of sections", "number": "number",
         "integer": "integer",
     }  # fmt: skip
@@ -241,7 +250,7 @@ def _kind(key: Expected) -> str:
     return f"{names[key.kind]}, {key.unit}, {bounds}"
 
 
-def _default(key: Expected) -> str:
+def _default(key: Key) -> str:
     if isinstance(key.default, bool):
         return f"; default `{str(key.default).lower()}`"
     if isinstance(key.default, str | int | float) and key.default != "":

@@ -174,8 +174,11 @@ def test_a_margin_of_half_the_metric_is_doubted(margin: float, wide: bool) -> No
     ("base", "image"),
     [
         (change(TRCOMP, framework=Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38")),
-         OwnImage("huggingface-pytorch", "1.11.0", "", "4.21.1", "py38")),
-        (with_candidates(XLA), OwnImage("pytorch", "2.13.0", "", compiler=MANAGED.compiler)),
+         OwnImage(
+            framework="huggingface-pytorch", version="1.11.0", uri="", transformers="4.21.1",
+            python="py38")),
+        (with_candidates(XLA), OwnImage(
+            framework="pytorch", version="2.13.0", uri="", compiler=MANAGED.compiler)),
     ],
     ids=["a baseline of the same versions", "a managed compiler of a newer version"],
 )  # fmt: skip

@@ -102,7 +102,8 @@ GAPS: list[tuple[str, Workload, str, str]] = [
         dataclasses.replace(MANAGED, distribution="pytorchddp"),)), "us-east-1",
      "distribution_unsupported"),
     ("pytorchxla without compiler_config", change(SOUND, candidates=(
-        Candidate("xla", distribution="pytorchxla"),)), "us-east-1", "distribution_unsupported"),
+        Candidate(name="xla", distribution="pytorchxla"),)),
+     "us-east-1", "distribution_unsupported"),
     *(("instance families other than", change(PYTORCH_XLA, training__instance_type=kind),
        "us-east-1", "instance_unsupported")
       for kind in ("ml.p4de.24xlarge", "ml.p5.48xlarge", "ml.g6.48xlarge", "ml.p2.8xlarge")),
@@ -111,11 +112,11 @@ GAPS: list[tuple[str, Workload, str, str]] = [
     ("Hugging Face PyTorch outside 1.9 to 1.11", change(HF_XLA, candidates=on(Framework(
         "huggingface-pytorch", "1.11.1", "4.21.1"))), "us-east-1", "version_unsupported"),
     ("data parallel on instance types other than", change(SOUND, candidates=(
-        Candidate("smddp", distribution="smddp"),), framework=Framework("pytorch", "2.1.0")),
+        Candidate(name="smddp", distribution="smddp"),), framework=Framework("pytorch", "2.1.0")),
      "us-east-1", "distribution_unsupported"),
     ("data parallel with PyTorch above 2.2.0", change(
         SOUND, training__instance_type="ml.p4d.24xlarge",
-        candidates=(Candidate("smddp", distribution="smddp"),)), "us-east-1",
+        candidates=(Candidate(name="smddp", distribution="smddp"),)), "us-east-1",
      "distribution_unsupported"),
 ]  # fmt: skip
 # Rows that no workload file can express, and why.

@@ -79,7 +79,7 @@ def test_a_segment_ends_before_the_data_of_the_shortest_run_does(
 ) -> None:
     plan = plan_of(change(
         ROOMY, training__hyperparameters=values, training__batch_size=32,
-        candidates=(COMPILE, Candidate("larger", batch_size=64)),
+        candidates=(COMPILE, Candidate(name="larger", batch_size=64)),
     ))  # fmt: skip
 
     assert steps == plan.speed_steps

@@ -44,7 +44,12 @@ def changed(path: str, value: Any) -> dict[str, Any]:
 def test_defaults_are_the_contracts() -> None:
     workload = parse_workload(WORKLOAD)
 
-    assert Policy(1.20, 1.10, 0.05, "hybrid", 96, 12, 5000.0, "fall_back", 14.0) == workload.policy
+    policy = Policy(
+        promote_speedup=1.20, reject_speedup=1.10, alpha=0.05, quality_runs="hybrid",
+        max_quality_runs=96, max_trial_usd=5000.0, hold_models=True, approval="none",
+        probation_runs=12, on_stale="fall_back", cooldown_days=14.0,
+    )  # fmt: skip
+    assert policy == workload.policy
     assert workload.training.volume_gb == 100
     assert workload.shapes.padding == "max_length"
 

@@ -281,7 +281,9 @@ mostly_sound = st.builds(
     ),
     st.sampled_from([SOUND, ARTICLE, TRCOMP, TENSORFLOW, PYTORCH_XLA]),
     st.lists(
-        st.sampled_from([COMPILE, MANAGED, XLA, PAIR, Candidate("bf16", precision="bf16")]).flatmap(
+        st.sampled_from(
+            [COMPILE, MANAGED, XLA, PAIR, Candidate(name="bf16", precision="bf16")]
+        ).flatmap(
             lambda one: st.builds(
                 replace, st.just(one), batch_size=st.none() | st.integers(8, 128),
                 instance_type=st.sampled_from([None, None, "ml.p4d.24xlarge", "ml.g6e.48xlarge"]),

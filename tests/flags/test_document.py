@@ -163,4 +163,4 @@ def test_the_words_are_the_deployment_s() -> None:
     assert (deployed.STATES, deployed.NEVER_ON) == (document.STATES, document.NEVER_ON)
     assert set(names.OWN_HYPERPARAMETERS) == set(document.OWN_HYPERPARAMETERS)
     assert set(deployed.OVERRIDE_KEYS) <= set(document._CHECKS)
-    assert set(arm._READERS) == set(document._CHECKS)
+    assert set(arm._KEYS) == set(document._CHECKS)

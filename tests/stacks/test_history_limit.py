@@ -21,7 +21,7 @@ from compilegate.domain.judging.power import LONGEST_SHADOW
 from compilegate.domain.planning import rounds as planned
 from compilegate.domain.production.attempts import MOST_ATTEMPTS, next_wait
 from compilegate.domain.records.runs import CapacityWait
-from compilegate.domain.workload.training import MOST_FALLBACKS, MOST_HOURS
+from compilegate.domain.workload.model import MOST_FALLBACKS, MOST_HOURS
 from compilegate.facts import read
 from stacks.functions import TRAIN
 from tests.stacks.asl import edges

@@ -4,7 +4,7 @@ import pytest
 
 from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS
 from compilegate.domain.production.recorded_run import END, FAILED, RERUN, WAIT
-from compilegate.domain.workload.training import MOST_HOURS
+from compilegate.domain.workload.model import MOST_HOURS
 from stacks.functions import TRAIN
 from stacks.train import EVENT_FIELDS
 from tests.stacks.asl import catchers, edges, reachable

@@ -41,7 +41,13 @@ MANAGED = Candidate(
 )  # fmt: skip
 REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 IMAGES = tuple(
-    OwnImage("pytorch", "1.13.1", f"{REGISTRY}/{name}:1", python="py39", compiler=compiler)
+    OwnImage(
+        framework="pytorch",
+        version="1.13.1",
+        uri=f"{REGISTRY}/{name}:1",
+        python="py39",
+        compiler=compiler,
+    )
     for name, compiler in (("native", None), ("trcomp", "sagemaker_training_compiler"))
 )
 

@@ -45,7 +45,7 @@ REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
 def test_another_count_launcher_script_or_image_has_nodes_of_its_own(
     candidate: dict[str, Any], services: Any
 ) -> None:
-    own = (OwnImage("pytorch", "2.12.1", f"{REGISTRY}/own:1"),)
+    own = (OwnImage(framework="pytorch", version="2.12.1", uri=f"{REGISTRY}/own:1"),)
     planned(services, Candidate(name="other", **candidate), facts=FactOverrides({}, own))
     answer = call_judge(services, 0, [], asks_speed("other"))
 

@@ -115,7 +115,7 @@ def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
     services: Services,
 ) -> None:
     hyperparameters = {"mp_parameters": json.dumps({"a": "x" * 2450}), "prompt": "x" * 1500}
-    wide = Candidate("wide", compiler="torch_compile", hyperparameters=hyperparameters)
+    wide = Candidate(name="wide", compiler="torch_compile", hyperparameters=hyperparameters)
     refused = plan_for(change(SOUND, candidates=(wide,)), services.settings)
 
     assert isinstance(refused, Refusal)

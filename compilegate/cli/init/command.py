@@ -26,8 +26,8 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.versions import parts
 from compilegate.domain.fields import LARGEST_WHOLE, Fields
 from compilegate.domain.formats import plural
-from compilegate.domain.workload.candidates import parse_name
-from compilegate.domain.workload.training import MOST_HOURS
+from compilegate.domain.workload.file import parse_name
+from compilegate.domain.workload.model import MOST_HOURS
 from compilegate.facts import load_facts
 from compilegate.place import INSTALLED, PROJECT
 

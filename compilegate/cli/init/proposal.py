@@ -14,7 +14,7 @@ from compilegate.cli.init.data import Data, inputs_of, place_of
 from compilegate.cli.init.render import ASSUMED, OPEN, Section, Value
 from compilegate.doctor import SPELLED, Description, Metric, Option, argument_style
 from compilegate.domain.naming import LAUNCHER
-from compilegate.domain.workload.training import MOST_HOURS
+from compilegate.domain.workload.model import MOST_HOURS
 
 # Of the shipped examples: half a point of a share, two hundredths of a loss.
 MARGINS = {"maximize": 0.005, "minimize": 0.02}

@@ -19,9 +19,7 @@ from compilegate.cli.init.render import OPEN, places
 from compilegate.doctor import Description, Metric
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
-from compilegate.domain.workload.file import MOST_RUNS_PER_WEEK
-from compilegate.domain.workload.training import MOST_HOURS
-from compilegate.domain.workload.training import instance_type as parse_instance_type
+from compilegate.domain.workload.model import MOST_HOURS, MOST_RUNS_PER_WEEK, Training
 
 
 def asked(answers: Answers, script: Description) -> Answers:
@@ -64,7 +62,9 @@ def _margin(metric: Metric) -> float:
 def _instance(text: str) -> str:
     """An instance type by its form; a BadParameter is shown, and the question asked again."""
     try:
-        return str(parse_instance_type(Fields({"instance_type": text})))
+        return str(
+            Fields({"instance_type": text}).value("instance_type", Training.keys()["instance_type"])
+        )
     except InvalidInputError as error:
         raise typer.BadParameter(str(error)) from error
 

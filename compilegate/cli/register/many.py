@@ -18,7 +18,7 @@ from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.error_handling import error_fields, exit_code
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
-from compilegate.domain.workload.candidates import parse_name
+from compilegate.domain.workload.file import parse_name
 from compilegate.usecases.production.build_request import check_trainable
 from compilegate.usecases.registration.register import (
     RegisterOptions,

@@ -108,7 +108,7 @@ class CandidateJob:
     @cached_property
     def baseline(self) -> CandidateJob:
         """The job as it runs today, seen the same way."""
-        return CandidateJob(self.workload, Candidate(BASELINE), None, self.facts, self.region)
+        return CandidateJob(self.workload, Candidate(name=BASELINE), None, self.facts, self.region)
 
     @cached_property
     def instance(self) -> Instance | None:

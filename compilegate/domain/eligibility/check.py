@@ -86,7 +86,7 @@ def check_eligibility(
     jobs = [job_of(candidate, index) for index, candidate in enumerate(workload.candidates)]
     derived = Derived((), ())
     if not jobs:
-        baseline = job_of(Candidate(BASELINE))
+        baseline = job_of(Candidate(name=BASELINE))
         derived = derive(baseline, lambda candidate: reasons_of(job_of(candidate)))
         jobs = [job_of(candidate) for candidate, _ in derived.candidates]
     why = {candidate.name: text for candidate, text in derived.candidates}

@@ -28,8 +28,7 @@ from compilegate.domain.judging.evidence import (
     TrialPlan,
     Work,
 )
-from compilegate.domain.workload.file import parse_history_set, parse_policy
-from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Quality
+from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Policy, Quality
 
 STAGES = ("speed", "quality", "probation")
 MODES = ("shadow", "canary", "production")
@@ -83,13 +82,13 @@ def _contract() -> Iterator[None]:
 def _evidence(fields: Fields) -> Evidence:
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "use 1")
-    quality = fields.section("quality")
+    quality, policy = fields.section("quality"), fields.optional_section("policy")
     arms, controls = _arms(fields)
     evidence = Evidence(
         workload=fields.text("workload"),
         phase=fields.choice("phase", PHASES, TRIAL),
         promoted=fields.text("promoted", None),
-        policy=parse_policy(fields.optional_section("policy")),
+        policy=Policy() if policy is None else policy.read(Policy),
         quality=_quality(quality),
         history_wall_seconds=_positive(quality, "history_wall_seconds"),
         runs_per_week=fields.number("runs_per_week", "runs", above=0.0, default=None),
@@ -115,7 +114,7 @@ def _quality(fields: Fields) -> Quality:
         goal=fields.choice("goal", GOALS),
         margin=fields.number("margin", "the metric's own unit", above=0.0),
         history=fields.numbers("history"),
-        history_set=parse_history_set(fields),
+        history_set=fields.value("history_set", Quality.keys()["history_set"]),
         early_stopping=fields.flag("early_stopping", None),
     )
 

@@ -50,7 +50,7 @@ def plan_arms(
 ) -> tuple[ArmPlan, ...] | Refusal:
     """Baseline, candidates and controls, in this order; ``why`` each candidate is there."""
     arms: list[ArmPlan] = []
-    for change in (Candidate(BASELINE), *candidates):
+    for change in (Candidate(name=BASELINE), *candidates):
         role, reason = CANDIDATE, (why or {}).get(change.name, "")
         if change.name == BASELINE:
             role, reason = BASELINE, BASELINE_WHY

@@ -2,41 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain.compilers import MODES, NAMES
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.expected import REQUIRED
 from compilegate.domain.facts.model import Facts
 from compilegate.domain.fields import Fields
 from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
 from compilegate.domain.planning.arms import Refusal, plan_arms
-from compilegate.domain.workload import training
 from compilegate.domain.workload.model import (
     BASELINE,
-    DISTRIBUTIONS,
-    PRECISIONS,
+    Candidate,
+    OwnImage,
+    Training,
     Workload,
 )
-from compilegate.domain.workload.own_facts import image_uri
 
 TRAINS = "production training follows the flag"
 # What an override may change of a job: read as the workload file's own keys are.
-_READERS: Mapping[str, Callable[[Fields], object]] = {
-    "compiler": lambda fields: fields.choice("compiler", NAMES),
-    "compile_mode": lambda fields: fields.choice("compile_mode", MODES),
-    "batch_size": training.batch_size,
-    "learning_rate": training.learning_rate,
-    "precision": lambda fields: fields.choice("precision", PRECISIONS),
-    "instance_type": training.instance_type,
-    "instance_count": training.instance_count,
-    "distribution": lambda fields: fields.choice("distribution", DISTRIBUTIONS),
-    "entry_point": training.entry_point,
-    "hyperparameters": training.hyperparameters,
-    "framework": lambda fields: training.parse_framework(fields.section("framework")),
-    "image": lambda fields: image_uri(fields, "image"),
+_KEYS = {
+    **Candidate.keys(),
+    "learning_rate": Training.keys()["learning_rate"],
+    "image": OwnImage.keys()["uri"],
 }
+del _KEYS["name"], _KEYS["learning_rate_scaling"]
 
 
 def baseline_arm(workload: Workload, facts: Facts, *, region: str) -> ArmPlan:
@@ -65,11 +56,10 @@ def check_overrides(overrides: Mapping[str, Any]) -> None:
     """Raises InvalidInputError for a key or value that this release cannot override."""
     fields = Fields(overrides, "flag.overrides")
     for key, value in overrides.items():
-        read = _READERS.get(key)
-        if read is None:
+        if key not in _KEYS:
             raise _unfit(key, "is not a key that this release can override", value)
         try:
-            read(fields)
+            fields.value(key, replace(_KEYS[key], default=REQUIRED))
         except InvalidInputError as error:
             raise _unfit(key, error.problem, value) from error
 

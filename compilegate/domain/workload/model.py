@@ -1,11 +1,24 @@
-"""The workload file: what a team says about one training job (docs/contracts.md)."""
+"""The workload file: what a team says about one training job (docs/contracts.md).
+
+Each key is declared here, once: the reader, its errors, the JSON Schema and the table of
+docs/workload-file.md follow.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
+
+from compilegate.domain.compilers import COMPILERS, MODES, NAMES, compiler_named
+from compilegate.domain.expected import Key, Problem, Section, key
+from compilegate.domain.workload import names
+from compilegate.domain.workload.schedule_expression import (
+    UTC,
+    schedule_problem,
+    timezone_problem,
+)
 
 SCHEMA = 1
 FRAMEWORKS = (
@@ -30,6 +43,21 @@ STARTS = (SCRATCH, PREVIOUS, OWN_LINE)
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
 LIBRARIES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow"}
+# Larger values are typing errors.
+MOST_RUNS_PER_WEEK = 1e5
+MOST_USD = 1e9
+MOST_RUNS = 10_000
+MOST_SECONDS = 1e6
+MOST_DAYS = 3650
+MOST_GIB = 1e5
+MOST_INSTANCES = 1000
+MOST_FALLBACKS = 8
+MOST_SAMPLES = 10**7
+MOST_LEARNING_RATE = 1000.0
+# SageMaker ends a training job after 28 days (limits of Amazon SageMaker in the AWS reference).
+MOST_HOURS = 672.0
+# A smaller error takes more runs than any team makes.
+LEAST_ALPHA = 1e-6
 # What of ``training`` a candidate may replace; hyperparameters are laid over it instead.
 TRAINING_KEYS = (
     "instance_type", "instance_count", "distribution", "precision", "batch_size", "entry_point",
@@ -38,45 +66,62 @@ TRAINING_KEYS = (
 CONTROL_SUFFIX = "-native"
 
 
+# Keys that more than one section has.
+_NAME = Key("unique; in names of jobs, flags and keys", form=names.NAME)
+_INSTANCE_TYPE = Key("SageMaker instance type of one node", form=names.INSTANCE)
+_INSTANCE_COUNT = Key("of one job", "instances", low=1, high=MOST_INSTANCES)
+_BATCH_SIZE = Key("of one step on one GPU", "samples per device", low=1, high=MOST_SAMPLES)
+_ENTRY_POINT = Key("script that the job starts; launch.py runs any script", form=names.ENTRY_POINT)
+_HYPERPARAMETERS = Key("arguments of the script, plain values", check=names.hyperparameter_problems)
+
+
 def library(kind: str) -> str:
     """How the library of that kind spells its name; the kind itself where no table says."""
     return LIBRARIES.get(kind, kind)
 
 
 @dataclass(frozen=True)
-class Framework:
+class Framework(Section):
     """Framework and versions, as the image names them."""
 
-    name: str
-    version: str
-    transformers: str | None = None
-    python: str | None = None
+    name: str = key("the kind of image", allowed=FRAMEWORKS)
+    version: str = key("of PyTorch, TensorFlow, XGBoost or scikit-learn", form=names.VERSION)
+    transformers: str | None = key(
+        "version, in Hugging Face images only", default=None, form=names.VERSION
+    )
+    python: str | None = key("as images name it, such as py310", default=None, form=names.PYTHON)
 
     @property
     def kind(self) -> str:
         """The library underneath, ``pytorch`` of huggingface-pytorch too."""
         return self.name.removeprefix("huggingface-")
 
+    def problems(self) -> Iterator[Problem]:
+        """Transformers in an image that has none."""
+        if self.transformers and not self.name.startswith("huggingface-"):
+            fix = f"use huggingface-{self.name}, or put transformers in requirements.txt"
+            yield "transformers", "is in the Hugging Face images only", fix
+
 
 @dataclass(frozen=True)
-class Model:
+class Model(Section):
     """What is trained."""
 
-    family: str
-    name: str
+    family: str = key("kind of model", allowed=FAMILIES)
+    name: str = key("for people")
 
 
 @dataclass(frozen=True)
-class InstanceGroup:
+class InstanceGroup(Section):
     """One group of a heterogeneous cluster."""
 
-    name: str
-    instance_type: str
-    instance_count: int
+    name: str = key("of the group")
+    instance_type: str = key(_INSTANCE_TYPE)
+    instance_count: int = key(_INSTANCE_COUNT)
 
 
-@dataclass(frozen=True)
-class Training:
+@dataclass(frozen=True, kw_only=True)
+class Training(Section):
     """One training job; ``batch_size`` is per device, ``inputs`` maps channel to S3 URI or path.
 
     ``spot`` asks for managed spot training in every arm, waiting ``max_wait_hours`` in all for
@@ -86,38 +131,86 @@ class Training:
     not say (starts.py).
     """
 
-    source_dir: str
-    entry_point: str
-    instance_type: str
-    instance_count: int
-    distribution: str
-    precision: str
-    batch_size: int
-    learning_rate: float
-    max_runtime_hours: float
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    volume_gb: int = 100
-    environment: Mapping[str, str] = field(default_factory=dict)
-    spot: bool = False
-    max_wait_hours: float | None = None
-    instance_groups: tuple[InstanceGroup, ...] = ()
-    fallback_instances: tuple[str, ...] = ()
-    starts_from: str | None = None
+    source_dir: str = key("folder of the code, uploaded as a whole", form=names.SOURCE_DIR)
+    entry_point: str = key(_ENTRY_POINT)
+    instance_type: str = key(_INSTANCE_TYPE)
+    instance_count: int = key(_INSTANCE_COUNT)
+    distribution: str = key("what starts a process on every GPU", allowed=DISTRIBUTIONS)
+    precision: str = key("in which the job trains today", allowed=PRECISIONS)
+    batch_size: int = key(_BATCH_SIZE)
+    learning_rate: float = key(
+        "the optimizer's first", "learning rate", above=0.0, high=MOST_LEARNING_RATE
+    )
+    hyperparameters: Mapping[str, Any] = key(_HYPERPARAMETERS, factory=dict)
+    inputs: Mapping[str, str] = key(
+        "channel to S3 URI; a relative path is uploaded",
+        factory=dict,
+        example="train: s3://bucket/train/",
+        check=names.input_problems,
+    )
+    max_runtime_hours: float = key(
+        "after which a job is stopped", "hours", above=0.0, high=MOST_HOURS
+    )
+    volume_gb: int = key("of an instance's disk", "gigabytes", default=100, low=1, high=16384)
+    environment: Mapping[str, str] = key(
+        "variables of every job",
+        factory=dict,
+        example="NCCL_DEBUG: WARN",
+        check=names.environment_problems,
+    )
+    spot: bool = key("managed spot training, in every arm", default=False)
+    max_wait_hours: float | None = key(
+        "spot only: waiting and training together",
+        "hours",
+        default=None,
+        above=0.0,
+        high=MOST_HOURS,
+    )
+    instance_groups: tuple[InstanceGroup, ...] = key(
+        "groups of a heterogeneous cluster", default=()
+    )
+    fallback_instances: tuple[str, ...] = key(
+        "types for production's baseline while its own has no capacity",
+        default=(),
+        form=names.FALLBACK,
+    )
+    starts_from: str | None = key("which weights a run begins with", default=None, allowed=STARTS)
+
+    def problems(self) -> Iterator[Problem]:
+        """Waiting, other instance types and groups that do not fit the job."""
+        wait, kinds = self.max_wait_hours, self.fallback_instances
+        if wait is not None and not self.spot:
+            yield "max_wait_hours", "is for spot jobs only", "add spot: true or remove it"
+        elif wait is not None and wait < self.max_runtime_hours:
+            problem = f"is below max_runtime_hours ({self.max_runtime_hours:g})"
+            fix = "it counts the training too: make it at least as long"
+            yield "max_wait_hours", problem, fix
+        if self.instance_type in kinds:
+            problem = f"holds {self.instance_type!r}, the job's own type"
+            fix = "list other types: training.instance_type is always tried first"
+            yield "fallback_instances", problem, fix
+        if len(set(kinds)) < len(kinds):
+            yield "fallback_instances", "names a type twice", "list each once"
+        if len(kinds) > MOST_FALLBACKS:
+            problem = f"holds {len(kinds)} types"
+            yield "fallback_instances", problem, f"list at most {MOST_FALLBACKS}"
+        groups = [group.name for group in self.instance_groups]
+        if len(set(groups)) < len(groups):
+            yield "instance_groups", "has two groups of one name", "give each its own"
 
 
 @dataclass(frozen=True)
-class Shapes:
+class Shapes(Section):
     """Whether tensor shapes repeat from step to step, and who loads the data."""
 
-    static: bool
-    padding: str = "max_length"
-    drop_last: bool = True
-    loader: str = "standard"
+    static: bool = key("every step has the same tensor shapes")
+    padding: str = key("of a batch's samples", default="max_length", allowed=PADDINGS)
+    drop_last: bool = key("a smaller last batch is left out", default=True)
+    loader: str = key("who loads the data", default="standard", allowed=LOADERS)
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(Section):
     """How often production trains and how long a run takes (hours of wall clock).
 
     ``timezone`` is the zone in which ``cron`` is read.
@@ -126,32 +219,83 @@ class Schedule:
     the workload's (docs/decisions/0024).
     """
 
-    runs_per_week: float
-    run_hours: float
-    cron: str | None = None
-    max_wait_hours: float | None = None
-    timezone: str = "UTC"
-    team_role: str | None = None
+    runs_per_week: float = key("of production", "runs per week", above=0.0, high=MOST_RUNS_PER_WEEK)
+    run_hours: float = key(
+        "typical wall clock of a production run", "hours", above=0.0, high=MOST_HOURS
+    )
+    cron: str | None = key(
+        "cron(…) or rate(…) of EventBridge Scheduler; absent: the team starts its runs",
+        default=None,
+    )
+    timezone: str = key("in which cron is read", default=UTC)
+    max_wait_hours: float | None = key(
+        "for machines; absent: until the next run, at most 24",
+        "hours",
+        default=None,
+        low=0.0,
+        high=MOST_HOURS,
+    )
+    team_role: str | None = key(
+        "ARN of the role that the team's own pipeline trains as; absent: the workload's",
+        default=None,
+        form=names.ROLE,
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """What EventBridge Scheduler would not take."""
+        problem = None if self.cron is None else schedule_problem(self.cron)
+        if problem:
+            yield "cron", *problem
+        problem = timezone_problem(self.timezone, self.cron)
+        if problem:
+            yield "timezone", *problem
 
 
 @dataclass(frozen=True)
-class Profile:
+class Profile(Section):
     """Measured in production: shares of a step, 0 to 1; GiB per device; seconds per run.
 
     ``compile_seconds`` is what a run of this job paid for compilation from a warm cache,
     ``compile_seconds_cold`` without one.
     """
 
-    gpu_utilization: float | None = None
-    data_wait_fraction: float | None = None
-    communication_fraction: float | None = None
-    peak_memory_gib: float | None = None
-    compile_seconds: float | None = None
-    compile_seconds_cold: float | None = None
+    gpu_utilization: float | None = key(
+        "of the time in which the GPU works", "share of 1", default=None, low=0.0, high=1.0
+    )
+    data_wait_fraction: float | None = key(
+        "of a step that waits for data", "share of 1", default=None, low=0.0, high=1.0
+    )
+    communication_fraction: float | None = key(
+        "of a step that exchanges gradients", "share of 1", default=None, low=0.0, high=1.0
+    )
+    peak_memory_gib: float | None = key(
+        "peak memory of one GPU", "GiB per device", default=None, above=0.0, high=MOST_GIB
+    )
+    compile_seconds: float | None = key(
+        "compilation per run, with a warm cache",
+        "seconds",
+        default=None,
+        low=0.0,
+        high=MOST_SECONDS,
+    )
+    compile_seconds_cold: float | None = key(
+        "compilation per run, without one", "seconds", default=None, low=0.0, high=MOST_SECONDS
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """Shares of more than a step, and a warm cache that takes longer than none."""
+        data, communication = self.data_wait_fraction or 0.0, self.communication_fraction or 0.0
+        if data + communication > 1.0:
+            problem = f"and data_wait_fraction ({data:g}) are together more than a whole step"
+            yield "communication_fraction", problem, "measure both as shares of one step"
+        warm, cold = self.compile_seconds, self.compile_seconds_cold
+        if warm is not None and cold is not None and warm > cold:
+            problem = f"is above compile_seconds_cold ({cold:g})"
+            yield "compile_seconds", problem, "a warm cache cannot take longer: swap them"
 
 
 @dataclass(frozen=True)
-class Quality:
+class Quality(Section):
     """The metric that must not get worse by ``margin``, in the metric's own unit.
 
     ``history_set`` identifies the evaluation examples that all of ``history`` was scored on.
@@ -159,16 +303,28 @@ class Quality:
     their steps; None where nothing is said of it.
     """
 
-    metric: str
-    goal: str
-    margin: float
-    history: tuple[float, ...] = ()
-    history_set: str | None = None
-    early_stopping: bool | None = None
+    metric: str = key("name that the job reports it under", form=names.METRIC)
+    goal: str = key("which way is better", allowed=GOALS)
+    margin: float = key(
+        "smallest loss that is not accepted, fixed before any run",
+        "the metric's own unit",
+        above=0.0,
+    )
+    history: tuple[float, ...] = key(
+        "final metrics of past production baseline runs, newest last", default=()
+    )
+    history_set: str | None = key(
+        "examples that they were scored on (set_sha256); on others they do not count",
+        default=None,
+        form=names.EVALUATION_SET,
+    )
+    early_stopping: bool | None = key(
+        "whether the script decides when a run ends; equal steps are then compared", default=None
+    )
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(Section):
     """What the team accepts; speed-ups are ratios of full-run time, money is in USD.
 
     ``on_stale`` says what happens to a promotion once production is no longer what it was proven
@@ -177,39 +333,80 @@ class Policy:
     whether a person has to agree before a promotion takes effect.
     """
 
-    promote_speedup: float = 1.20
-    reject_speedup: float = 1.10
-    alpha: float = 0.05
-    quality_runs: str = "hybrid"
-    max_quality_runs: int = 96
-    probation_runs: int = 12
-    max_trial_usd: float = 5000.0
-    on_stale: str = FALL_BACK
-    cooldown_days: float = 14.0
-    hold_models: bool = True
-    approval: str = NO_APPROVAL
+    promote_speedup: float = key(
+        "promote if short blocks average this or more", "times baseline", default=1.20, low=1.0
+    )
+    reject_speedup: float = key(
+        "promote if short blocks and whole jobs are proven above",
+        "times baseline",
+        default=1.10,
+        low=1.0,
+    )
+    alpha: float = key(
+        "chance of promoting a bad candidate",
+        "error probability",
+        default=0.05,
+        low=LEAST_ALPHA,
+        high=0.5,
+    )
+    quality_runs: str = key("who makes the full runs", default="hybrid", allowed=QUALITY_RUNS)
+    max_quality_runs: int = key(
+        "full runs at most", "runs per candidate", default=96, low=2, high=MOST_RUNS
+    )
+    max_trial_usd: float = key(
+        "of a trial, never exceeded", "US dollars", default=5000.0, above=0.0, high=MOST_USD
+    )
+    hold_models: bool = key(
+        "hold a candidate's production models back until the verdict", default=True
+    )
+    approval: str = key(
+        "whether a person approves a promotion", default=NO_APPROVAL, allowed=APPROVALS
+    )
+    probation_runs: int = key(
+        "of production that confirm a promotion", "runs", default=12, low=1, high=MOST_RUNS
+    )
+    on_stale: str = key("a promotion whose job has changed", default=FALL_BACK, allowed=ON_STALE)
+    cooldown_days: float = key(
+        "without a trial after a revert", "days", default=14.0, low=0.0, high=MOST_DAYS
+    )
+
+    def problems(self) -> Iterator[Problem]:
+        """A speed-up that promotes below the one that rejects."""
+        if self.promote_speedup < self.reject_speedup:
+            problem = f"is below reject_speedup ({self.reject_speedup:g})"
+            yield "promote_speedup", problem, "set promote_speedup to reject_speedup or more"
 
 
-@dataclass(frozen=True)
-class Candidate:
+@dataclass(frozen=True, kw_only=True)
+class Candidate(Section):
     """A proposed change; None means as in the workload.
 
     ``hyperparameters`` are laid over the workload's; ``framework`` is another version's image,
     for what exists in no image of the workload's own.
     """
 
-    name: str
-    compiler: str | None = None
-    batch_size: int | None = None
-    learning_rate_scaling: str | None = None
-    instance_type: str | None = None
-    instance_count: int | None = None
-    precision: str | None = None
-    distribution: str | None = None
-    compile_mode: str | None = None
-    framework: Framework | None = None
-    entry_point: str | None = None
-    hyperparameters: Mapping[str, Any] | None = None
+    framework: Framework | None = key("another image", default=None)
+    name: str = key(_NAME)
+    compiler: str | None = key("that it turns on", default=None, allowed=NAMES)
+    batch_size: int | None = key(_BATCH_SIZE, default=None)
+    learning_rate_scaling: str | None = key(
+        "how the learning rate follows the batch of all devices", default=None, allowed=SCALINGS
+    )
+    instance_type: str | None = key(_INSTANCE_TYPE, default=None)
+    instance_count: int | None = key(_INSTANCE_COUNT, default=None)
+    precision: str | None = key("another precision", default=None, allowed=PRECISIONS)
+    distribution: str | None = key("another launcher", default=None, allowed=DISTRIBUTIONS)
+    compile_mode: str | None = key("of torch.compile", default=None, allowed=MODES)
+    entry_point: str | None = key(_ENTRY_POINT, default=None)
+    hyperparameters: Mapping[str, Any] | None = key(_HYPERPARAMETERS, default=None)
+
+    def problems(self) -> Iterator[Problem]:
+        """A mode that its compiler does not have."""
+        compiler, mode = compiler_named(self.compiler), self.compile_mode
+        if mode and (compiler is None or mode not in compiler.modes):
+            owners = [one.name for one in COMPILERS.values() if mode in one.modes]
+            fix = f"add compiler: {owners[0]}"
+            yield "compile_mode", f"is a setting of {' and '.join(owners)}", fix
 
     def applied_to(self, base: Training) -> Training:
         """The training as this candidate runs it."""
@@ -226,43 +423,49 @@ class Candidate:
         return {key: plain(value) for key, value in changed.items()}
 
 
-@dataclass(frozen=True)
-class OwnImage:
+@dataclass(frozen=True, kw_only=True)
+class OwnImage(Section):
     """A training image that the team brings; ``compiler`` is the one built into it."""
 
-    framework: str
-    version: str
-    uri: str
-    transformers: str | None = None
-    python: str | None = None
-    compiler: str | None = None
+    framework: str = key("that it contains", allowed=FRAMEWORKS)
+    version: str = key("of the framework")
+    transformers: str | None = key("version", default=None)
+    python: str | None = key("as images name it", default=None)
+    compiler: str | None = key("the one built into it", default=None, allowed=NAMES)
+    uri: str = key("in an ECR registry, with tag or digest", form=names.IMAGE)
 
 
 @dataclass(frozen=True)
-class FactOverrides:
+class FactOverrides(Section):
     """Facts that the team overrides: USD per hour of one instance by type, and images."""
 
-    prices: Mapping[str, float] = field(default_factory=dict)
-    images: tuple[OwnImage, ...] = ()
+    prices: Mapping[str, float] = key(
+        "USD per hour of one instance, by type", factory=dict, check=names.price_problems
+    )
+    images: tuple[OwnImage, ...] = key("the team's own images", default=())
 
 
-@dataclass(frozen=True)
-class Workload:
+@dataclass(frozen=True, kw_only=True)
+class Workload(Section):
     """A validated workload file."""
 
-    name: str
-    framework: Framework
-    model: Model
-    training: Training
-    shapes: Shapes
-    schedule: Schedule
-    quality: Quality
-    owner: str | None = None
-    profile: Profile | None = None
-    policy: Policy = field(default_factory=Policy)
-    candidates: tuple[Candidate, ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
-    facts: FactOverrides = field(default_factory=FactOverrides)
+    framework: Framework = key("image of the job")
+    training: Training = key("the job as it runs today")
+    name: str = key(_NAME)
+    owner: str | None = key("receives messages; a tag of every job", default=None)
+    model: Model = key("what is trained")
+    shapes: Shapes = key("of the tensors of a step")
+    schedule: Schedule = key("of production")
+    profile: Profile | None = key("measured in production", default=None)
+    quality: Quality = key("what must not get worse")
+    policy: Policy = key("what the team accepts", factory=Policy)
+    candidates: tuple[Candidate, ...] = key(
+        "proposed changes; derived by the planner if absent", default=()
+    )
+    tags: Mapping[str, str] = key(
+        "of every job", factory=dict, example="cost-centre: ml", check=names.tag_problems
+    )
+    facts: FactOverrides = key("own prices and images", factory=FactOverrides)
 
     def to_dict(self) -> dict[str, Any]:
         """The document this was read from, with every default written out."""
