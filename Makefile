@@ -100,9 +100,9 @@ conformance: dev build/.sdk ## our requests beside those of the SageMaker SDK, c
 	.venv-sdk/bin/python -m tests.conformance.capture tests/conformance/captured.json
 	$(BIN)/python -m tests.conformance
 
-wheels: build/.tool ## compilegate and compilegate-flags as wheels, in build/wheels, for your own package registry
+wheels: build/.tool ## every distribution as a wheel, in build/wheels, for your own package registry
 	rm -rf build/wheels
-	for project in . distributions/flags; do \
+	for project in . distributions/*; do \
 	  $(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir build/wheels $$project || exit 1; \
 	done
 
@@ -118,12 +118,15 @@ bench-decision: dev ## how often the judge is right, by simulation: false promot
 clean: ## remove environments and everything built
 	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-sdk3 .venv-checkov .venv-recipes .venv-exports .venv-airflow node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
 
-build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml
+# Packages of their own, beside which a checkout has the flags in compilegate/flags.
+SEPARATE := trackers
+build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml $(SEPARATE:%=distributions/%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock
 	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/tool.lock
-	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation \
+	  --editable . $(SEPARATE:%=--editable distributions/%)
 	@mkdir -p build && touch $@
 
 build/.dev: build/.tool requirements/dev.lock

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation, on_cloud
-from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.exports.junit import junit
@@ -43,6 +44,8 @@ class Decided:
     at: int
 
 
+# The group of entry points that the functions of trackers are found by, each under its target.
+TRACKERS = "compilegate.trackers"
 TEXTS: Mapping[Target, Callable[..., str]] = {
     Target.JUNIT: junit,
     Target.OPENMETRICS: openmetrics,
@@ -80,7 +83,7 @@ def export(
     junit: a test case per candidate: promoted passes, rejected fails, not proven or not eligible
     is skipped, an unfair comparison is an error. mlflow and wandb: a run per arm with parameters,
     figures, curves and the verdict as tags; mlflow to MLFLOW_TRACKING_URI unless --out is given,
-    wandb offline. They need the package of that name.
+    wandb offline. They need compilegate-trackers[mlflow] or [wandb].
     """
     decided = _read(name, invocation.open_records())
     if to in TEXTS:
@@ -118,11 +121,20 @@ def _track(to: Target, decided: Decided, out: Path | None) -> dict[str, Any]:
                 fix="use --to junit, which shows the reasons",
             )
         )
-    if to is Target.MLFLOW:
-        from compilegate.adapters.mlflow_runs import write_runs  # noqa: PLC0415 - an extra
-    else:
-        from compilegate.adapters.wandb_runs import write_runs  # noqa: PLC0415 - an extra
-    return {"to": write_runs(runs, out), "runs": [run.name for run in runs]}
+    return {"to": _writer(to)(runs, out), "runs": [run.name for run in runs]}
+
+
+def _writer(to: Target) -> Callable[..., str]:
+    """What writes runs to a tracker: a plug-in's function (distributions/trackers)."""
+    for plug_in in entry_points(group=TRACKERS, name=to):
+        writer: Callable[..., str] = plug_in.load()
+        return writer
+    raise EnvironmentNotReadyError(
+        ProblemWithFix(
+            f"--to {to} needs the package compilegate-trackers",
+            fix=f"pip install 'compilegate-trackers[{to}]'",
+        )
+    )
 
 
 def _read(name: str | None, cloud: Cloud) -> Decided:

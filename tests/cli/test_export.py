@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from compilegate.cli import export
 from compilegate.cli.common.cloud import Cloud
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
@@ -60,7 +61,7 @@ def test_what_is_no_trial_is_bad_input(name: str, invoke: Invoke) -> None:
 
 @pytest.mark.usefixtures("promoted")
 @pytest.mark.parametrize(("to", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
-def test_a_missing_package_is_named_with_the_command_that_installs_it(
+def test_a_missing_client_is_named_with_the_command_that_installs_it(
     to: str, package: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__
@@ -76,3 +77,40 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 
     assert (1, "") == (result.exit_code, result.stdout)
     assert f"Fix: pip install {package}" in " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("promoted")
+@pytest.mark.parametrize("to", ["mlflow", "wandb"])
+def test_without_the_trackers_package_the_error_says_how_to_install_it(
+    to: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "entry_points", lambda **_: ())
+
+    result = invoke("export", "bert-docs", "--to", to)
+
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert f"Fix: pip install 'compilegate-trackers[{to}]'" in " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("promoted")
+def test_a_plug_in_of_the_group_writes_the_runs(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked, written = [], []
+
+    class PlugIn:
+        def load(self) -> Any:
+            return lambda runs, folder: written.append((runs, folder)) or "there"
+
+    def entry_points(**selected: str) -> list[PlugIn]:
+        asked.append(selected)
+        return [PlugIn()]
+
+    monkeypatch.setattr(export, "entry_points", entry_points)
+    result = invoke("export", "bert-docs", "--to", "wandb", "--out", tmp_path, "--json")
+
+    ((runs, folder),) = written
+    document = {"to": "there", "runs": [run.name for run in runs]}
+    assert ([{"group": "compilegate.trackers", "name": "wandb"}], document, tmp_path) == (
+        asked, json.loads(result.stdout), folder,
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.report.exports.arm_runs import ArmRun, arm_runs
-from tests.environments import asked
+from tests.environments import ROOT, asked
 from tests.exports.example import AT, TRIAL, report
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # it installs the packages
@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # it installs the pac
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("exports")
-    asked("exports", "-m", "tests.exports.read_back", folder)
+    trackers = str(ROOT / "distributions" / "trackers")
+    asked("exports", "-m", "tests.exports.read_back", folder, PYTHONPATH=trackers)
     document: dict[str, Any] = json.loads((folder / "answers.json").read_text())
     return document
 

@@ -1,4 +1,4 @@
-"""Writes a trial's arms as MLflow runs, by MLflow's own client (an extra: mlflow-skinny)."""
+"""Writes a trial's arms as MLflow runs, by MLflow's own client (mlflow-skinny)."""
 
 from __future__ import annotations
 

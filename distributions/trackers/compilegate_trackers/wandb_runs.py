@@ -1,4 +1,4 @@
-"""Writes a trial's arms as offline runs of Weights & Biases, by its own package (extra: wandb)."""
+"""Writes a trial's arms as offline runs of Weights & Biases, by its own package."""
 
 from __future__ import annotations
 
