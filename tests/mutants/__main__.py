@@ -90,15 +90,15 @@ def tried(mutants: Sequence[Mutant], *, progress: bool) -> list[Result]:
 
     def report(number: int, outcome: int) -> None:
         counts[outcome] += 1
-        left = counts[trial.ALIVE] + counts[trial.UNCHANGED]
-        say(f"{number + 1}/{len(mutants)} tried, {left} to try again ")
+        again = f"{counts[trial.UNKNOWN]} to try again"
+        say(f"{number + 1}/{len(mutants)} tried, {counts[trial.ALIVE]} live, {again} ")
 
     where, outcomes = trial.try_swapped(mutants, beside, report)
     results = []
     for number, (mutant, outcome) in enumerate(zip(mutants, outcomes, strict=True)):
         tests = where.of(mutant, beside[mutant.path])
         last = outcome
-        if outcome != trial.KILLED:
+        if outcome == trial.UNKNOWN:
             last = trial.try_imported(mutant, tests, where.needs(tests))
             say(f"{number + 1}/{len(mutants)} tried again ")
         results.append(Result(mutant, last == trial.KILLED, len(tests)))

@@ -13,11 +13,18 @@ import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 
 PLAIN = (bool, int, float, str, tuple, list, dict, set, frozenset, type(None))
 Live = Mapping[tuple[str, int], Sequence[FunctionType]]
+
+
+class Done(Enum):
+    """How much of a mutant a process has."""
+
+    NOTHING, IN_PART, WHOLE = range(3)
 
 
 def live_functions(path: str) -> Live:
@@ -30,11 +37,11 @@ def live_functions(path: str) -> Live:
     return live
 
 
-def swap(path: str, original: str, mutated: str, live: Live) -> bool:
-    """Whether this process has the mistake now; where it is outside functions, values are put."""
+def swap(path: str, original: str, mutated: str, live: Live) -> Done:
+    """Puts the mistake into this process; where it is outside functions, as far as it goes."""
     pairs = _functions(compile(original, path, "exec"), compile(mutated, path, "exec"))
     if pairs is None:
-        return _put_values(path, mutated)
+        return Done.IN_PART if _put_values(path, mutated) else Done.NOTHING
     changed = [
         (function, new)
         for old, new in pairs
@@ -43,7 +50,7 @@ def swap(path: str, original: str, mutated: str, live: Live) -> bool:
     ]
     for function, new in changed:
         function.__code__ = new
-    return bool(changed)
+    return Done.WHOLE if changed else Done.NOTHING
 
 
 def _put_values(path: str, mutated: str) -> bool:

@@ -16,7 +16,7 @@ from tests.mutants.__main__ import LISTED, Result, chosen, summarised
 from tests.mutants.beside import PACKAGES, ROOT, files_beside, modules
 from tests.mutants.in_place import Mutated, live_functions, swap
 from tests.mutants.mutations import Mutant, mutants_of
-from tests.mutants.trial import ALIVE, KILLED, Came, in_a_fork, outcome
+from tests.mutants.trial import ALIVE, ENOUGH, KILLED, Came, in_a_fork, outcome
 
 MOST_LISTED = 0  # may only shrink
 # Of a sample of 75, three standard deviations below the aim.
@@ -123,14 +123,15 @@ def test_a_mutant_takes_the_place_of_its_module(
         importlib.import_module("compilegate_toy")
         exec("from compilegate_toy import *", holder := {"__name__": "tests_toy"})
         done = swap(str(path), source, mutated, live_functions(str(path)))
-        return [done, *eval(SHOWN, holder)]
+        return [done.name, *eval(SHOWN, holder)]
 
     def at_import() -> object:
         Mutated("compilegate_toy", str(path), mutated).install()
         exec("from compilegate_toy import *", holder := {})
         return [True, *eval(SHOWN, holder)]
 
-    assert in_a_fork(in_place) == ([True, *swapped], 0)
+    done = "WHOLE" if change.startswith(("self", "return")) else "IN_PART"
+    assert in_a_fork(in_place) == ([done, *swapped], 0)
     assert in_a_fork(at_import) == ([True, *imported], 0)
 
 
@@ -142,9 +143,9 @@ def test_nothing_is_swapped_where_something_new_is_to_be_made(tmp_path, monkeypa
     def work() -> object:
         importlib.import_module("compilegate_toy")
         mutated = path.read_text().replace("1", "2")
-        return swap(str(path), path.read_text(), mutated, live_functions(str(path)))
+        return swap(str(path), path.read_text(), mutated, live_functions(str(path))).name
 
-    assert in_a_fork(work) == (False, 0)
+    assert in_a_fork(work) == ("NOTHING", 0)
 
 
 def test_what_a_process_says_of_a_mutant() -> None:
@@ -161,7 +162,7 @@ def mutant(lines: range, function: range | None, path: str = "a.py") -> Mutant:
 def test_the_tests_of_a_mutant_are_those_that_came_to_its_lines_the_quickest_first() -> None:
     where = Came(
         {"a.py": {3: ["t.py::slow", "t.py::quick", "far.py::too"], 4: ["t.py::other"]}},
-        {"t.py::slow": 29.0, "t.py::quick": 1.0, "t.py::other": 0.5, "far.py::too": 0.1},
+        {"t.py::slow": ENOUGH, "t.py::quick": 1.0, "t.py::other": 0.5, "far.py::too": 0.1},
     )
     beside = ["t.py"]
     assert ["t.py::quick", "t.py::slow"] == where.of(mutant(range(3, 4), range(2, 5)), beside)
@@ -172,8 +173,13 @@ def test_the_tests_of_a_mutant_are_those_that_came_to_its_lines_the_quickest_fir
     assert where.needs(["t.py::quick", "t.py::other"]) == 1.5
 
 
-def test_tests_beyond_half_a_minute_are_left_out() -> None:
-    seconds = {"t.py::a": 10.0, "t.py::b": 12.0, "t.py::c": 14.0, "t.py::d": 16.0}
+def test_tests_beyond_what_is_enough_are_left_out() -> None:
+    seconds = {
+        "t.py::a": ENOUGH / 4,
+        "t.py::b": ENOUGH / 3,
+        "t.py::c": ENOUGH / 2,
+        "t.py::d": ENOUGH,
+    }
     where = Came({}, seconds)
     assert ["t.py::a", "t.py::b", "t.py::c"] == where.of(mutant(range(1, 2), None), ["t.py"])
 

@@ -3,7 +3,7 @@
 One process imports pytest and what the tests need of others (`zygote`); from it one forks that
 collects the tests and never runs any; from that one, for each mutant, another that swaps the code
 and runs the tests that came to the mutated lines, the quickest first, until one fails. What lives
-there is tried again in a process that imports the mutant instead of its module.
+there and is in more than functions is tried again where nothing of it is imported yet.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ import coverage
 import pytest
 
 from tests.mutants.beside import ROOT, module_name
-from tests.mutants.in_place import Mutated, live_functions, swap
+from tests.mutants.in_place import Done, Mutated, live_functions, swap
 from tests.mutants.mutations import Mutant
 
 OPTIONS = ["-q", "-p", "no:cacheprovider"]
 # A mutant that takes so much longer than its tests goes in a circle: seconds of processor time.
 TIMES_LONGER, LONGER = 4, 10
 # Tests are left out from here on, in seconds of all before.
-ENOUGH = 30.0
-KILLED, ALIVE, UNCHANGED = 0, 1, 2
+ENOUGH = 8.0
+KILLED, ALIVE, UNKNOWN = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -191,9 +191,10 @@ def try_swapped(
             path, chosen = str(ROOT / mutant.path), where.of(mutant, beside[mutant.path])
 
             def one(mutant: Mutant = mutant, path: str = path, chosen: list[str] = chosen) -> int:
-                if not swap(path, sources[mutant.path], mutant.source, live[mutant.path]):
-                    return UNCHANGED
-                return KILLED if tests.run(chosen) else ALIVE
+                done = swap(path, sources[mutant.path], mutant.source, live[mutant.path])
+                if done is not Done.NOTHING and tests.run(chosen):
+                    return KILLED
+                return ALIVE if done is Done.WHOLE else UNKNOWN
 
             limit = TIMES_LONGER * where.needs(chosen) + LONGER
             outcomes.append(outcome(*in_a_fork(one, seconds=limit)) if chosen else ALIVE)
