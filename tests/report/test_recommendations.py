@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from compilegate.domain.reasons import advice
-from compilegate.report.recommendations import FAILED, REVERTED, recommendations
+from compilegate.report.recommendations import recommendations
 from compilegate.report.trial_report import read_trial_report
 from tests.domain.evidence_builder import judge
 from tests.report import samples
@@ -52,8 +52,8 @@ def _next_step():
     [
         (samples.ineligible, "Use tree_method=hist or a larger instance instead.", []),
         (samples.invalid, advice("treatment_not_applied"), []),
-        (samples.reverted, REVERTED, []),
-        (samples.failed, FAILED, []),
+        (samples.reverted, "Remove the cause above", []),
+        (samples.failed, "Fix this and rerun", []),
         (_next_step, "Next: 3 more blocks (about $0.06).", []),
         (samples.stay_off, "Not a longer run: even without compile time a step is only 1.0", []),
         (samples.inconclusive, "More runs would not help: eval_accuracy varies so much",

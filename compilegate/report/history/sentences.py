@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from compilegate.domain.flag_change import EVALUATE
-from compilegate.domain.formats import money, percent, plural
 from compilegate.domain.judging.evidence import mean_or_none
 from compilegate.domain.production.run_figures import metric_of
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.utc import day
 from compilegate.domain.words import ALARM, FLAG_STATES, Label, verdict_label
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report import statements
+from compilegate.report import statements, wording
 from compilegate.report.history.view import HistoryView
+
+say = partial(wording.say, "history")
 
 
 def label(view: HistoryView) -> Label:
@@ -31,9 +34,8 @@ def label(view: HistoryView) -> Label:
 def headline(view: HistoryView) -> str:
     """One sentence; of a retired workload, its last state."""
     state = _standing(view)
-    return (
-        f"Retired; before that: {state[0].lower()}{state[1:]}" if view.history.is_retired else state
-    )
+    before = f"{state[0].lower()}{state[1:]}"
+    return say("retired", before=before) if view.history.is_retired else state
 
 
 def lede(view: HistoryView) -> list[str]:
@@ -70,39 +72,36 @@ def _standing(view: HistoryView) -> str:
     candidate = f"“{flag.candidate}”" if flag.candidate else "The compiler"
     if last.by_human:
         by, word = last.by.removeprefix(HUMAN), "on" if flag.enabled else "off"
-        return f"{by} turned {candidate} {word} by hand: {_cause(view, last)}"
+        cause = _cause(view, last)
+        return say("by_hand", by=by, candidate=candidate, word=word, cause=cause)
     if flag.state == "probation":
         return _on_probation(view, candidate)
+    if flag.state == "stale":
+        return say("stale_on" if flag.enabled else "stale_off", candidate=candidate)
     # The reasons of automated changes name the candidate.
-    stale = "still on" if flag.enabled else "off until a new trial proves it again"
-    sentences = {
-        "reverted": f"The candidate was turned off automatically: {_cause(view, last)}",
-        "permanent": f"The candidate is on permanently: {_cause(view, last)}",
-        "stale": f"{candidate} is {stale}: production has changed since the proof",
-    }
-    return sentences.get(flag.state, f"Production trains without a compiler: {_cause(view, last)}")
+    return say(
+        "reverted" if flag.state == "reverted" else
+        "permanent" if flag.state == "permanent" else "off",
+        cause=_cause(view, last),
+    )  # fmt: skip
 
 
 def _without_flag(view: HistoryView) -> str:
-    name, runs = view.name, plural(len(view.runs), "run")
     if view.runs:
-        return f"{name} has trained without a compiler so far: no trial has turned one on in {runs}"
-    if view.registered:
-        return f"{name} is registered, and production has not trained it yet"
-    return f"Nothing has happened to {name} yet"
+        return say("never_on", name=view.name, runs=len(view.runs))
+    return say("not_trained" if view.registered else "nothing_yet", name=view.name)
 
 
 def _on_probation(view: HistoryView, candidate: str) -> str:
     if _alarmed(view):
-        alarm = _last_reason(view, "alarm")
-        return f"The candidate is on, and an alarm is being checked: {alarm}"
+        return say("alarm_checked", alarm=_last_reason(view, "alarm"))
     progress = _last_reason(view, "probation_goes_on")
     if progress:
-        return f"The candidate is on and watched run by run: {progress}"
+        return say("watched", progress=progress)
     so_far = "no run of it has ended yet"
     if view.reviews:
-        so_far = str(view.reviews[-1].verdict or "nothing to judge yet")
-    return f"{candidate} is on and watched run by run: {so_far}"
+        so_far = view.reviews[-1].verdict or "nothing to judge yet"
+    return say("just_on", candidate=candidate, so_far=so_far)
 
 
 def _alarmed(view: HistoryView) -> bool:
@@ -116,10 +115,11 @@ def _last_reason(view: HistoryView, code: str) -> str:
 def _promotion_sentence(view: HistoryView) -> str:
     if view.promotion is None:
         return ""
-    speed = view.expected_speed
-    measured = f": whole jobs are {statements.speedup(speed)}" if speed.estimate else ""
-    name = view.promotion.flag.candidate
-    return f"Trial {view.promotion.trial} turned “{name}” on ({day(view.promotion.at)}){measured}."
+    speed, promotion = view.expected_speed, view.promotion
+    return say(
+        "promoted", trial=promotion.trial, candidate=promotion.flag.candidate,
+        day=day(promotion.at), speed=statements.speedup(speed) if speed.estimate else None,
+    )  # fmt: skip
 
 
 def _trial_sentence(view: HistoryView) -> str:
@@ -128,9 +128,9 @@ def _trial_sentence(view: HistoryView) -> str:
     if not decided:
         return ""
     last = decided[-1]
-    verdict = verdict_label(last.verdict).text.lower()
     reason = (last.reasons or ("no reason was recorded",))[0].rstrip(".")
-    return f"The latest trial ({last.trial}) ended with “{verdict}: {reason}”."
+    verdict = verdict_label(last.verdict).text.lower()
+    return say("latest_trial", trial=last.trial, verdict=verdict, reason=reason)
 
 
 def _watch_sentence(view: HistoryView) -> str:
@@ -139,12 +139,10 @@ def _watch_sentence(view: HistoryView) -> str:
         return ""
     since = view.since_promotion
     candidates = sum(run.arm != BASELINE for run in since)
-    confirming = sum(run.confirm for run in since)
-    text = f"Since then production has trained {plural(candidates, 'time')} with it"
-    text += f" and {plural(len(since) - candidates, 'time')} without" if since else ""
-    if confirming:
-        text += f"; {plural(confirming, 'run')} of both took turns to check an alarm"
-    return f"{text}."
+    return say(
+        "trained_since", runs=candidates, any=bool(since), without=len(since) - candidates,
+        confirming=sum(run.confirm for run in since) or None,
+    )  # fmt: skip
 
 
 def _fault_sentence(view: HistoryView) -> str:
@@ -152,36 +150,28 @@ def _fault_sentence(view: HistoryView) -> str:
     if not view.faulty:
         return ""
     faults = ", ".join(sorted({str(view.fault_of(run)) for run in view.faulty}))
-    text = f"The fault was injected on purpose ({faults})"
     alarms = (review for review in view.reviews if review.reason("alarm"))
     # That of a faulty run, or a later one.
     alarm = next((one for one in alarms if one.at >= int(view.faulty[0].ended_at)), None)
-    if alarm is not None:
-        runs = sum(run.ended_at <= alarm.at + 1 for run in view.faulty)
-        text += f" and raised the alarm after {plural(max(runs, 1), 'faulty run')}"
-    return f"{text}."
+    before = [run for run in view.faulty if alarm and run.ended_at <= alarm.at + 1]
+    return say("injected", faults=faults, runs=max(len(before), 1) if alarm else None)
 
 
 def _money_sentence(view: HistoryView) -> str:
     savings = view.savings
     if savings is None or savings.saved_usd is None:
         return ""
-    word = "saved" if savings.saved_usd >= 0 else "cost"
-    text = f"It has {word} {money(abs(savings.saved_usd))} in {plural(savings.priced_runs, 'run')}"
-    if savings.expected_usd:
-        text += f", against {money(savings.expected_usd)} that the trial expected"
-        share = savings.share_of_estimate
-        text += f" ({percent(share)})" if share is not None and share > 0 else ""
-    return f"{text}."
+    share = savings.share_of_estimate
+    return say(
+        "saved", verb="saved" if savings.saved_usd >= 0 else "cost",
+        usd=abs(savings.saved_usd), runs=savings.priced_runs,
+        expected=savings.expected_usd or None,
+        share=share if share and share > 0 and savings.expected_usd else None,
+    )  # fmt: skip
 
 
 def _clock_sentence(view: HistoryView) -> str:
-    if not view.ahead:
-        return ""
-    return (
-        "The clock of the runs is simulated: they were started one after another, and each stands "
-        "for the scheduled time beside it."
-    )
+    return say("simulated_clock") if view.ahead else ""
 
 
 def quality_difference(view: HistoryView) -> str | None:

@@ -1,0 +1,97 @@
+"""Every sentence that the report says has a template, and every template a place that says it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import compilegate
+from compilegate.domain.wording import names, sentences
+from compilegate.report.history.timeline import event_row
+from compilegate.report.wording import FILE, group, say
+
+REPORT = Path(compilegate.__file__).parent / "report"
+# What an event's row may say, beside what it is like.
+PARTS = {"title", "text", "tone", "mark", "kind"}
+# Events whose kind is put together from the record's.
+COMPUTED = re.compile("flag|by_hand|canary_").match
+
+
+def calls(*functions: str) -> Iterator[tuple[ast.Module, ast.Call]]:
+    """Each call of one of these functions in the report, with its module."""
+    for file in sorted(REPORT.rglob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in functions:
+                yield tree, node
+
+
+def group_of(tree: ast.Module) -> str:
+    """The group that a module's ``say`` is bound to."""
+    (name,) = (
+        ast.literal_eval(node.args[1])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node).startswith("partial(wording.say,")
+    )
+    return str(name)
+
+
+def kinds(kind: ast.expr) -> list[str]:
+    """The kinds that a call may name."""
+    if isinstance(kind, ast.IfExp):
+        return [*kinds(kind.body), *kinds(kind.orelse)]
+    return [kind.value] if isinstance(kind, ast.Constant) else []
+
+
+def given(call: ast.Call) -> set[str]:
+    """The values that a call gives by name."""
+    return {keyword.arg for keyword in call.keywords if keyword.arg}
+
+
+def test_what_is_said_has_a_template_and_every_template_is_said() -> None:
+    said = {(group_of(tree), kind) for tree, call in calls("say") for kind in kinds(call.args[0])}
+    written = {(name, kind) for name in sentences(FILE) if name != "events" for kind in group(name)}
+
+    assert said == written
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [(f"{group_of(tree)}.{kind}", call)
+     for tree, call in calls("say") for kind in kinds(call.args[0])],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_a_sentence_is_given_the_values_that_its_template_names(kind: str, call: ast.Call) -> None:
+    alternatives = [f"{kind.partition('.')[0]}.{one}" for one in kinds(call.args[0])]
+
+    assert given(call) == {
+        name
+        for one in alternatives
+        for name in names(group(one.partition(".")[0])[one.partition(".")[2]])
+    }
+
+
+def test_every_event_has_a_row_with_values_that_its_call_gives() -> None:
+    used: dict[str, set[str]] = {}
+    for _, call in calls("event", "_event"):
+        kind = call.args[0 if len(call.args) == 1 else 2]
+        computed = [
+            row for row in group("events") if row.startswith(("flag", "by_hand", "canary_"))
+        ]
+        for one in kinds(kind) or computed:
+            used.setdefault(one, set()).update(given(call))
+    rows = {kind: event_row(kind) for kind in group("events")}
+
+    assert set(rows) == set(used)
+    for kind, row in rows.items():
+        assert {"title", "text"} <= set(row) <= PARTS
+        assert {name for text in row.values() for name in names(text)} <= used[kind]
+
+
+def test_an_unknown_kind_is_no_empty_sentence() -> None:
+    with pytest.raises(KeyError, match="longest"):
+        say("advice", "longest")
