@@ -55,8 +55,8 @@ def names(template: str) -> set[str]:
 
 
 def _has_all(part: str, values: Mapping[str, Any]) -> bool:
-    given = [values[name] for name in names(part)]
-    return all(value or (value == 0 and value is not False) for value in given)
+    needed = [values[name] for name in names(part)]
+    return all(value or (value == 0 and value is not False) for value in needed)
 
 
 @cache

@@ -17,7 +17,7 @@ from compilegate.domain.words import VERDICTS, verdict_label
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
 from compilegate.report.markup import csv_text, link
-from compilegate.report.run_records import usd_of
+from compilegate.report.measured import usd_of
 from compilegate.report.tables import Table
 from compilegate.report.trial_report import TrialReport
 

@@ -20,12 +20,7 @@ from compilegate.domain.formats import (
 )  # fmt: skip
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.measured import (
-    Measured,
-    MeasuredArm,
-    compared_runs,
-)
-from compilegate.report.run_records import usd_of
+from compilegate.report.measured import Measured, MeasuredArm, compared_runs, usd_of
 from compilegate.report.tables import RUN_MODES
 from compilegate.report.trial_report import TrialReport
 

@@ -22,7 +22,7 @@ from compilegate.domain.trial.silent_arms import MISSING
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
 from compilegate.report.figures import SpeedFigures
-from compilegate.report.run_records import compiler_proof, reason_of
+from compilegate.report.measured import compiler_proof, reason_of
 
 OF_SPEED = ("speedup_proven", "full_run_disagrees")
 RULED_OUT = "the short blocks rule out an average of "

@@ -22,8 +22,7 @@ from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.measured import Measured, MeasuredArm
-from compilegate.report.run_records import began_at, reason_of, usd_of
+from compilegate.report.measured import Measured, MeasuredArm, began_at, reason_of, usd_of
 from compilegate.report.trial_report import TrialReport
 
 Row = Sequence[str]

@@ -9,8 +9,7 @@ from compilegate.domain.formats import count, duration
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.figure import Chart, Figure, Line, View, arm_style
 from compilegate.report.charts.scale import axis, points_each, smooth
-from compilegate.report.measured import Measured
-from compilegate.report.run_records import loss_curve
+from compilegate.report.measured import Measured, loss_curve
 
 TITLE = "Training loss"
 Curve = dict[int, tuple[float | None, float | None]]  # step -> (loss, seconds)

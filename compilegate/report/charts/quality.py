@@ -33,8 +33,8 @@ from compilegate.report.measured import (
     Reference,
     compared_runs,
     confidence_words,
-    reference_of,
-)  # fmt: skip
+    reference_of,  # fmt: skip
+)
 from compilegate.report.trial_report import TrialReport
 
 TITLE = "Quality"

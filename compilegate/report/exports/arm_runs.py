@@ -9,8 +9,7 @@ from typing import Any
 from compilegate.domain.formats import number, pair
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import Document
-from compilegate.report.measured import MeasuredArm
-from compilegate.report.run_records import loss_curve
+from compilegate.report.measured import MeasuredArm, loss_curve
 from compilegate.report.trial_report import TrialReport
 
 Point = tuple[int, float]

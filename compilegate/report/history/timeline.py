@@ -153,8 +153,7 @@ def _of_a_trial(event: Callable[..., Event], record: Record) -> Iterator[Event]:
             arms = ", ".join(run.arm for run in record.runs)
             yield event("canary_begun", runs=len(record.runs), arms=arms)
         case CanaryClosed():
-            known = f"canary_{record.reason}"
-            kind = known if known in wording.group("events") else "canary_ended"
+            kind = _or_plain(f"canary_{record.reason}", "canary_ended")
             yield event(kind, reason=record.reason)
         case ApprovalRequested():
             yield event("approval_requested", candidate=record.candidate)
@@ -169,7 +168,8 @@ def _event(view: HistoryView, record: Record, what: str, **values: Any) -> Event
     """A line of the record's own kind, placed by when it was written."""
     at = float(record.at)
     event = Event(at, record.kind, "", place=view.place_at(at))
-    return replace(event, **{key: fill(text, values) for key, text in event_row(what).items()})
+    row: dict[str, Any] = {key: fill(text, values) for key, text in event_row(what).items()}
+    return replace(event, **row)
 
 
 def event_row(what: str) -> Mapping[str, str]:
@@ -177,6 +177,10 @@ def event_row(what: str) -> Mapping[str, str]:
     row = dict(wording.group("events")[what])
     like = row.pop("like", None)
     return {**event_row(like), **row} if like else row
+
+
+def _or_plain(what: str, otherwise: str) -> str:
+    return what if what in wording.group("events") else otherwise
 
 
 def _ended(view: HistoryView, run: ProductionRun) -> Event:
@@ -214,12 +218,14 @@ def _registered(view: HistoryView, change: RegistrationChange) -> Event:
 def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
     """One change of the flag: what, by whom, why, and which manual change it replaced."""
     action, flag, replaced = version.action, version.flag, version.overrode
-    kind = f"{'by_hand' if version.by_human else 'flag'}_{action}"
-    if kind not in wording.group("events"):
-        kind = "by_hand" if version.by_human else "flag"
+    automatic, by_hand = (
+        _or_plain(f"{opening}_{action}", opening) for opening in ("flag", "by_hand")
+    )
+    title = fill(event_row(automatic)["title"], {"candidate": "", "title": action.capitalize()})
     links = [version.details.get(key) for key in ("decision_key", "evidence_key")]
     event = _event(
-        view, version, kind, action=action, title=action.capitalize(), candidate=flag.candidate,
+        view, version, by_hand if version.by_human else automatic,
+        action=action, title=title, candidate=flag.candidate,
         reason=version.reason.rstrip("."), by=_person(version.by),
         replaced=replaced and _person(replaced.by),
         replaced_reason=replaced and replaced.reason.rstrip("."),
