@@ -55,17 +55,6 @@ class IamJobRoles:
         if boundary != self._policy or not self._is_attached(name):
             self._iam.attach_role_policy(RoleName=name, PolicyArn=self._policy)
 
-    def remove(self, workload: str) -> bool:
-        """Delete the workload's role, if there is one; whether it is gone."""
-        name = self._name(workload)
-        if self._role(name) is None:
-            return True
-        attached = self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
-        for policy in attached:
-            self._iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
-        self._iam.delete_role(RoleName=name)
-        return True
-
     def _name(self, workload: str) -> str:
         return naming.job_role(self._settings.stage, self._settings.region, workload)
 

@@ -18,7 +18,6 @@ ROLES = f"arn:aws:iam::{ACCOUNT}:role/compilegate/prod-us-east-1-"
 NAME = "prod-us-east-1-bert-docs"
 STATEMENT = {"Effect": "Deny", "Action": "s3:PutObject", "Resource": "*"}
 POLICY = json.dumps({"Version": "2012-10-17", "Statement": [STATEMENT]})
-TRUST = json.dumps({"Version": "2012-10-17", "Statement": []})
 
 
 @pytest.fixture
@@ -100,12 +99,3 @@ def test_a_role_that_was_made_for_something_else_is_refused(
         roles(iam, arn).ensure("bert-docs")
 
     assert [] == iam.list_attached_role_policies(RoleName=NAME)["AttachedPolicies"]
-
-
-def test_a_role_is_removed_with_what_is_attached(iam: Any) -> None:
-    made = roles(iam, policy(iam))
-    made.ensure("bert-docs")
-
-    assert made.remove("bert-docs")
-    assert made.remove("bert-docs")  # nothing is left to remove
-    assert [] == iam.list_roles(PathPrefix="/compilegate/")["Roles"]

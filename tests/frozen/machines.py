@@ -22,13 +22,6 @@ TRAIN = "arn:aws:states:us-east-1:111122223333:execution:compilegate-prod-train:
 JOB_HOURS = 2.0
 # Of reports only the key is kept: they are pages for people.
 PAGES = ("reports/", "report.")
-# Of a world, beside its cloud.
-KEPT = ("workload", "speedup", "loss", "pending", "jobs")
-
-
-def _trial_event(trial: str = TRIAL, spec_key: str = SPEC_KEY) -> Document:
-    execution = f"{EVALUATE}{NAME}-{trial}"
-    return {"workload": NAME, "trial": trial, "spec_key": spec_key, "execution": execution}
 
 
 @dataclass
@@ -47,7 +40,6 @@ class World:
     def __post_init__(self) -> None:
         self.cloud, self.topic = entries.cloud(), entries.topic()
         self.end_of = self.ends()
-        self.pending: tuple[int, list[Document]] = (0, [])
         self.jobs = 0
         self.production_runs = 0
         self.put(SPEC_KEY, {"workload": self.workload, "source_key": f"workloads/{NAME}/s.tgz"})
@@ -100,7 +92,10 @@ class World:
 
         ``between`` runs while a trial waits for production or for a person.
         """
-        event = _trial_event(trial, spec_key)
+        event = {
+            "workload": NAME, "trial": trial, "spec_key": spec_key,
+            "execution": f"{EVALUATE}{NAME}-{trial}",
+        }  # fmt: skip
         if "refused" in self.step("acquire_lock", **event):
             return
         try:
@@ -109,34 +104,26 @@ class World:
             if answer["verdict"] != "ineligible":
                 answer = self.step("plan_trial", **event)
             if answer["verdict"] == "continue":
-                self.pending = (0, [])
                 answer = self._rounds(event, rounds, between)
             if answer is not None:
-                self.apply_decision(answer["decision_key"], between, event)
+                self._apply_decision(answer["decision_key"], event, between)
         except Exception as error:  # noqa: BLE001 - the machine catches every error
             cause = json.dumps({"errorMessage": str(error), "errorType": type(error).__name__})
             self.step("abort_trial", **event, error=type(error).__name__, cause=cause)
 
-    def resume(self, *, between: Callable[[], None] | None = None) -> None:
-        """A trial continues with the round that it has come to."""
-        answer = self._rounds(_trial_event(), 40, between)
-        if answer is not None:
-            self.apply_decision(answer["decision_key"], between)
-
     def _rounds(
         self, event: Document, rounds: int, between: Callable[[], None] | None
     ) -> Document | None:
+        number, outcomes = 0, []
         for _ in range(rounds):
-            number, outcomes = self.pending
             answer: Document = self.step("judge_arms", **event, round=number, runs=outcomes)
-            self.pending = (answer["round"], [])
+            number, outcomes = answer["round"], []
             if answer["next_stage"] == "none":
                 return answer
             if answer["next_stage"] == "canary":
                 self._canary(event, answer["canary"], between)
                 continue
             outcomes = [self._run(event, run, answer["runs"]) for run in answer["runs"]]
-            self.pending = (answer["round"], outcomes)
         return None
 
     def _canary(
@@ -169,16 +156,12 @@ class World:
             return {"run": run["run"], "job": name, "status": "Completed", "reason": None}
         return self.step("settle_run", **ended, runs=runs, status="Completed")
 
-    def apply_decision(
-        self,
-        key: str,
-        between: Callable[[], None] | None = None,
-        trial: Document | None = None,
+    def _apply_decision(
+        self, key: str, trial: Document, between: Callable[[], None] | None
     ) -> None:
         """A decision is recorded, approved where that is needed, and applied."""
-        both = trial or _trial_event()
-        execution = both["execution"]
-        event = {name: both[name] for name in ("workload", "trial", "spec_key")}
+        execution = trial["execution"]
+        event = {name: trial[name] for name in ("workload", "trial", "spec_key")}
         decision = {**event, "decision_key": key}
         if self.step("record_decision", **decision)["approval_needed"]:
             self.step("ask_approval", **decision, execution=execution)

@@ -227,7 +227,7 @@ def open_stage(
 
 def _check_deployable(stage: str) -> None:
     """Refuse a stage that ``make`` would not deploy: it would update and destroy another."""
-    by_make = project.deployed_by_make()
+    by_make = project.deployment(PROJECT)
     if stage != by_make.stage:
         raise InvalidInputError(
             "cannot be deployed from here: cdk.json names another stage", field="--stage",

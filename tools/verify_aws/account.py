@@ -144,6 +144,20 @@ class Account:
         )  # fmt: skip
         return [item["Key"] for page in pages for item in page.get("Contents", ())]
 
+    def delete_role(self, name: str) -> bool:
+        """Delete a role with what is attached, if there is one; True."""
+        iam = self._client("iam")
+        try:
+            attached = iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
+        except ClientError as error:
+            if error_code(error) != "NoSuchEntity":
+                raise
+            return True
+        for policy in attached:
+            iam.detach_role_policy(RoleName=name, PolicyArn=policy["PolicyArn"])
+        iam.delete_role(RoleName=name)
+        return True
+
     def delete(self, bucket: str, prefix: str) -> bool:
         """Delete every object below a prefix; True."""
         for key in self.keys(bucket, prefix):

@@ -55,15 +55,17 @@ class Pace:
 class Verification:
     """One verification; ``clean_up`` after ``run``, also after an error.
 
-    ``role_arn`` is the deployed trial machine's own role, ``roles`` makes that of its jobs,
-    ``definitions`` are the deployed machines' definitions by name. ``quota`` is the account's for
-    the jobs' instance type, ``over_quota_type`` a type whose quota is 0; None where there is none.
+    ``role_arn`` is the deployed trial machine's own role, ``roles`` makes ``job_role``, that of its
+    jobs, ``definitions`` are the deployed machines' definitions by name. ``quota`` is the account's
+    for the jobs' instance type, ``over_quota_type`` a type whose quota is 0; None where there is
+    none.
     """
 
     account: Account
     store: S3Store
     role_arn: str
     roles: IamJobRoles
+    job_role: str
     trial: str
     shipment: Shipment
     jobs: Sequence[PlannedJob]
@@ -101,7 +103,7 @@ class Verification:
         """Stop and remove everything; returns what could not be removed."""
         return clean_up(
             self.account, self.store, self.trial, self._machines, stop_seconds=self.pace.stop,
-            roles=self.roles,
+            job_role=self.job_role,
         )  # fmt: skip
 
     def _submit(self, name: str, request: Mapping[str, Any], run: str) -> str:
@@ -277,6 +279,7 @@ def prepare_verification(
         store=S3Store(client("s3"), services.store.bucket),
         role_arn=machines[naming.EVALUATE]["roleArn"],
         roles=IamJobRoles(client("iam"), services.settings),
+        job_role=naming.job_role(services.settings.stage, services.settings.region, WORKLOAD),
         trial=trial,
         shipment=shipment,
         jobs=planned,

@@ -12,7 +12,6 @@ import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
 from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.job_roles import IamJobRoles
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
 from compilegate.ports import ObjectStore
@@ -66,7 +65,7 @@ def clean_up(
     machines: Mapping[str, StepFunctionsExecutions],
     *,
     stop_seconds: float,
-    roles: IamJobRoles,
+    job_role: str,
 ) -> list[str]:
     """Stop executions and jobs, then remove stack, role and objects; one failure stops no other.
 
@@ -80,7 +79,7 @@ def clean_up(
         *((f"executions of {one}", partial(_stop_executions, of)) for one, of in machines.items()),
         jobs,
         (f"stack {name}", partial(account.delete_stack, name)),
-        (f"the role of {WORKLOAD}", partial(roles.remove, WORKLOAD)),
+        (f"the role of {WORKLOAD}", partial(account.delete_role, job_role)),
         jobs,  # once more: one may have been created while its execution was being stopped
         *(
             (f"s3://{store.bucket}/{prefix}", partial(account.delete, store.bucket, prefix))

@@ -20,24 +20,15 @@ UNKNOWN_BUCKET = "data-bucket"
 OWN_APP = "compilegate"
 
 
-def deployment() -> Deployment:
-    """The deployment that ``cdk.json`` of the working folder, else of the checkout, describes."""
-    return _described_in(Path.cwd(), PROJECT)
-
-
-def deployed_by_make() -> Deployment:
-    """The deployment that the checkout's own ``cdk.json`` describes, wherever the shell is."""
-    return _described_in(PROJECT)
+def deployment(*folders: Path) -> Deployment:
+    """What the ``cdk.json`` of the folders describes: the working one's, else the checkout's."""
+    context = _context_in(*(folders or (Path.cwd(), PROJECT)))
+    return Deployment.from_context({"region": "us-east-1"} if context is None else context)
 
 
 def own_context() -> dict[str, Any]:
     """The context of the ``cdk.json`` that describes the deployment; empty where there is none."""
     return _context_in(Path.cwd(), PROJECT) or {}
-
-
-def _described_in(*folders: Path) -> Deployment:
-    context = _context_in(*folders)
-    return Deployment.from_context({"region": "us-east-1"} if context is None else context)
 
 
 def _context_in(*folders: Path) -> dict[str, Any] | None:
