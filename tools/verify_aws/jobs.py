@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.bundle import RUNTIME, make_bundle
@@ -108,7 +111,11 @@ def arms(workload: Workload, settings: Settings) -> tuple[ArmPlan, ...]:
 
 def pack(workload: Workload, bucket: str) -> Shipment:
     """Scripts and data as they will lie in the bucket; uploads nothing."""
-    bundle = make_bundle(RUNTIME.parent)
+    with tempfile.TemporaryDirectory() as folder:
+        ignored = shutil.ignore_patterns("__pycache__")
+        source = shutil.copytree(RUNTIME.parent, Path(folder) / "training", ignore=ignored)
+        shutil.copy(Path(__file__).with_name(PROBE), source)
+        bundle = make_bundle(source)
     inputs = {channel: (_file(TEXT),) for channel in ("train", "validation")}
     return prepare(Package(workload, bundle.body, bundle.digest, inputs), bucket)
 

@@ -22,7 +22,7 @@ COMMON = {
 }
 
 # Of values that were encoded to pass through the shell of a training container; why is said in
-# compilegate/domain/argument_text.py. Text without it stands for itself, as in older plans.
+# compilegate/domain/argument_text.py. Text without it stands for itself.
 ENCODED = "base64:"
 
 
