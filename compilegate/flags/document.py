@@ -156,7 +156,11 @@ def _are_arguments(value: object) -> bool:
 
 
 def _is_framework(value: object) -> bool:
-    return isinstance(value, dict) and all(_is_text(value.get(key)) for key in ("name", "version"))
+    return (
+        isinstance(value, dict)
+        and all(_is_text(value.get(key)) for key in ("name", "version"))
+        and all(one is None or _is_plain(one) for one in value.values())
+    )
 
 
 def _one_of(words: tuple[str, ...]) -> Callable[[object], bool]:

@@ -27,6 +27,7 @@ SOUND: list[tuple[str, Any]] = [
     ("hyperparameters", {"most": 2**64, "least": -(2**64)}),
     ("hyperparameters", {}), ("hyperparameters", {"epochs": 3, "lr": 0.1, "on": True, "a": "b"}),
     ("framework", {"name": "pytorch", "version": "2.8.0"}),
+    ("framework", {"name": "pytorch", "version": "2.8.0", "transformers": None}),
     ("image", "763104351884.dkr.ecr.us-east-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312"),
 ]  # fmt: skip
 BROKEN: list[tuple[str, Any]] = [
@@ -56,6 +57,8 @@ NEVER_TRIED: list[tuple[str, Any]] = [
     *(("hyperparameters", {name: 1}) for name in (
         "sagemaker_program", "sagemaker_submit_directory", "a;b", "a$(b)",
     )),
+    *(("framework", {"name": "pytorch", "version": "2", "more": value})
+      for value in ({"a": 1}, [1], 10**400)),
 ]  # fmt: skip
 ON = {"schema": 1, "enabled": True, "state": "probation", "candidate": "c", "overrides": {"a": 1}}
 OFF = {"schema": 1, "enabled": False, "state": "off"}
