@@ -25,7 +25,7 @@ demo: setup ## three real workloads through the deployed state machine, on this 
 demo-production: setup ## a month of production in minutes: promotion, injected fault, revert, history
 	$(BIN)/compilegate demo-production
 
-# Each group of tests stays on one process, see tests/conftest.py, and they begin in order.
+# Each group of tests stays on one process, see conftest.py, and they begin in order.
 GROUPS := --dist loadgroup --no-loadscope-reorder
 # Tests of the longer tier wait for processes of theirs: two for each core.
 MORE_THAN_CORES = $(shell $(BIN)/python -c "import os; print(min(6, os.cpu_count() * 2))")
@@ -41,7 +41,7 @@ test-all: dev ## every test, as continuous integration runs them
 	$(BIN)/python -m pytest -n $(MORE_THAN_CORES) $(GROUPS) --timeout 600 -m "not sample" --hypothesis-profile deep
 
 fuzz: dev ## broken input of every kind, a million cases; FUZZ_CASES=, FUZZ_SEED=
-	FUZZ_CASES=$(or $(FUZZ_CASES),1000000) $(BIN)/python -m pytest -n auto --maxprocesses 4 --timeout 0 -m fuzz -rP tests/usecases/test_fuzz.py tests/localcloud/test_gate_fuzz.py
+	FUZZ_CASES=$(or $(FUZZ_CASES),1000000) $(BIN)/python -m pytest -n auto --maxprocesses 4 --timeout 0 -m fuzz -rP tests/usecases/test_fuzz.py distributions/localcloud/tests/test_gate_fuzz.py
 
 mutants: dev ## small mistakes in the code that no test beside it notices; PATHS=, ARGS=--json FILE
 	nice -n 10 $(BIN)/python -m tests.mutants $(PATHS) $(ARGS)
@@ -119,7 +119,7 @@ clean: ## remove environments and everything built
 	rm -rf build cdk.out .venv .venv-localcloud .venv-training .venv-sdk .venv-sdk3 .venv-checkov .venv-recipes .venv-exports .venv-airflow node_modules tests/asl/node_modules tests/report/axe/node_modules .compilegate
 
 # Packages of their own, beside which a checkout has the flags in compilegate/flags.
-SEPARATE := trackers
+SEPARATE := doctor localcloud trackers
 build/.tool: requirements/bootstrap.lock requirements/tool.lock pyproject.toml $(SEPARATE:%=distributions/%/pyproject.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 setup")'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -167,6 +167,7 @@ SYNCED := localcloud sdk sdk3 recipes checkov exports airflow
 $(SYNCED:%=build/.%): build/.%: build/.tool requirements/%.lock
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv --without-pip .venv-$*
 	$(UV) pip sync --quiet --python .venv-$*/bin/python --require-hashes requirements/$*.lock
+	$(if $(filter localcloud,$*),echo $(CURDIR)/distributions/localcloud > $$(.venv-$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/compilegate-localcloud.pth)
 	@touch $@
 
 # torch comes by pip, which knows where this machine keeps a CPU-only build; a fifth of the size.

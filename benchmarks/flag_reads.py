@@ -29,9 +29,9 @@ from compilegate.domain.flag import Flag
 from compilegate.flags import resolve
 from compilegate.flags.backoff import Backoff
 from compilegate.flags.reading import forget
-from compilegate.localcloud.connection import RunState
-from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.places import REPOSITORY, Places
+from compilegate_localcloud.connection import RunState
+from compilegate_localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.places import REPOSITORY, Places
 
 PER_SECOND = 40
 JOBS = 10_000

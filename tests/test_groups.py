@@ -1,4 +1,4 @@
-"""That tests which share what they start run on one process, see `conftest.py`."""
+"""That tests which share what they start run on one process, see `conftest.py` above."""
 
 import os
 
@@ -8,4 +8,4 @@ import pytest
 @pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="the tests are not spread")
 def test_the_process_is_chosen_by_group(request):
     """Releases of pytest and pytest-xdist that disagree drop the group without a word."""
-    assert request.node.nodeid.endswith("@test_groups.py")
+    assert request.node.nodeid.endswith("@tests/test_groups.py")

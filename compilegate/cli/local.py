@@ -11,7 +11,6 @@ import typer
 from compilegate.cli.common.help import CommandGroup
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import JsonOption
-from compilegate.localcloud.names import OTHER_CREDENTIALS
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 FOLLOW_SECONDS = 0.5
@@ -29,7 +28,7 @@ def up(*, as_json: JsonOption = False) -> None:
     \b
     compilegate local up
     """
-    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
     result = local_cloud.up()
     if as_json:
@@ -69,7 +68,7 @@ def down(*, as_json: JsonOption = False) -> None:
     \b
     compilegate local down
     """
-    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
     stopped = local_cloud.down()
     if as_json:
@@ -85,7 +84,7 @@ def status(*, as_json: JsonOption = False) -> None:
     \b
     compilegate local status
     """
-    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
     cloud = local_cloud.status()
     if as_json:
@@ -128,13 +127,13 @@ def env(*, as_json: JsonOption = False) -> None:
     compilegate local env --json
     eval "$(compilegate local env)" && aws s3 ls
     """
-    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
     variables = local_cloud.environment()
     if as_json:
         emit_json(variables)
         return
-    say_line(f"unset {' '.join(OTHER_CREDENTIALS)}")
+    say_line(f"unset {' '.join(local_cloud.OTHER_CREDENTIALS)}")
     for name, value in variables.items():
         say_line(f"export {name}={shlex.quote(value)}")
 
@@ -167,7 +166,7 @@ def logs(
 
 
 def _list_logs(*, as_json: bool) -> None:
-    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
     parts = local_cloud.status().log_parts
     if as_json:
@@ -180,7 +179,7 @@ def _list_logs(*, as_json: bool) -> None:
 
 
 def _show_log(part: str, last: int | None, *, follow: bool, as_json: bool) -> None:
-    from compilegate.localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
     log = local_cloud.logs(part)
     lines = log.lines[-last:] if last else log.lines

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from compilegate.localcloud.emulator.engine.expressions import EvaluationError, evaluate
+from compilegate_localcloud.emulator.engine.expressions import EvaluationError, evaluate
 
 
 def outcome(expression: str, states: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:

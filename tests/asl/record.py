@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from compilegate.localcloud.places import REPOSITORY
+from compilegate_localcloud.places import REPOSITORY
 from tests.asl.definitions import recording_keys, synthesised
 from tests.asl.recordings import joined, read, select, write
 from tests.asl.scenario_runner import ScenarioRunner

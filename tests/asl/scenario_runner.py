@@ -8,10 +8,10 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from distributions.localcloud.tests.helpers import function_bundle
 from tests.asl.definitions import states
 from tests.e2e.conftest import App, Running, trial_document
 from tests.e2e.production import Production
-from tests.localcloud.helpers import function_bundle
 
 Change = Callable[[dict[str, Any]], None]
 # A loaded machine takes its time.

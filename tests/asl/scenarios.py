@@ -13,13 +13,13 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.usecases.flag.approval import answer_approval
+from distributions.localcloud.tests.failures import Failure, inject
 from tests.asl.scenario_runner import PATIENCE_SECONDS, ScenarioRunner, setting
 from tests.e2e.production import Production, Promoted, iso
 from tests.e2e.test_approval import ANA, REQUIRED, services, wait_until_asked
 from tests.e2e.test_canary import wait_for_round
 from tests.e2e.test_own_nodes import IMAGES, MANAGED
 from tests.e2e.test_production import start_team_job, wait_for_training
-from tests.localcloud.failures import Failure, inject
 
 Scenario = Callable[[ScenarioRunner], object]
 CANDIDATE, COMPILED = 1, "compile"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.localcloud.places import REPOSITORY
+from compilegate_localcloud.places import REPOSITORY
 from tests.asl.node import run_script
 from tests.asl.recordings import Evaluation, Steps, evaluations, references
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from compilegate.localcloud.places import REPOSITORY
+from compilegate_localcloud.places import REPOSITORY
 from tests.asl.definitions import expressions, states
 from tests.asl.record import neutral, record
 from tests.asl.recordings import (

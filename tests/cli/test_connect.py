@@ -28,8 +28,8 @@ from compilegate.domain.errors import (
     NotDeployedError,
     NotFoundError,
 )
-from compilegate.localcloud.api import RunState
-from compilegate.localcloud.errors import CloudEndedError
+from compilegate_localcloud.api import RunState
+from compilegate_localcloud.errors import CloudEndedError
 
 REGION = "eu-west-1"
 OUTPUTS = {

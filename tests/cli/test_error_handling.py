@@ -27,7 +27,7 @@ from compilegate.domain.errors import (
     WorkloadLockedError,
 )
 from compilegate.domain.problem import ProblemWithFix
-from compilegate.localcloud.errors import CloudEndedError, NotReadyError
+from compilegate_localcloud.errors import CloudEndedError, NotReadyError
 from tests.cli.conftest import Invoke
 from tests.fake_clouds import FakeProviders
 

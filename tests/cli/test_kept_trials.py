@@ -12,7 +12,7 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.domain.utc import minute
-from compilegate.localcloud.errors import CloudEndedError
+from compilegate_localcloud.errors import CloudEndedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from compilegate.domain.naming import stack_name
-from compilegate.localcloud import api
-from compilegate.localcloud.connection import RunState
-from compilegate.localcloud.deploy import DeployedStack
-from compilegate.localcloud.errors import NoLogError
-from compilegate.localcloud.logs import PartLog
-from compilegate.localcloud.names import STACK, STAGE
+from compilegate_localcloud import api
+from compilegate_localcloud.connection import RunState
+from compilegate_localcloud.deploy import DeployedStack
+from compilegate_localcloud.errors import NoLogError
+from compilegate_localcloud.logs import PartLog
+from compilegate_localcloud.names import STACK, STAGE
 from tests.cli.conftest import Invoke
 
 OUTPUTS = {"DataBucket": "data", "LedgerTable": "ledger"}

@@ -28,8 +28,17 @@ def with_imports(page: str) -> str:
 def _imported(folder: str) -> set[str]:
     place = ROOT / folder
     files = [place] if place.is_file() else sorted(place.rglob("*.py"))
-    parts = [module.split(".") for file in files for module in _modules(file)]
-    return {"/".join(names[:2] if names[0] == "compilegate" else names[:1]) for names in parts}
+    files = [file for file in files if "tests" not in file.parts]
+    return {_folder(module) for file in files for module in _modules(file)}
+
+
+def _folder(module: str) -> str:
+    """Where the code of a module lies, as a row names it."""
+    first, *others = module.split(".")
+    own, _, distribution = first.partition("_")
+    if own == "compilegate" and distribution:
+        return f"distributions/{distribution}"
+    return "/".join([first, *others[:1]]) if own == first == "compilegate" else first
 
 
 def _modules(file: Path) -> Iterator[str]:

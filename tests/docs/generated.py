@@ -9,7 +9,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from compilegate.doctor import COMPILERS, RULES
 from compilegate.domain import naming
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
@@ -24,6 +23,7 @@ from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
 from compilegate.domain.workload.schema import workload_schema
 from compilegate.report.notifications.decision import decision_notification
+from compilegate_doctor import COMPILERS, RULES
 from tests.docs import examples, worked_example
 from tests.docs.folders import with_imports
 from tools.verify_aws.assumptions import load_assumptions

@@ -99,8 +99,11 @@ def test_every_path_and_module_that_contributing_names_exists() -> None:
 @pytest.mark.parametrize(
     ("product", "folders"),
     [
-        ("compilegate/doctor", [""]),
-        ("compilegate/localcloud", ["", "emulator"]),
+        ("distributions/doctor", ["compilegate_doctor"]),
+        (
+            "distributions/localcloud",
+            ["compilegate_localcloud", "compilegate_localcloud/emulator"],
+        ),
         ("tools/verify_aws", [""]),
     ],
     ids=["doctor", "localcloud", "verify_aws"],

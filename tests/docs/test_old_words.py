@@ -10,7 +10,10 @@ from functools import cache
 
 from tests.docs.folders import ROOT
 
-CODE = ("compilegate", "lambdas", "stacks", "training")
+CODE = (
+    "compilegate", "distributions/doctor/compilegate_doctor",
+    "distributions/localcloud/compilegate_localcloud", "lambdas", "stacks", "training",
+)  # fmt: skip
 CONTRACTS = ROOT / "docs" / "contracts.md"
 OLD = frozenset(
     ("carried", "doors", "nights", "patience", "promised", "rulers", "settle", "settled", "story",

@@ -22,8 +22,8 @@ from compilegate.domain.reasons import (
 )
 
 ROOT = Path(compilegate.__file__).parent
-# doctor and the embedded cloud have findings of their own, and so has the check of a deployment.
-OWN_FINDINGS = ("doctor", "localcloud", "domain/deployment", "cli/doctor")
+# The check of a deployment has findings of its own.
+OWN_FINDINGS = ("domain/deployment", "cli/doctor")
 MAKERS = {"Reason", "block", "warn", "info", "make"}
 # Codes that are put together from the name of a field or figure.
 COMPUTED = {

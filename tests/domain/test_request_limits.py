@@ -15,10 +15,10 @@ from compilegate.domain.request.problems import broken_rules, problems, unsuppor
 from compilegate.domain.request.sample import sample_requests
 from compilegate.domain.service_limits import Violation, violations
 from compilegate.facts import read, step_functions_fields
-from compilegate.localcloud.emulator.clients import service_model
-from compilegate.localcloud.emulator.sagemaker import validation
-from compilegate.localcloud.emulator.sagemaker.failures import ApiError
 from compilegate.usecases.job_requests import request_limits
+from compilegate_localcloud.emulator.clients import service_model
+from compilegate_localcloud.emulator.sagemaker import validation
+from compilegate_localcloud.emulator.sagemaker.failures import ApiError
 from tests.domain.test_request import CONTEXT, full, short
 
 MODEL = read("create_training_job")

@@ -20,11 +20,11 @@ from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.s3_store import S3Store
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
-from compilegate.localcloud import api
-from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.places import REPOSITORY, Places
 from compilegate.usecases.registration.upload import Package, submit
-from tests.localcloud.helpers import ended, eventually
+from compilegate_localcloud import api
+from compilegate_localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.places import REPOSITORY, Places
+from distributions.localcloud.tests.helpers import ended, eventually
 from tests.stacks import calls
 
 JOB = Path(__file__).parent / "job"

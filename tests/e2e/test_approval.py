@@ -13,8 +13,8 @@ from compilegate.adapters.executions import StepFunctionsTokens
 from compilegate.domain.flag_override import Override
 from compilegate.usecases.flag.approval import answer_approval, waiting_approvals
 from compilegate.usecases.trial.replay import find_decision, replay
+from distributions.localcloud.tests.helpers import eventually
 from tests import fakes
-from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 REQUIRED = {"approval": "required"}

@@ -15,12 +15,12 @@ from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command
+from distributions.localcloud.tests.failures import Failure, inject
+from distributions.localcloud.tests.helpers import eventually
 from tests.e2e.conftest import App, Running, deployed
 from tests.e2e.production import Production
 from tests.e2e.test_register import cloud_of
 from tests.fake_clouds import FakeProviders
-from tests.localcloud.failures import Failure, inject
-from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 

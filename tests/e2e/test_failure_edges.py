@@ -9,8 +9,8 @@ import pytest
 
 from compilegate.adapters.executions import StepFunctionsExecutions
 from compilegate.domain import naming
+from distributions.localcloud.tests.failures import Failure, inject, kill_job
 from tests.e2e.conftest import Running
-from tests.localcloud.failures import Failure, inject, kill_job
 
 pytestmark = pytest.mark.e2e
 CANDIDATE = 1

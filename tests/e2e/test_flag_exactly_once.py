@@ -21,15 +21,15 @@ import pytest
 
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
-from compilegate.localcloud.places import REPOSITORY
 from compilegate.usecases.flag.change_flag import change_flag, repair_flag
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate_localcloud.places import REPOSITORY
+from distributions.localcloud.tests.helpers import alive, marked_processes
 from tests import fakes
 from tests.decision_builder import decision_document
 from tests.domain.workload_builder import SOUND
 from tests.e2e.flag_writer import DIED
-from tests.localcloud.helpers import alive, marked_processes
 from tests.usecases.flag_changes import flag_change
 
 pytestmark = pytest.mark.e2e

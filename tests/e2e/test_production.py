@@ -9,9 +9,9 @@ import time
 import pytest
 
 from compilegate.domain import naming
+from distributions.localcloud.tests.failures import Failure, inject
+from distributions.localcloud.tests.helpers import eventually
 from tests.e2e.production import Production, iso
-from tests.localcloud.failures import Failure, inject
-from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 

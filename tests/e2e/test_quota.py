@@ -8,9 +8,9 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.planning import rounds
-from compilegate.localcloud.emulator.sagemaker.quotas import NO_LIMIT
-from tests.localcloud.failures import set_quotas
-from tests.localcloud.helpers import eventually
+from compilegate_localcloud.emulator.sagemaker.quotas import NO_LIMIT
+from distributions.localcloud.tests.failures import set_quotas
+from distributions.localcloud.tests.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 KIND, OTHER = "ml.g5.xlarge", "ml.g5.2xlarge"

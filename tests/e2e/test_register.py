@@ -33,8 +33,8 @@ from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services, Settings
 from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration.register import RegisterOptions
+from distributions.localcloud.tests.helpers import eventually
 from tests.e2e.conftest import JOB, App, stand_in
-from tests.localcloud.helpers import eventually
 
 pytestmark = pytest.mark.e2e
 

@@ -11,11 +11,11 @@ import pytest
 
 import app as cdk_app
 from compilegate.domain.naming import stack_name
-from compilegate.localcloud import api
-from compilegate.localcloud.deploy import deploy
-from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.names import STAGE
-from compilegate.localcloud.places import REPOSITORY, Places
+from compilegate_localcloud import api
+from compilegate_localcloud.deploy import deploy
+from compilegate_localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.names import STAGE
+from compilegate_localcloud.places import REPOSITORY, Places
 from stacks.assets import stage_bundle
 from tests.e2e.conftest import FAST, App
 

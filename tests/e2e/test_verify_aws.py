@@ -21,9 +21,9 @@ from compilegate.cli.common.cloud import Cloud, StartedCloud
 from compilegate.cli.common.session import Session
 from compilegate.domain import naming
 from compilegate.domain.workload.model import Workload
-from compilegate.localcloud import api
-from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.places import find_places
+from compilegate_localcloud import api
+from compilegate_localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.places import find_places
 from tests.e2e.conftest import App
 from tests.training.jobs import QUICK
 from tools.verify_aws import jobs

@@ -1,7 +1,7 @@
 """Runs executions of the real state machines, in this process and without waiting.
 
 The interpreter is that of the embedded cloud (moto's, with the corrections of
-compilegate/localcloud/emulator/engine), the functions are the real ones. Only what they call is in
+compilegate_localcloud/emulator/engine), the functions are the real ones. Only what they call is in
 memory, and time passes where nothing happens. Of ``.venv-localcloud``.
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.domain import naming
-from compilegate.localcloud.emulator.replacements import stand_in
+from compilegate_localcloud.emulator.replacements import stand_in
 from tests.faults.world import Calls, Dead, Document, World, execution_arn
 
 Program = Any
@@ -288,7 +288,7 @@ class _Training:
 @cache
 def _install() -> None:
     """As the emulator does (engine/loader.py), but for clients and the passing of time."""
-    from compilegate.localcloud.emulator.engine.loader import _BatchJobStatus  # noqa: PLC0415
+    from compilegate_localcloud.emulator.engine.loader import _BatchJobStatus  # noqa: PLC0415
 
     stand_in("moto.batch.utils.JobStatus", _BatchJobStatus)
     from moto.stepfunctions.parser.asl.component.common.retry import (  # noqa: PLC0415
@@ -303,7 +303,7 @@ def _install() -> None:
     from moto.stepfunctions.parser.asl.eval.callback import callback  # noqa: PLC0415
     from moto.stepfunctions.parser.asl.eval.environment import Environment  # noqa: PLC0415
 
-    from compilegate.localcloud.emulator.engine import (  # noqa: PLC0415
+    from compilegate_localcloud.emulator.engine import (  # noqa: PLC0415
         expressions,
         patches,
         sagemaker_task,

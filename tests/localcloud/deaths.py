@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compilegate.localcloud.connection import read_state
-from compilegate.localcloud.places import (
+from compilegate_localcloud.connection import read_state
+from compilegate_localcloud.places import (
     EMULATOR_PYTHON_VARIABLE,
     REPOSITORY,
     TRAINING_PYTHON_VARIABLE,
@@ -35,7 +35,7 @@ from tests.e2e.conftest import trial_document
 COMMAND = """
 import sys
 from pathlib import Path
-from compilegate.localcloud import places
+from compilegate_localcloud import places
 work = Path(sys.argv[1])
 places.work_folder = lambda: work
 from compilegate.cli.main import main

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from compilegate.adapters.kept_trials import KeptTrials
-from tests.localcloud import helpers
+from distributions.localcloud.tests import helpers
 from tests.localcloud.deaths import DEATHS, GOING_ON, LATEST_SECONDS, Place, missing, place
 
 LEFT_SECONDS = 15.0

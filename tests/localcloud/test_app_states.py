@@ -9,10 +9,10 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.notification import Notification
+from distributions.localcloud.tests.state_language_cases import jsonata
 from stacks.functions import STEPS
 from stacks.states import notify
 from stacks.train import definition
-from tests.localcloud.state_language_cases import jsonata
 
 pytestmark = pytest.mark.e2e
 

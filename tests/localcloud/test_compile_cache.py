@@ -8,9 +8,9 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.request.build import speed_request
+from distributions.localcloud.tests.helpers import BUCKET, ROLE
 from tests.archives import tarball
 from tests.domain.test_request import CONTEXT, arm, workload
-from tests.localcloud.helpers import BUCKET, ROLE
 
 pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,10 +21,10 @@ from compilegate.adapters.dynamodb import DynamoDbLedger
 from compilegate.adapters.ledger import RecordLedger
 from compilegate.adapters.ssm_flags import SsmFlags
 from compilegate.domain import ledger_keys, naming
-from compilegate.localcloud.lifecycle import LocalCloud
 from compilegate.usecases.flag.change_flag import change_flag
+from compilegate_localcloud.lifecycle import LocalCloud
+from distributions.localcloud.tests.conftest import FAST, make_places
 from tests import fakes
-from tests.localcloud.conftest import FAST, make_places
 from tests.usecases.flag_changes import flag_change
 
 NEVER, BEFORE, AFTER = "never", "before", "after"

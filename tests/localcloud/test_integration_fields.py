@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.request import problems
 from compilegate.facts import step_functions_fields
-from compilegate.localcloud.emulator.sagemaker.validation import unsupported_fields
+from compilegate_localcloud.emulator.sagemaker.validation import unsupported_fields
 
 NAMES = sorted({name for field in step_functions_fields() for name in field.split(".")})
 NAME = st.sampled_from([*NAMES, "ProfilerConfig", "Unheard"])

@@ -15,11 +15,11 @@ from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.job_outputs import read_output
 from compilegate.domain.job_output import quality_run
 from compilegate.domain.request.build import quality_request
-from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.places import REPOSITORY, find_places
+from compilegate_localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.places import REPOSITORY, find_places
+from distributions.localcloud.tests.conftest import FAST
+from distributions.localcloud.tests.helpers import BUCKET, ROLE, Trainer
 from tests.domain.test_request import CONTEXT, arm, workload
-from tests.localcloud.conftest import FAST
-from tests.localcloud.helpers import BUCKET, ROLE, Trainer
 
 pytestmark = [pytest.mark.e2e, pytest.mark.training, pytest.mark.slow]
 STEPS = 1500

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.localcloud.often_killed import wrong_after
 from tests.localcloud.survival import survive
 
 pytestmark = [
@@ -25,7 +24,3 @@ SAMPLE = ("command SIGKILL", "cloud SIGKILL")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_what_dies_leaves_no_process_and_what_was_recorded(name: str) -> None:
     assert [] == survive(name, WHILE_JOBS_TRAIN)
-
-
-def test_a_cloud_that_is_killed_again_and_again_loses_no_write_and_ends_its_executions() -> None:
-    assert [] == list(wrong_after(3, 1))

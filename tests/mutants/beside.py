@@ -9,6 +9,10 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+LOCAL_CLOUD = "distributions/localcloud"
+# Where packages lie, and how the modules that help tests begin.
+SOURCES = (ROOT, *sorted((ROOT / "distributions").iterdir()))
+OF_TESTS = ("tests.", "distributions.")
 # Each package with its part of `tests`, and the share of mutants that this is to kill.
 PACKAGES = {
     "compilegate/domain/judging": ("tests/domain", 0.95),
@@ -18,7 +22,7 @@ PACKAGES = {
     "compilegate/flags": ("tests/flags", 0.95),
     "compilegate/adapters": ("tests/adapters", 0.9),
     "compilegate/report": ("tests/report", 0.9),
-    "compilegate/localcloud/emulator/engine": ("tests/localcloud", 0.9),
+    f"{LOCAL_CLOUD}/compilegate_localcloud/emulator/engine": (f"{LOCAL_CLOUD}/tests", 0.9),
 }
 
 
@@ -27,7 +31,10 @@ def package_of(path: str) -> str:
 
 
 def module_name(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    place = ROOT / path
+    source = next(one for one in reversed(SOURCES) if place.is_relative_to(one))
+    name = place.relative_to(source).as_posix()
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def files_beside(path: str) -> list[str]:
@@ -51,7 +58,7 @@ def _steps(file: Path, target: str) -> int | None:
             if found and found not in seen:
                 seen.add(found)
                 # What helps tests stands for them.
-                queue.append((found, steps + (not name.startswith("tests."))))
+                queue.append((found, steps + (not name.startswith(OF_TESTS))))
     return None
 
 
@@ -65,15 +72,16 @@ def _imports(file: Path) -> tuple[str, ...]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names[node.module] = None
             names.update(dict.fromkeys(f"{node.module}.{alias.name}" for alias in node.names))
-    return tuple(name for name in names if name.startswith(("compilegate", "tests.")))
+    return tuple(name for name in names if name.startswith(("compilegate", *OF_TESTS)))
 
 
 @cache
 def _file(name: str) -> Path | None:
-    place = ROOT / name.replace(".", "/")
-    for path in (place.with_suffix(".py"), place / "__init__.py"):
-        if path.is_file():
-            return path
+    for source in SOURCES:
+        place = source / name.replace(".", "/")
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.is_file():
+                return path
     return None
 
 

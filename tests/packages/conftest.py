@@ -6,12 +6,13 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = ROOT / "distributions"
 SECONDS = 300
 # What the shell of a developer may hold and a user's does not.
 FOREIGN = ("PYTHON", "VIRTUAL_ENV", "COMPILEGATE_", "AWS_", "UV_PROJECT")
@@ -50,18 +51,20 @@ def interpreter(version: str) -> str:
 def environment(
     place: Path,
     python: str,
-    wheels: Sequence[Path],
+    wheels: Path,
+    requirement: str,
     *,
     constraint: Path = ROOT / "requirements" / "tool.lock",
     before: Callable[[], None] = lambda: None,
 ) -> Path:
-    """The interpreter of a new environment with the wheels and what they require.
+    """The interpreter of a new environment with a requirement, of which ``wheels`` has our part.
 
     ``before`` puts into the empty environment what is not to be installed.
     """
     uv("venv", "--quiet", "--python", python, place)
     before()
-    uv("pip", "install", "--quiet", "--python", place, "--constraint", constraint, *wheels)
+    uv("pip", "install", "--quiet", "--python", place, "--constraint", constraint,
+       "--find-links", wheels, requirement)  # fmt: skip
     uv("pip", "check", "--python", place)
     return place / "bin" / "python"
 
@@ -72,18 +75,16 @@ def files_of(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
-def built(project: Path, folder: Path) -> Path:
-    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
-       "--out-dir", folder, project)  # fmt: skip
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
 @pytest.fixture(scope="session")
-def main_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel of each distribution."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for project in (ROOT, *(path.parent for path in DISTRIBUTIONS.glob("*/pyproject.toml"))):
+        uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
+           "--out-dir", folder, project)  # fmt: skip
+    return folder
 
 
-@pytest.fixture(scope="session")
-def flags_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(ROOT / "distributions" / "flags", tmp_path_factory.mktemp("wheel"))
+def wheel(wheels: Path, name: str) -> Path:
+    (only,) = wheels.glob(f"{name}-*.whl")
+    return only

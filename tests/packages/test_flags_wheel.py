@@ -17,6 +17,7 @@ from tests.packages.conftest import (
     run,
     succeeded,
     uv,
+    wheel,
 )
 
 pytestmark = pytest.mark.slow
@@ -43,7 +44,7 @@ print("followed")
 """
 
 
-def test_it_carries_what_it_imports_and_nothing_else(flags_wheel: Path) -> None:
+def test_it_carries_what_it_imports_and_nothing_else(wheels: Path) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT)!r}); import compilegate.flags\n"
         "print(*(m.__file__ for n, m in sys.modules.items() if n.startswith('compilegate')))"
@@ -53,14 +54,14 @@ def test_it_carries_what_it_imports_and_nothing_else(flags_wheel: Path) -> None:
     )
     imported = {Path(name).relative_to(ROOT).as_posix() for name in ran.stdout.split()}
 
-    assert imported == files_of(flags_wheel)
+    assert imported == files_of(wheel(wheels, "compilegate_flags"))
 
 
 @pytest.mark.parametrize("python", [OLDEST, "3.11"])
 def test_it_follows_a_flag_with_nothing_else_installed(
-    python: str, flags_wheel: Path, tmp_path: Path
+    python: str, wheels: Path, tmp_path: Path
 ) -> None:
-    installed = environment(tmp_path / "venv", interpreter(python), [flags_wheel])
+    installed = environment(tmp_path / "venv", interpreter(python), wheels, "compilegate-flags")
 
     ended = run(installed, "-c", READ, folder=tmp_path)
 
@@ -68,27 +69,25 @@ def test_it_follows_a_flag_with_nothing_else_installed(
     assert "compilegate.flags cannot read any flag: boto3 is not installed" in ended.stderr
 
 
-def test_its_extra_brings_what_it_asks_with(flags_wheel: Path, tmp_path: Path) -> None:
-    installed = environment(tmp_path / "venv", "3.11", [Path(f"{flags_wheel}[boto3]")])
+def test_its_extra_brings_what_it_asks_with(wheels: Path, tmp_path: Path) -> None:
+    installed = environment(tmp_path / "venv", "3.11", wheels, "compilegate-flags[boto3]")
 
     succeeded(installed, "-W", "error", "-c", READ, folder=tmp_path)
 
 
-def test_nothing_of_it_is_newer_than_the_oldest_python(flags_wheel: Path, tmp_path: Path) -> None:
+def test_nothing_of_it_is_newer_than_the_oldest_python(wheels: Path, tmp_path: Path) -> None:
     """Where that Python is not installed, its grammar at least is held."""
     import ast  # noqa: PLC0415
 
-    shutil.unpack_archive(flags_wheel, tmp_path, "zip")
+    shutil.unpack_archive(wheel(wheels, "compilegate_flags"), tmp_path, "zip")
     for file in tmp_path.rglob("*.py"):
         ast.parse(file.read_text(), feature_version=(3, 9))
 
 
-def test_the_rest_beside_it_reads_the_same(
-    main_wheel: Path, flags_wheel: Path, tmp_path: Path
-) -> None:
+def test_the_rest_beside_it_reads_the_same(wheels: Path, tmp_path: Path) -> None:
     """Whichever comes first."""
-    installed = environment(tmp_path / "venv", "3.11", [flags_wheel])
-    uv("pip", "install", "--quiet", "--python", installed, main_wheel)
+    installed = environment(tmp_path / "venv", "3.11", wheels, "compilegate-flags")
+    uv("pip", "install", "--quiet", "--python", installed, "--find-links", wheels, "compilegate")
 
     succeeded(installed, "-c", READ, folder=tmp_path)
     assert "compilegate" in succeeded(

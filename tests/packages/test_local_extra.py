@@ -50,15 +50,12 @@ def packages(place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def compilegate(
-    main_wheel: Path, flags_wheel: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def compilegate(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command, in an environment with the wheel and what its extra requires."""
     place = tmp_path_factory.mktemp("environment") / "venv"
     pins = constraints(place.with_name("constraints.txt"))
-    wheels = [Path(f"{main_wheel}[local]"), flags_wheel]
     python = environment(
-        place, str(TRAINING / "bin" / "python"), wheels, constraint=pins,
+        place, str(TRAINING / "bin" / "python"), wheels, "compilegate[local]", constraint=pins,
         before=lambda: torch(packages(TRAINING), packages(place)),
     )  # fmt: skip
     return python.with_name("compilegate")

@@ -11,9 +11,18 @@ from pathlib import Path
 import pytest
 
 from compilegate import __version__
-from tests.packages.conftest import ROOT, environment, files_of, run, succeeded
+from tests.packages.conftest import (
+    DISTRIBUTIONS,
+    ROOT,
+    environment,
+    files_of,
+    run,
+    succeeded,
+    wheel,
+)
 
 pytestmark = pytest.mark.slow
+PRODUCTS = ("compilegate_doctor", "compilegate_localcloud", "compilegate_trackers")
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -34,23 +43,30 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def compilegate(
-    main_wheel: Path, flags_wheel: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Installed:
+def compilegate(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     place = tmp_path_factory.mktemp("environment")
-    python = environment(place / "venv", "3.11", [main_wheel, flags_wheel])
+    python = environment(place / "venv", "3.11", wheels, "compilegate")
     return Installed(python, tmp_path_factory.mktemp("user"))
 
 
-def test_it_installs_no_package_of_a_general_name(main_wheel: Path, flags_wheel: Path) -> None:
-    files = files_of(main_wheel) | files_of(flags_wheel)
+def test_none_installs_a_package_of_a_general_name(wheels: Path) -> None:
+    files = {name for wheel in wheels.glob("*.whl") for name in files_of(wheel)}
 
-    assert {"compilegate"} == {name.partition("/")[0] for name in files}
+    assert {"compilegate", *PRODUCTS} == {name.partition("/")[0] for name in files}
 
 
-def test_the_two_carry_every_file_that_the_code_reads_and_none_twice(
-    main_wheel: Path, flags_wheel: Path
-) -> None:
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_a_product_carries_its_package_and_no_test(wheels: Path, name: str) -> None:
+    home = DISTRIBUTIONS / name.removeprefix("compilegate_")
+    files = {
+        path.relative_to(home).as_posix() for path in (home / name).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }  # fmt: skip
+
+    assert files == files_of(wheel(wheels, name))
+
+
+def test_the_two_carry_every_file_that_the_code_reads_and_none_twice(wheels: Path) -> None:
     folders = ("compilegate", "training", "workloads", "stacks", "lambdas")
     files = {
         path.relative_to(ROOT).as_posix()
@@ -61,19 +77,20 @@ def test_the_two_carry_every_file_that_the_code_reads_and_none_twice(
         name if name.startswith("compilegate/") else f"compilegate/shipped/{name}"
         for name in files if not name.startswith("workloads/data/")
     } | {"compilegate/shipped/app.py", "compilegate/shipped/cdk.json"}  # fmt: skip
-    carried, shared = files_of(main_wheel), files_of(flags_wheel)
+    main, flags = wheel(wheels, "compilegate"), wheel(wheels, "compilegate_flags")
+    carried, shared = files_of(main), files_of(flags)
 
     assert not carried & shared
     assert not expected - carried - shared
 
 
-def test_it_requires_the_flags_of_its_own_release(compilegate: Installed) -> None:
-    code = "from importlib.metadata import requires, version; print(version('compilegate-flags'), "
-    code += "*[one for one in requires('compilegate') if 'flags' in one])"
+def test_it_is_installed_with_doctor_and_flags_of_its_own_release(compilegate: Installed) -> None:
+    code = "from importlib.metadata import distributions as every; import json; print(json.dumps("
+    code += "{one.name: one.version for one in every() if one.name.startswith('compilegate')}))"
+    installed = succeeded(compilegate.python, "-c", code, folder=compilegate.folder)
 
-    assert f"{__version__} compilegate-flags=={__version__}\n" == succeeded(
-        compilegate.python, "-c", code, folder=compilegate.folder
-    )
+    own = ("compilegate", "compilegate-doctor", "compilegate-flags")
+    assert dict.fromkeys(own, __version__) == json.loads(installed)
 
 
 def test_a_script_is_described_checked_and_planned(compilegate: Installed) -> None:
@@ -148,11 +165,10 @@ def test_a_report_finds_its_templates(compilegate: Installed) -> None:
 
 
 def test_a_folder_with_a_project_file_deploys_what_a_checkout_does(
-    main_wheel: Path, flags_wheel: Path, tmp_path: Path
+    wheels: Path, tmp_path: Path
 ) -> None:
     """The same template with the same assets: their names are digests of their contents."""
-    wheels = [Path(f"{main_wheel}[deploy]"), flags_wheel]
-    python = environment(tmp_path / "venv", "3.11", wheels)
+    python = environment(tmp_path / "venv", "3.11", wheels, "compilegate[deploy]")
     context = {"stage": "dev", "region": "eu-west-1"}
     (tmp_path / "cdk.json").write_text(json.dumps({"app": "compilegate synth", "context": context}))
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from compilegate.localcloud.connection import RunState
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.connection import RunState
+from compilegate_localcloud.lifecycle import LocalCloud
+from distributions.localcloud.tests.conftest import FAST, make_places
+from distributions.localcloud.tests.helpers import ROLE, Machines
 from tests.archives import tarball
 from tests.environments import ROOT, asked
-from tests.localcloud.conftest import FAST, make_places
-from tests.localcloud.helpers import ROLE, Machines
 from tests.packages.conftest import built
 from tests.recipes import page
 from tests.recipes.flags import FLAGS, NAME

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.lifecycle import LocalCloud
 from tests.stacks.policies import Call
 from tests.stacks.template import ACCOUNT, REGION
 

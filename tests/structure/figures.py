@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.structure.journeys import Code, Journey, Step
@@ -13,8 +13,6 @@ from tests.structure.journeys import Code, Journey, Step
 ROOT = Path(__file__).parents[2]
 HELD = Path(__file__).with_name("figures.json")
 PACKAGE = "compilegate"
-# Products of their own, beside the core.
-WITHOUT = ("doctor", "localcloud")
 # What a journey begins with: the function, where it is, the parameter.
 JOURNEYS = {
     "judge_round": ("judge_round", "compilegate.domain.", "facts"),
@@ -32,7 +30,7 @@ def held() -> dict[str, dict[str, int]]:
 
 def measured(root: Path = ROOT) -> dict[str, int]:
     """Each figure by its name."""
-    code = read(root, PACKAGE, WITHOUT)
+    code = read(root, PACKAGE)
     nodes = [node for tree in code.modules.values() for node in ast.walk(tree)]
     ways = {
         name: Journey.of(code, start(code, *way[:2]), way[2:]) for name, way in JOURNEYS.items()
@@ -71,15 +69,14 @@ def climbs_in_report(journey: Journey, levels: Mapping[str, int]) -> int:
     return sum(f"{step.module}.".startswith(f"{REPORT}.") for step in journey.climbs(levels))
 
 
-def read(root: Path, package: str, without: Sequence[str] = ()) -> Code:
-    """The modules of a package below ``root``, but for those of some of its packages."""
+def read(root: Path, package: str) -> Code:
+    """The modules of a package below ``root``."""
     modules, lines = {}, 0
     for path in sorted((root / package).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
-        if parts[1] not in without:
-            name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            source = path.read_text()
-            modules[name], lines = ast.parse(source), lines + len(source.splitlines())
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        source = path.read_text()
+        modules[name], lines = ast.parse(source), lines + len(source.splitlines())
     return Code(modules, lines)
 
 

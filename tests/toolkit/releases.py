@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compilegate.localcloud.places import REPOSITORY
+from compilegate_localcloud.places import REPOSITORY
 
 # The oldest of a supported image and the newest start the script with a list of arguments, the
 # one of today's images through a shell.

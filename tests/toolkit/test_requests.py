@@ -25,13 +25,13 @@ from compilegate.domain.request.build import (
 from compilegate.domain.request.sections import JobContext, JobSite
 from compilegate.domain.workload.model import Workload
 from compilegate.flags import training_job_request
-from compilegate.localcloud.lifecycle import LocalCloud
-from compilegate.localcloud.places import REPOSITORY, Places
+from compilegate_localcloud.lifecycle import LocalCloud
+from compilegate_localcloud.places import REPOSITORY, Places
+from distributions.localcloud.tests.conftest import FAST
+from distributions.localcloud.tests.helpers import BUCKET, ROLE, Trainer
 from tests.domain.test_request import arm
 from tests.domain.workload_builder import SOUND, change
 from tests.flags.ssm import promoted
-from tests.localcloud.conftest import FAST
-from tests.localcloud.helpers import BUCKET, ROLE, Trainer
 from tests.toolkit.releases import RELEASES, folder_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.training]

@@ -19,7 +19,7 @@ from compilegate.domain.argument_text import PREFIX, argument, for_launcher, sur
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.hyperparameters import encoded
 from compilegate.domain.workload.limits import check_script_arguments
-from compilegate.localcloud.places import REPOSITORY
+from compilegate_localcloud.places import REPOSITORY
 from tests.domain.workload_builder import SOUND, change
 from tests.fuzzing import at_most
 from tests.toolkit.releases import INSTALLED, RELEASES, folder_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.exceptions import ClientError
@@ -22,12 +22,12 @@ from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_ca
 from compilegate.cli.common.error_handling import explain
 from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 from compilegate.domain.naming import stack_name
+from compilegate.domain.notification import LOCAL_STAGE
 from compilegate.domain.problem import ProblemWithFix
-from compilegate.localcloud import api as local_cloud
-from compilegate.localcloud.api import RunState
-from compilegate.localcloud.errors import LocalCloudError
-from compilegate.localcloud.names import OTHER_CREDENTIALS, STAGE
 from compilegate.ports import Settings
+
+if TYPE_CHECKING:
+    from compilegate_localcloud.api import RunState
 
 LOCAL_POLL_SECONDS = 2.0
 AWS_POLL_SECONDS = 5.0
@@ -62,6 +62,9 @@ def aws(stage: str) -> Cloud:
 
 def local() -> Cloud:
     """The embedded cloud that runs."""
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - compilegate[local]
+    from compilegate_localcloud.errors import LocalCloudError  # noqa: PLC0415
+
     try:
         status = local_cloud.status()
     except LocalCloudError as error:
@@ -79,16 +82,18 @@ def local() -> Cloud:
             )
         )
     _aim_at(status.state)
-    return cloud_of(status.outputs, STAGE, LOCAL_POLL_SECONDS)
+    return cloud_of(status.outputs, LOCAL_STAGE, LOCAL_POLL_SECONDS)
 
 
 @contextmanager
 def started_local(*, keep: bool) -> Iterator[StartedCloud]:
     """The embedded cloud with the app as it is now, started if it does not run."""
+    from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - compilegate[local]
+
     with local_cloud.started(keep=keep) as up:
         _aim_at(up.state)
         yield StartedCloud(
-            cloud=cloud_of(up.outputs, STAGE, LOCAL_POLL_SECONDS),
+            cloud=cloud_of(up.outputs, LOCAL_STAGE, LOCAL_POLL_SECONDS),
             started_now=up.started_now,
             start_seconds=up.start_seconds,
             synth_seconds=up.synth_seconds,
@@ -99,6 +104,8 @@ def started_local(*, keep: bool) -> Iterator[StartedCloud]:
 
 def _aim_at(state: RunState) -> None:
     """Point this process's AWS clients at the embedded cloud and nothing else."""
+    from compilegate_localcloud.names import OTHER_CREDENTIALS  # noqa: PLC0415
+
     os.environ.update(state.environment())
     for name in OTHER_CREDENTIALS:
         os.environ.pop(name, None)

@@ -34,7 +34,6 @@ from compilegate.domain.errors import (
 )
 from compilegate.domain.outside import shorten
 from compilegate.domain.problem import ProblemWithFix, message_of, parts_of
-from compilegate.localcloud.errors import LocalCloudError
 
 FAILURE = 1
 BAD_INPUT = 2
@@ -45,6 +44,7 @@ STOPPED = 130
 READER_GONE = 141
 # A full disk, a quota, a limit of a file's size, a disk that takes no writing.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
+EMBEDDED_CLOUD = "compilegate_localcloud"
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
 # An error's ``kind`` for programs; the others are bad_input, aws and unexpected.
 KINDS = {
@@ -54,7 +54,6 @@ KINDS = {
     DrainedError: "drained",
     UnreadableRecordError: "unreadable_record",
     EnvironmentNotReadyError: "not_ready",
-    LocalCloudError: "not_ready",
     CompilegateError: "failure",
 }
 
@@ -161,7 +160,7 @@ def error_fields(error: Exception) -> dict[str, object]:
     if isinstance(error, typer.TyperException):
         return {**unknown, "problem": error.format_message(), "kind": "bad_input"}
     kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
-    if kind is None and has_no_room(error):
+    if kind is None and (has_no_room(error) or _explain_embedded_cloud(error)):
         kind = "not_ready"
     if kind is None:
         kind = "aws" if _explain_aws(error) else "unexpected"
@@ -186,14 +185,24 @@ def explain(error: Exception) -> str:
     """One message for people; an unforeseen error names the switch that shows its traceback."""
     if isinstance(error, CompilegateError):
         return message_of(error)
-    if isinstance(error, LocalCloudError):
-        return ProblemWithFix(error.problem, fix=error.fix) if error.fix else error.problem
-    if message := _explain_aws(error):
+    if message := _explain_embedded_cloud(error) or _explain_aws(error):
         return message
     if isinstance(error, OSError) and has_no_room(error):
         return unwritten(str(error.filename or "the output"), error)
     text = shorten(str(error))
     return f"{type(error).__name__}: {text}\nFor a traceback: compilegate --debug …"
+
+
+def _explain_embedded_cloud(error: Any) -> str | None:
+    """An error of the embedded cloud, by module name: a package that need not be installed."""
+    if type(error).__module__ == f"{EMBEDDED_CLOUD}.errors":
+        return ProblemWithFix(error.problem, fix=error.fix) if error.fix else str(error.problem)
+    if isinstance(error, ModuleNotFoundError) and error.name == EMBEDDED_CLOUD:
+        return ProblemWithFix(
+            "The package compilegate-localcloud is not installed",
+            fix="pip install 'compilegate[local]'.",
+        )
+    return None
 
 
 def _explain_aws(error: Exception) -> str | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.doctor import OwnCompiling, where_it_compiles
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.script_compiles import ScriptCompiles
+from compilegate_doctor import OwnCompiling, where_it_compiles
 
 
 def compiling_today(file: WorkloadFile) -> ScriptCompiles | None:

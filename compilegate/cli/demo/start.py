@@ -43,7 +43,7 @@ def warn_if_busy(progress: Console) -> None:
 @contextmanager
 def demo_cloud(providers: Providers, progress: Console, *, keep: bool) -> Iterator[StartedCloud]:
     """The embedded cloud; the demos' data are written while it starts."""
-    from compilegate.localcloud.api import training_python  # noqa: PLC0415 - brings boto3
+    from compilegate_localcloud.api import training_python  # noqa: PLC0415 - brings boto3
 
     warn_if_busy(progress)
     progress.print("Preparing the data, starting the embedded cloud, deploying the app …")

@@ -17,7 +17,10 @@ from compilegate import __version__
 from compilegate.cli.common.output import console, emit_json, progress, say
 from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
 from compilegate.cli.doctor.files import EXAMINED_AS, Target, examined_as, find_targets
-from compilegate.doctor import (
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import plural
+from compilegate.domain.reasons import Severity as ReasonSeverity
+from compilegate_doctor import (
     BY_ID,
     Examination,
     Finding,
@@ -26,9 +29,6 @@ from compilegate.doctor import (
     examine,
     to_sarif,
 )
-from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.formats import plural
-from compilegate.domain.reasons import Severity as ReasonSeverity
 
 CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
 DEPLOYMENT_CODES = {None: CLEAN, ReasonSeverity.BLOCK: BREAKS, ReasonSeverity.WARN: SLOWS}

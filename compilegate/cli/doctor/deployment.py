@@ -29,10 +29,10 @@ from compilegate.domain.deployment.network import Demand, examine_network
 from compilegate.domain.deployment.rules import reason
 from compilegate.domain.errors import NotDeployedError
 from compilegate.domain.naming import stack_name
+from compilegate.domain.notification import LOCAL_STAGE
 from compilegate.domain.problem import message_of, parts_of
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.facts import load_facts, quota_codes
-from compilegate.localcloud.names import STAGE as LOCAL_STAGE
 
 DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.workload_files import read_workload
-from compilegate.doctor import MOST_BYTES
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
+from compilegate_doctor import MOST_BYTES
 
 WORKLOADS = (".yaml", ".yml")
 SKIPPED = ("__pycache__", "node_modules", "site-packages")

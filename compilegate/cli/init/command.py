@@ -21,7 +21,6 @@ from compilegate.cli.init.price import with_cap
 from compilegate.cli.init.proposal import Answers, propose, workload_name
 from compilegate.cli.init.questions import asked
 from compilegate.cli.init.render import ASSUMED, OPEN, Proposal, document_of, places, render
-from compilegate.doctor import Description, ScriptError, describe
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts.versions import parts
 from compilegate.domain.fields import LARGEST_WHOLE, Fields
@@ -30,6 +29,7 @@ from compilegate.domain.workload.file import parse_name
 from compilegate.domain.workload.model import MOST_HOURS
 from compilegate.facts import load_facts
 from compilegate.place import INSTALLED, PROJECT
+from compilegate_doctor import Description, ScriptError, describe
 
 # What the images of PyTorch and Hugging Face have, and a job's bundle.
 IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compilegate_runtime"}

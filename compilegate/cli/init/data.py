@@ -9,7 +9,7 @@ from pathlib import Path
 from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
 from compilegate.cli.init.render import OPEN, Value
-from compilegate.doctor import Description, Option
+from compilegate_doctor import Description, Option
 
 CHANNEL, INPUTS = "train", "/opt/ml/input/data"
 _SOURCE = "a path, which is uploaded, or s3://bucket/folder/"

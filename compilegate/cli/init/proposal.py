@@ -12,9 +12,9 @@ from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
 from compilegate.cli.init.data import Data, inputs_of, place_of
 from compilegate.cli.init.render import ASSUMED, OPEN, Section, Value
-from compilegate.doctor import SPELLED, Description, Metric, Option, argument_style
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.model import MOST_HOURS
+from compilegate_doctor import SPELLED, Description, Metric, Option, argument_style
 
 # Of the shipped examples: half a point of a share, two hundredths of a loss.
 MARGINS = {"maximize": 0.005, "minimize": 0.02}

@@ -16,10 +16,10 @@ from compilegate.cli.init.proposal import (
     usual_margin,
 )
 from compilegate.cli.init.render import OPEN, places
-from compilegate.doctor import Description, Metric
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
 from compilegate.domain.workload.model import MOST_HOURS, MOST_RUNS_PER_WEEK, Training
+from compilegate_doctor import Description, Metric
 
 
 def asked(answers: Answers, script: Description) -> Answers:

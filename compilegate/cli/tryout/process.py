@@ -25,7 +25,6 @@ from compilegate.domain.argument_text import argument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.request.hyperparameters import PLATFORM_PREFIX
-from compilegate.localcloud.interpreter import own_interpreter
 from compilegate.place import INSTALLED, PROJECT
 
 STEPS = 2
@@ -170,6 +169,8 @@ def installed(bundle: bytes, python: Path, folder: Path, limit_seconds: float) -
 
     The environment of ``python`` stays as it is. Raises InvalidInputError with pip's own words.
     """
+    from compilegate_localcloud.interpreter import own_interpreter  # noqa: PLC0415 - compilegate[local]
+
     code = folder / "code"
     with tarfile.open(fileobj=io.BytesIO(bundle)) as archive:
         archive.extractall(code, filter="data")

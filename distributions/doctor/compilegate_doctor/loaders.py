@@ -1,0 +1,111 @@
+"""The loaders that feed training."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compilegate_doctor.script import Script
+from compilegate_doctor.syntax import LOOPS, argument, dotted, texts
+from compilegate_doctor.words import HELD_OUT, TRAINING
+
+LOADERS = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
+
+
+@dataclass(frozen=True)
+class Loader:
+    """A DataLoader of training data with the keywords that it certainly has."""
+
+    call: ast.Call
+    keywords: dict[str, ast.expr]
+    complete: bool
+
+    def lacks(self, *names: str) -> bool:
+        """Whether all of these keywords are missing; False where that is uncertain."""
+        return self.complete and not any(name in self.keywords for name in names)
+
+
+def training_loaders(script: Script) -> Iterator[Loader]:
+    """Every DataLoader whose batches are trained on."""
+    for call in script.calls:
+        if script.called(call) in LOADERS and _trains(script, call):
+            keywords, complete = _keywords(script, call)
+            yield Loader(call, keywords, complete)
+
+
+def _trains(script: Script, call: ast.Call) -> bool:
+    statement = script.statement(call)
+    names = _target_words(statement)
+    function = script.function_of(call)
+    if function is not None:
+        names.append(function.name)
+    data = argument(call, 0, "dataset")
+    fed = list(texts(data)) if data is not None else []
+    if any(HELD_OUT.search(word) for word in (*names, *fed)):
+        return False
+    if any(TRAINING.search(word) for word in (*names[:1], *fed)):
+        return True
+    shuffle = argument(call, 2, "shuffle")
+    if shuffle is not None and script.options.value(shuffle) is True:
+        return True
+    return any(
+        name in set(texts(loop.iter)) for loop in script.steps.loops
+        if isinstance(loop, LOOPS) and not isinstance(loop, ast.While) for name in names[:1]
+    )  # fmt: skip
+
+
+def _target_words(statement: ast.AST) -> list[str]:
+    if isinstance(statement, ast.Assign):
+        return [dotted(target).split(".")[-1] for target in statement.targets if dotted(target)]
+    return []
+
+
+def _keywords(script: Script, call: ast.Call) -> tuple[dict[str, ast.expr], bool]:
+    """Keywords written out, and those of a dictionary that the script fills by hand."""
+    keywords = {item.arg: item.value for item in call.keywords if item.arg is not None}
+    complete = not any(isinstance(item, ast.Starred) for item in call.args)
+    names = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers",
+             "collate_fn", "pin_memory", "drop_last")  # fmt: skip
+    keywords |= dict(zip(names, call.args, strict=False)) if complete else {}
+    for item in call.keywords:
+        if item.arg is None:
+            more = _spread(script, item.value)
+            complete = complete and more is not None
+            keywords |= more or {}
+    return keywords, complete
+
+
+def _spread(script: Script, node: ast.expr) -> dict[str, ast.expr] | None:
+    """The keywords of ``**node``, None where they cannot be read."""
+    name = dotted(node)
+    if not name:
+        return None
+    keywords: dict[str, ast.expr] = {}
+    assigned = False
+    for other in script.nodes:
+        if isinstance(other, ast.Assign) and any(dotted(item) == name for item in other.targets):
+            filled = _literal(other.value)
+            if filled is None:
+                return None
+            keywords, assigned = keywords | filled, True
+        elif isinstance(other, ast.Assign) and isinstance(other.targets[0], ast.Subscript):
+            target = other.targets[0]
+            if dotted(target.value) == name and isinstance(target.slice, ast.Constant):
+                keywords[str(target.slice.value)] = other.value
+        elif isinstance(other, ast.Call) and dotted(other.func) == f"{name}.update":
+            more = _literal(other.args[0]) if other.args else None
+            more = _spread(script, other.args[0]) if more is None and other.args else more
+            if more is None:
+                return None
+            keywords |= more
+    return keywords if assigned else None
+
+
+def _literal(node: ast.expr) -> dict[str, ast.expr] | None:
+    if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+    if isinstance(node, ast.Call) and dotted(node.func) == "dict" and not node.args:
+        return {item.arg: item.value for item in node.keywords if item.arg is not None}
+    return None

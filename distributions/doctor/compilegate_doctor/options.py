@@ -1,0 +1,278 @@
+"""A script's settings: defaults of command-line options and dataclass fields, constants.
+
+With them a branch that is off by default is not reported, and one that is taken now and then does
+not count as every step. Hyperparameters of a workload override the defaults.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from compilegate_doctor.syntax import called, dotted, keyword, last_name, texts
+
+UNKNOWN: Final = object()
+HOLDERS = re.compile(
+    r"(^|\.)(\w*args|\w*arguments|opts?|options|flags|\w*cfg|\w*config|hparams|params|settings)$",
+    re.IGNORECASE,
+)
+ACCUMULATION = re.compile(r"accum|micro", re.IGNORECASE)
+NOW_AND_THEN = re.compile(
+    r"(^|_)(log|logs|logging|print|printing|report|save|saving|checkpoint\w*|eval\w*|interval|"
+    r"every|freq\w*|debug\w*|verbose|profil\w*|should\w*|time|timer|track\w*|last|first|best|"
+    r"done|finished|stop|is\w*nan|is\w*inf|isfinite|tensorboard|wandb|dry_run)(_|$)|steps?$",
+    re.IGNORECASE,
+)
+COUNTER = re.compile(
+    r"(^|_)(step|steps|iter|iters|iteration|iterations|idx|index|batch_i|i|j|n|it|count|counter|"
+    r"epoch|batch|num|updates?)(_|$)|step$|idx$",
+    re.IGNORECASE,
+)
+MOST_NESTED = 6
+DEEP = 8
+COMPARES: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+}  # fmt: skip
+
+
+class Options:
+    """Values that can be read without running the script."""
+
+    def __init__(
+        self,
+        nodes: Iterable[ast.AST],
+        hyperparameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[ast.arg, ast.expr] | None = None,
+    ) -> None:
+        # Of functions that a command line starts: each with its option's default.
+        self._parameters = parameters or {}
+        self._defaults: dict[str, Any] = {}
+        self._assigned: dict[str, list[ast.expr | None]] = {}
+        self._replaced: dict[str, Any] = {}
+        self.names: set[str] = set()  # settings that can come from outside
+        for node in nodes:
+            self._read(node)
+        for name, value in (hyperparameters or {}).items():
+            self._defaults[_plain(name)] = self._replaced[_plain(name)] = value
+            self.names.add(_plain(name))
+
+    def _read(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Call) and called(node) in ("add_argument", "option"):
+            self._option(node)
+        elif isinstance(node, ast.ClassDef) and any(map(_is_dataclass, node.decorator_list)):
+            for field in node.body:
+                if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                    self._default(field.target.id, _field_default(field.value))
+        else:
+            self._assignment(node)
+
+    def _option(self, call: ast.Call) -> None:
+        flags = [item.value for item in call.args if isinstance(item, ast.Constant)]
+        words = [flag for flag in flags if isinstance(flag, str)]
+        long = [word for word in words if word.startswith("--")] or words
+        if not long:
+            return
+        destination = keyword(call, "dest")
+        name = destination.value if isinstance(destination, ast.Constant) else long[0]
+        action = keyword(call, "action")
+        action_word = action.value if isinstance(action, ast.Constant) else ""
+        value: Any = {"store_true": False, "store_false": True}.get(str(action_word))
+        default = keyword(call, "default")
+        if default is not None:
+            value = default.value if isinstance(default, ast.Constant) else UNKNOWN
+        elif keyword(call, "required") is not None or not long[0].startswith("--"):
+            value = UNKNOWN
+        self._default(str(name), value)
+
+    def _default(self, name: str, value: Any) -> None:
+        plain = _plain(name)
+        self.names.add(plain)
+        earlier = self._defaults.get(plain, value)
+        # Two groups of options may use one name; then its value is unknown.
+        same = type(earlier) is type(value) and earlier == value
+        self._defaults[plain] = value if same else UNKNOWN
+
+    def _assignment(self, node: ast.AST) -> None:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._assign(target, node.value)
+        elif isinstance(node, ast.AnnAssign):
+            self._assign(node.target, node.value)
+        elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor | ast.comprehension):
+            self._assign(node.target, None)
+        elif isinstance(node, ast.NamedExpr):
+            self._assign(node.target, node.value)
+        elif isinstance(node, ast.arg):
+            self._assigned.setdefault(node.arg, []).append(self._parameters.get(node))
+        elif isinstance(node, ast.Global):
+            for name in node.names:
+                self._assigned.setdefault(name, []).append(None)
+
+    def _assign(self, target: ast.AST, value: ast.expr | None) -> None:
+        if isinstance(target, ast.Name):
+            self._assigned.setdefault(target.id, []).append(value)
+            return
+        if isinstance(target, ast.Attribute):
+            return
+        for item in ast.walk(target):
+            if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
+                self._assigned.setdefault(item.id, []).append(None)
+
+    def assigned(self, name: str) -> ast.expr | None:
+        """The one expression that a name ever stands for, None where there are several."""
+        values = self._assigned.get(name, [])
+        return values[0] if len(values) == 1 else None
+
+    def is_option(self, node: ast.AST) -> bool:
+        """Whether a value comes from outside: an option, a hyperparameter."""
+        if isinstance(node, ast.Name):
+            value = self.assigned(node.id)
+            return value is not None and self.is_option(value)
+        if isinstance(node, ast.Call) and called(node) in ("int", "float") and node.args:
+            return self.is_option(node.args[0])
+        return isinstance(node, ast.Attribute) and node.attr in self.names and _holds(node.value)
+
+    def value(self, node: ast.AST | None, depth: int = 0) -> Any:
+        """The value of an expression, or UNKNOWN."""
+        if node is None or depth > DEEP:
+            return UNKNOWN
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Name):
+            only = self.assigned(node.id)
+            if isinstance(only, ast.Constant) and node.id in self._replaced:
+                return self._replaced[node.id]  # a constant at the top that arguments replace
+            return UNKNOWN if only is None else self.value(only, depth + 1)
+        if isinstance(node, ast.Attribute):
+            holds = _holds(node.value)
+            return self._defaults.get(_plain(node.attr), UNKNOWN) if holds else UNKNOWN
+        return self._computed(node, depth + 1)
+
+    def _computed(self, node: ast.AST, depth: int) -> Any:
+        if isinstance(node, ast.IfExp):
+            test = self.value(node.test, depth)
+            branch = node.body if test else node.orelse
+            return UNKNOWN if test is UNKNOWN else self.value(branch, depth)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            value = self.value(node.operand, depth)
+            return UNKNOWN if value is UNKNOWN else not value
+        if isinstance(node, ast.BoolOp):
+            return self._both(node, depth)
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            return self._compared(node, depth)
+        if isinstance(node, ast.Call) and last_name(node.func) in ("int", "float") and node.args:
+            return self.value(node.args[0], depth)
+        return UNKNOWN
+
+    def _both(self, node: ast.BoolOp, depth: int) -> Any:
+        values = [self.value(item, depth) for item in node.values]
+        decisive = isinstance(node.op, ast.Or)
+        if any(value is not UNKNOWN and bool(value) is decisive for value in values):
+            return decisive
+        return UNKNOWN if UNKNOWN in values else not decisive
+
+    def _compared(self, node: ast.Compare, depth: int) -> Any:
+        left, right = self.value(node.left, depth), self.value(node.comparators[0], depth)
+        compare = COMPARES.get(type(node.ops[0]))
+        if UNKNOWN in (left, right) or compare is None:
+            return UNKNOWN
+        try:
+            return bool(compare(left, right))
+        except TypeError:
+            return UNKNOWN
+
+
+def _is_dataclass(decorator: ast.expr) -> bool:
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return last_name(function) == "dataclass"
+
+
+def _holds(node: ast.AST) -> bool:
+    return bool(HOLDERS.search(dotted(node)))
+
+
+def _plain(name: str) -> str:
+    return name.lstrip("-").replace("-", "_")
+
+
+def _field_default(value: ast.expr | None) -> Any:
+    if isinstance(value, ast.Call):
+        value = keyword(value, "default")
+    return value.value if isinstance(value, ast.Constant) else UNKNOWN
+
+
+class Guards:
+    """Whether a condition inside a step's code holds in every step, or only now and then."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def decided(self, test: ast.expr) -> bool | None:
+        """True or False where the settings decide it, else None."""
+        value = self._options.value(test)
+        return None if value is UNKNOWN else bool(value)
+
+    def now_and_then(self, test: ast.expr, depth: int = 0) -> bool:
+        """Whether a condition is true in few steps only, as far as its words tell."""
+        if depth > MOST_NESTED:
+            return False
+        if isinstance(test, ast.BoolOp):
+            rare = [self.now_and_then(item, depth + 1) for item in test.values]
+            return any(rare) if isinstance(test.op, ast.And) else all(rare)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            modulo = self._modulo(test.operand)
+            return modulo is not None and self._periodic(modulo)
+        if isinstance(test, ast.Compare):
+            return self._compare(test)
+        if isinstance(test, ast.Name):
+            only = self._options.assigned(test.id)
+            if isinstance(only, ast.BoolOp | ast.Compare | ast.UnaryOp):
+                return self.now_and_then(only, depth + 1)
+        return self._named(test)
+
+    def skips_most(self, test: ast.expr) -> bool:
+        """Whether a condition is true in nearly every step: ``step % 10 != 0``, ``step % 10``."""
+        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.NotEq | ast.Gt):
+            modulo = self._modulo(test.left)
+        else:
+            modulo = self._modulo(test)
+        return modulo is not None and self._periodic(modulo)
+
+    def _compare(self, test: ast.Compare) -> bool:
+        modulo = self._modulo(test)
+        if modulo is not None:
+            return self._periodic(modulo) and not isinstance(test.ops[0], ast.NotEq)
+        if isinstance(test.ops[0], ast.Is | ast.IsNot | ast.NotEq):
+            return False
+        words = list(texts(test))
+        if any(word in ("time", "perf_counter", "monotonic") for word in words):
+            return True
+        sides = [test.left, *test.comparators]
+        return any(COUNTER.search(last_name(side)) for side in sides if last_name(side))
+
+    def _periodic(self, modulo: ast.BinOp) -> bool:
+        factors = [modulo.right]
+        if isinstance(modulo.right, ast.BinOp) and isinstance(modulo.right.op, ast.Mult):
+            factors = [modulo.right.left, modulo.right.right]
+        if all(any(map(ACCUMULATION.search, texts(factor))) for factor in factors):
+            return False  # gradient accumulation: that is the step itself
+        period = self._options.value(modulo.right)
+        return period is UNKNOWN or period not in (1, True)
+
+    @staticmethod
+    def _modulo(node: ast.AST) -> ast.BinOp | None:
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
+                return None if isinstance(inner.left, ast.Constant) else inner
+        return None
+
+    @staticmethod
+    def _named(test: ast.expr) -> bool:
+        node = test.func if isinstance(test, ast.Call) else test
+        if isinstance(test, ast.Call) and last_name(node) in ("len", "isinstance", "hasattr"):
+            return False
+        return bool(NOW_AND_THEN.search(last_name(node)))

@@ -1,0 +1,145 @@
+"""Shapes that change from step to step: each new one is compiled again."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from compilegate_doctor.finding import Hit, Severity
+from compilegate_doctor.loaders import training_loaders
+from compilegate_doctor.rule import EVERY, MANAGED_PITFALLS, RECOMPILATION, Rule
+from compilegate_doctor.script import Script
+from compilegate_doctor.syntax import argument, called, dotted, keyword, last_name, receiver, texts
+from compilegate_doctor.trainers import trainer_settings
+from compilegate_doctor.words import HELD_OUT, TRAINING
+
+TOKENIZER = re.compile(r"tokeniz|processor|feature_extractor|data_collator", re.IGNORECASE)
+COLLATORS = ("DataCollatorWithPadding", "DataCollatorForTokenClassification",
+             "DataCollatorForSeq2Seq", "DataCollatorForMultipleChoice")  # fmt: skip
+PADDING_METHODS = ("pad", "batch_encode_plus", "encode_plus", "apply_chat_template")
+PREPARING = re.compile(r"train|token|preprocess|prepare|collat|encode|batch|load|map|main|data",
+                       re.IGNORECASE)  # fmt: skip
+
+
+def dynamic_padding(script: Script) -> Iterator[Hit]:
+    """Tokenizers and collators that pad each batch to its own longest sample."""
+    fixed = False
+    for call in script.calls:
+        padding = keyword(call, "padding")
+        if padding is None or not _tokenizes(call):
+            continue
+        value = script.options.value(padding)
+        fixed = fixed or value == "max_length"
+        longest = value is True or value == "longest"
+        if longest and _for_training(script, call) and not _multiple(script, call):
+            yield Hit(padding, f"padding={value!r} pads each batch to its own longest sample")
+    if not fixed:
+        yield from _collators(script)
+    for settings in trainer_settings(script):
+        if settings.get("group_by_length", False) is True:
+            place = settings.place("group_by_length")
+            yield Hit(place, "group_by_length gives batches of many different lengths")
+    yield from _padded_batches(script)
+
+
+def _collators(script: Script) -> Iterator[Hit]:
+    for call in script.calls:
+        if called(call) in COLLATORS:
+            value = script.options.value(argument(call, 1, "padding"))
+            if value != "max_length" and not _multiple(script, call):
+                yield Hit(call, f"{called(call)} pads each batch to its own longest sample")
+
+
+def _padded_batches(script: Script) -> Iterator[Hit]:
+    if not script.uses("tensorflow"):
+        return
+    for call in script.calls:
+        if called(call) == "padded_batch" and argument(call, 1, "padded_shapes") is None:
+            yield Hit(call, "padded_batch without padded_shapes pads to the batch's longest")
+
+
+def _tokenizes(call: ast.Call) -> bool:
+    on = receiver(call)
+    if called(call) in PADDING_METHODS:
+        return on is not None and bool(TOKENIZER.search(last_name(on)))
+    alone = "." not in dotted(call.func).removeprefix("self.")
+    return alone and bool(TOKENIZER.search(last_name(call.func)))
+
+
+def _for_training(script: Script, call: ast.Call) -> bool:
+    """Padding in a forward pass for evaluation or inference does not matter."""
+    function = script.function_of(call)
+    if function is None:
+        return script.is_training
+    return bool(PREPARING.search(function.name)) and not HELD_OUT.search(function.name)
+
+
+def _multiple(script: Script, call: ast.Call) -> bool:
+    """Rounding lengths up leaves few shapes: enough for a compiler that marks them dynamic."""
+    multiple = keyword(call, "pad_to_multiple_of")
+    value = script.options.value(multiple) if multiple is not None else None
+    return isinstance(value, int) and value > 1
+
+
+def ragged_last_batch(script: Script) -> Iterator[Hit]:
+    """Training loaders whose last batch may be smaller."""
+    for loader in training_loaders(script):
+        drop_last = loader.keywords.get("drop_last")
+        one = script.options.value(loader.keywords.get("batch_size")) in (1, None)
+        fixed = "batch_sampler" in loader.keywords or one
+        missing = loader.lacks("drop_last")
+        if not fixed and (missing or (drop_last and script.options.value(drop_last) is False)):
+            yield _smaller(script, loader.call)
+    for settings in trainer_settings(script):
+        if settings.get("dataloader_drop_last", False) is False:
+            yield Hit(
+                settings.place("dataloader_drop_last"),
+                "The trainer keeps a smaller last batch in each epoch",
+                fix="pass dataloader_drop_last=True",
+            )
+    yield from _remainders(script)
+
+
+def _smaller(script: Script, call: ast.Call) -> Hit:
+    if script.uses("accelerate"):  # its even_batches is on unless it is turned off
+        return Hit(call, "On one GPU the last batch of an epoch can be smaller than the others; "
+                   "on several, accelerate fills it up", Severity.NOTE)  # fmt: skip
+    return Hit(call, "The last batch of an epoch can be smaller than the others")
+
+
+def _remainders(script: Script) -> Iterator[Hit]:
+    if not script.uses("tensorflow"):
+        return
+    for call in script.calls:
+        if called(call) != "batch" or argument(call, 1, "drop_remainder") is not None:
+            continue
+        statement = script.statement(call)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        words = [word for target in targets for word in texts(target)]
+        if any(TRAINING.search(word) for word in words) and receiver(call) is not None:
+            yield Hit(
+                call,
+                "The last batch of an epoch can be smaller than the others",
+                fix="give batch(..., drop_remainder=True)",
+            )
+
+
+RULES = (
+    Rule(
+        "dynamic-padding", "Padding to the longest sample", Severity.SLOWS, EVERY,
+        dynamic_padding,
+        "Batches differ in length: a compiler makes a program per shape, or a slower one for all.",
+        "pad to a fixed length: padding='max_length' with max_length=…, or pack the texts into "
+        "blocks of one length",
+        MANAGED_PITFALLS,
+    ),
+    Rule(
+        "ragged-last-batch", "A smaller last batch", Severity.SLOWS, EVERY,
+        ragged_last_batch,
+        "A batch of another size is compiled again in the run; torch.compile then uses programs "
+        "for changing sizes.",
+        "give the training loader drop_last=True",
+        RECOMPILATION,
+    ),
+)  # fmt: skip

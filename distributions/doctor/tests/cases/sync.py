@@ -1,0 +1,111 @@
+from distributions.doctor.tests.scripts import loop
+
+TRAINER = "from transformers import Trainer, TrainingArguments\n"
+CASES = {
+    "host-sync": (
+        [
+            loop("total += loss.item()"),
+            loop("total += float(loss)"),
+            loop("predictions = outputs.argmax(1).cpu().numpy()"),
+            loop("found = outputs.argmax(1).tolist()"),
+            loop("if loss > 10: total += 1"),
+            loop("if step % 1 == 0: total += loss.item()"),
+            loop("if (step + 1) % args.accumulation_steps == 0: total += loss.item()"),
+            loop("keep(loss)", after="def keep(loss):\n    history.append(loss.item())"),
+            loop("value = loss.item() if True else 0"),
+            loop("def closure():\n    history.append(loss.item())\n    return loss\n"
+                 "optimizer.step(closure)"),
+            "import lightning as L\n"
+            "class Lit(L.LightningModule):\n"
+            "    def training_step(self, batch, index):\n"
+            "        loss = self.model(batch)\n"
+            "        self.history.append(loss.item())\n"
+            "        return loss\n",
+            """
+import torch
+log_interval = 1
+while True:
+    logits, loss = model(X, Y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    if iter_num % log_interval == 0 and master_process:
+        print(loss.item())
+""",
+        ],
+        [
+            loop("total += loss.detach()"),
+            loop("if step % 100 == 0: total += loss.item()"),
+            loop("if step % args.log_every == 0:\n    total += loss.item()"),
+            loop("if not step % log_every:\n    total += loss.item()"),
+            loop("if step % log_every:\n    continue\ntotal += loss.item()"),
+            loop("if should_log(step):\n    total += loss.item()"),
+            loop("if (step + 1) % (args.accumulation_steps * args.log_every) == 0:\n"
+                 "    total += loss.item()"),
+            loop("value = loss.item() if step % 50 == 0 else None"),
+            loop("number = np.mean([1, 2]).item()"),
+            loop("chosen = torch.randint(0, 9, (1,)).item()"),
+            loop("count = int(outputs.shape[0]) + outputs.size(0) + len(outputs)"),
+            loop("if loss is None: break"),
+            loop("if is_wrapped_module(model) and has_model(args):\n    total += 1"),
+            loop("ready = bool(build_model(args))"),
+            "import torch\nfor optimizer in optimizers:\n    optimizer.step()\n"
+            "    print(loss.item())",
+            loop("for key, value in {'a': 1}.items(): total += value"),
+            loop("rate = float(optimizer.param_groups[0]['lr'])"),
+            loop("pass").replace("    return total", "    return total.item()"),
+            loop("if step % 500 == 0:\n    check(model)", after="""
+                @torch.no_grad()
+                def check(model):
+                    return [model(x).item() for x in held_out]
+                """),
+            loop("if step % 10 == 0:\n    report(loss)",
+                 after="def report(loss):\n    print(loss.item())"),
+            loop("pass", after="""
+                def evaluate(model, loader):
+                    total = 0
+                    for inputs, labels in loader:
+                        total += criterion(model(inputs), labels).item()
+                    return total
+                """),
+            loop("pass", after="""
+                for epoch in range(3):
+                    train(model, loader, optimizer, criterion, device, args, 0, 0, 0)
+                    optimizer_scheduler.step()
+                    print(loss.item())
+                """),
+            # gradients alone, as in tests of gradients, are no training loop
+            "import torch\nfor _ in range(3):\n    y = f(x)\n    y.backward()\n    print(y.item())",
+        ],
+    ),
+    "logged-tensor": (
+        [
+            loop("print(loss)"),
+            loop("print(f'loss {loss:.3f}')"),
+            loop("print('loss', outputs.mean())"),
+            loop("logger.info('loss %s', loss)"),
+            loop("wandb.log({'loss': loss})"),
+            loop("writer.add_scalar('loss', loss, step)"),
+            loop("bar.set_postfix(loss=loss)"),
+            TRAINER + "Trainer(None, TrainingArguments('out', logging_steps=1)).train()",
+        ],
+        [
+            loop("print(step)"),
+            loop("if step % 100 == 0: print(loss)"),
+            loop("print(f'{outputs.shape} {loss.dtype}')"),
+            loop("total = torch.log(loss)"),
+            loop("total = loss.log()"),
+            loop("print(time.time())"),
+            TRAINER + "Trainer(None, TrainingArguments('out', logging_steps=100)).train()",
+            TRAINER + "Trainer(None, TrainingArguments('out', logging_steps=1,"
+            " logging_strategy='epoch')).train()",
+        ],
+    ),
+    "device-wait": (
+        [loop("torch.cuda.synchronize()"), loop("torch.cuda.empty_cache()")],
+        [
+            loop("if step % 100 == 0: torch.cuda.synchronize()"),
+            loop("pass", after="torch.cuda.synchronize()"),
+            loop("accelerator.synchronize()"),
+        ],
+    ),
+}  # fmt: skip

@@ -1,0 +1,71 @@
+"""Every rule finds what it is for, and leaves what only looks like it alone."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from compilegate_doctor import BY_ID, RULES, Severity
+from distributions.doctor.tests.cases import CASES
+from distributions.doctor.tests.scripts import (
+    MANAGED_COMPILER,
+    TORCH_COMPILE,
+    findings,
+    loop,
+    model,
+    rules,
+)
+
+REPORTED = [(rule, script) for rule, (reported, _) in CASES.items() for script in reported]
+QUIET = [(rule, script) for rule, (_, quiet) in CASES.items() for script in quiet]
+
+
+def test_every_rule_has_scripts_it_speaks_up_about_and_look_alikes() -> None:
+    assert set(BY_ID) == set(CASES)
+    assert all(reported and quiet for reported, quiet in CASES.values())
+
+
+@pytest.mark.parametrize(("rule", "script"), REPORTED)
+def test_a_rule_finds_what_it_is_for(rule: str, script: str) -> None:
+    ast.parse(script)
+
+    assert rule in rules(script)
+
+
+@pytest.mark.parametrize(("rule", "script"), QUIET)
+def test_a_rule_leaves_look_alikes_alone(rule: str, script: str) -> None:
+    ast.parse(script)
+
+    assert rule not in rules(script)
+
+
+@pytest.mark.parametrize(("rule", "script"), REPORTED)
+def test_a_rule_speaks_only_of_its_own_compilers(rule: str, script: str) -> None:
+    for compiler in (TORCH_COMPILE, MANAGED_COMPILER):
+        assert (compiler in BY_ID[rule].compilers) == (rule in rules(script, compiler))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_says_why_what_to_do_and_where_that_is_written(rule) -> None:
+    assert rule.why.endswith(".")
+    assert not rule.fix.endswith(".")
+    assert rule.link.startswith("https://")
+    assert rule.compilers
+
+
+def test_a_graph_break_is_an_error_where_the_whole_graph_is_asked_for() -> None:
+    script = model("if y.sum() > 0:\n    y = y * 2", after="fast = torch.compile(Net(){more})")
+    (slow,) = findings(script.replace("{more}", ""), TORCH_COMPILE)
+    (broken,) = findings(script.replace("{more}", ", fullgraph=True"), TORCH_COMPILE)
+
+    assert Severity.SLOWS is slow.severity
+    assert Severity.BREAKS is broken.severity
+
+
+def test_a_smaller_last_batch_is_a_note_where_accelerate_fills_it_up() -> None:
+    script = loop("pass", after="train_loader = DataLoader(d, 8, shuffle=True, num_workers=4)")
+    (plain,) = findings(script, TORCH_COMPILE)
+    (filled,) = findings("from accelerate import Accelerator\n" + script, TORCH_COMPILE)
+
+    assert (Severity.SLOWS, Severity.NOTE) == (plain.severity, filled.severity)

@@ -1,0 +1,87 @@
+"""Events that rules can act on, delivered to real Lambda targets."""
+
+import pytest
+
+from distributions.localcloud.tests.test_state_machine_training import SLEEP, machine, train_state
+
+pytestmark = pytest.mark.e2e
+
+EXECUTION = "Step Functions Execution Status Change"
+
+
+def execution_rule(*statuses):
+    return {
+        "source": ["aws.states"],
+        "detail-type": [EXECUTION],
+        "detail": {"status": list(statuses)},
+    }
+
+
+def test_failed_execution_is_an_event(machines, events_of):
+    wait_for = events_of(execution_rule("FAILED"))
+    result = machines.run(machine(Stop={"Type": "Fail", "Error": "Broken", "Cause": "on purpose"}))
+    detail = wait_for(1)[0]["detail"]
+
+    assert detail["executionArn"] == result["executionArn"]
+    assert (detail["error"], detail["cause"]) == ("Broken", "on purpose")
+
+
+def test_aborted_execution_is_an_event(machines, events_of, client):
+    wait_for = events_of(execution_rule("ABORTED"))
+    wait = machine(Wait={"Type": "Wait", "Seconds": 60, "End": True})
+    execution = machines.start(wait)
+    client("stepfunctions").stop_execution(executionArn=execution)
+
+    assert wait_for(1)[0]["detail"]["executionArn"] == execution
+
+
+def test_execution_that_ran_too_long_is_an_event(machines, events_of):
+    wait_for = events_of(execution_rule("TIMED_OUT"))
+    wait = machine(Wait={"Type": "Wait", "Seconds": 60, "End": True})
+    result = machines.run({**wait, "TimeoutSeconds": 1})
+
+    assert wait_for(1)[0]["detail"]["executionArn"] == result["executionArn"]
+
+
+def test_rule_can_choose_one_state_machine(machines, events_of):
+    chosen = machine(Done={"Type": "Succeed"})
+    first = machines.run(chosen)
+    rule = execution_rule("SUCCEEDED")
+    rule["detail"]["stateMachineArn"] = [first["stateMachineArn"].replace("machine-", "other-")]
+    other = machines.client("stepfunctions").create_state_machine(
+        name=first["stateMachineArn"].rsplit(":", 1)[1].replace("machine-", "other-"),
+        definition='{"StartAt": "D", "States": {"D": {"Type": "Succeed"}}}',
+        roleArn="arn:aws:iam::000000000000:role/any",
+    )["stateMachineArn"]
+    wait_for = events_of(rule)
+    machines.run(chosen)
+    machines.client("stepfunctions").start_execution(stateMachineArn=other)
+
+    assert [event["detail"]["stateMachineArn"] for event in wait_for(1)] == [other]
+
+
+def test_training_job_changes_are_events_as_sagemaker_sends_them(trainer, events_of):
+    wait_for = events_of({"source": ["aws.sagemaker"]})
+    name = trainer.run("raise SystemExit(1)")["TrainingJobName"]
+    events = [event for event in wait_for(5) if event["detail"]["TrainingJobName"] == name]
+    last = next(e for e in events if e["detail"]["TrainingJobStatus"] == "Failed")
+
+    assert last["detail-type"] == "SageMaker Training Job State Change"
+    assert last["resources"] == [last["detail"]["TrainingJobArn"]]
+    assert isinstance(last["detail"]["CreationTime"], int)
+    assert last["detail"]["CreationTime"] > 1e12
+    assert last["detail"]["Tags"] == {"compilegate:stage": "quality"}
+    assert last["detail"]["FailureReason"].endswith("exit code: 1")
+    assert not {"BillableTimeInSeconds", "FinalMetricDataList"} & last["detail"].keys()
+
+
+def test_stopped_execution_and_its_job_are_both_reported(trainer, machines, events_of, client):
+    wait_for = events_of(
+        {"source": ["aws.sagemaker"], "detail": {"TrainingJobStatus": ["Stopped"]}}
+    )
+    request = trainer.request(SLEEP)
+    execution = machines.start(machine(Train=train_state()), request)
+    trainer.wait_until_training(f"{request['TrainingJobName']}-r0")
+    client("stepfunctions").stop_execution(executionArn=execution)
+
+    assert wait_for(1)[0]["detail"]["TrainingJobName"] == f"{request['TrainingJobName']}-r0"

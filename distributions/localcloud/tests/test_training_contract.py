@@ -1,0 +1,289 @@
+"""What a training script can rely on, the same as in a SageMaker container."""
+
+import json
+
+import pytest
+
+from distributions.localcloud.tests.helpers import BUCKET
+
+pytestmark = pytest.mark.e2e
+
+REPORT = """
+import json, os, pathlib, sys
+pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "seen.json").write_text(json.dumps(
+    {"env": dict(os.environ), "args": sys.argv[1:], "path": sys.path, "cwd": os.getcwd()}))
+pathlib.Path(os.environ["SM_MODEL_DIR"], "model.bin").write_text("weights")
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(trainer):
+    """What one script with every feature saw."""
+    trainer.put("in/train/a.txt", b"alpha")
+    trainer.put("in/train/deep/b.txt", b"beta")
+    script = REPORT.replace(
+        "import json, os, pathlib, sys",
+        "import json, os, pathlib, sys\n"
+        "print('compilegate step=1 loss=0.5')\nprint('compilegate step=2 loss=0.25')\n"
+        "files = {p.name: p.read_text() for p in pathlib.Path(os.environ['SM_CHANNEL_TRAIN'])"
+        ".rglob('*') if p.is_file()}\n"
+        "os.environ['FILES'] = json.dumps(files)\n"
+        "os.environ['CONFIG'] = open(os.environ['SM_INPUT_CONFIG_DIR'] + "
+        "'/hyperparameters.json').read()",
+    )
+    name = trainer.start(
+        script,
+        hyperparameters={
+            "epochs": "3",
+            "name": '"bert"',
+            "raw": "not-json",
+            "flag": "true",
+            "nested": '{"b": 2, "a": 1}',
+            "v": "9",
+        },
+        AlgorithmSpecification={
+            "TrainingImage": "image",
+            "TrainingInputMode": "File",
+            "MetricDefinitions": [
+                {"Name": "loss", "Regex": "compilegate .*loss=([0-9.]+)"},
+                {"Name": "never", "Regex": "absent=([0-9.]+)"},
+            ],
+        },
+        InputDataConfig=[
+            {
+                "ChannelName": "train",
+                "DataSource": {
+                    "S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/in/train"}
+                },
+            }
+        ],
+        Environment={
+            "CACHE": "/opt/ml/checkpoints/inductor",
+            "PLAIN": "/opt/mlx",
+            "ROOT": "/opt/ml",
+        },
+    )
+    job = trainer.wait(name)
+    assert job["TrainingJobStatus"] == "Completed", job
+    return {"job": job, **json.loads(trainer.output(name)["seen.json"])}
+
+
+def test_hyperparameters_become_arguments_as_the_toolkit_makes_them(seen):
+    assert seen["args"] == [
+        "--epochs", "3", "--flag", "True", "--name", "bert",
+        "--nested", "a=1,b=2", "--raw", "not-json", "-v", "9",
+    ]  # fmt: skip
+
+
+def test_hyperparameters_become_variables_as_the_toolkit_makes_them(seen):
+    env = seen["env"]
+
+    assert env["SM_HP_EPOCHS"] == "3"
+    assert env["SM_HP_NAME"] == "bert"
+    assert env["SM_HP_FLAG"] == "true"
+    assert json.loads(env["SM_HP_NESTED"]) == {"a": 1, "b": 2}
+    assert json.loads(env["SM_HPS"]) == {
+        "epochs": 3, "flag": True, "name": "bert", "nested": {"a": 1, "b": 2},
+        "raw": "not-json", "v": 9,
+    }  # fmt: skip
+    assert json.loads(env["CONFIG"])["name"] == '"bert"'
+
+
+def test_channels_arrive_with_their_folders(seen):
+    assert json.loads(seen["env"]["FILES"]) == {"a.txt": "alpha", "b.txt": "beta"}
+    assert json.loads(seen["env"]["SM_CHANNELS"]) == ["train"]
+
+
+def test_environment_paths_in_the_container_are_mapped_to_the_job(seen):
+    root = seen["env"]["SM_OUTPUT_DIR"].removesuffix("/output")
+
+    assert seen["env"]["CACHE"] == f"{root}/checkpoints/inductor"
+    assert seen["env"]["ROOT"] == root
+    assert seen["env"]["PLAIN"] == "/opt/mlx"
+
+
+def test_code_folder_is_where_the_script_runs_and_imports_from(seen):
+    code = seen["env"]["SM_OUTPUT_DIR"].removesuffix("/output") + "/code"
+
+    assert seen["cwd"] == seen["path"][0] == code
+    assert seen["env"]["PYTHONPATH"].split(":")[0] == code
+    assert seen["env"]["SM_USER_ENTRY_POINT"] == "train.py"
+    assert seen["env"]["SM_MODULE_DIR"] == f"s3://{BUCKET}/source/{_name(seen)}.tar.gz"
+
+
+def test_the_toolkit_says_what_it_says_in_a_container(seen):
+    """Variables of AWS's own making, which nothing here sets."""
+    assert json.loads(seen["env"]["SM_TRAINING_ENV"])["job_name"] == _name(seen)
+    assert seen["env"]["SM_FRAMEWORK_MODULE"] == "sagemaker_pytorch_container.training:main"
+    assert {"MASTER_ADDR": "algo-1", "MASTER_PORT": "7777", "NCCL_DEBUG": "WARN"}.items() <= (
+        seen["env"].items()
+    )
+
+
+def _name(seen):
+    return seen["job"]["TrainingJobName"]
+
+
+def test_script_reads_an_empty_standard_input(trainer):
+    """Where the number is free, the first file that a script opens becomes its standard input."""
+    name = trainer.run(
+        "import os, pathlib, sys\n"
+        "folder = pathlib.Path(os.environ['SM_OUTPUT_DATA_DIR'])\n"
+        "folder.joinpath('read').write_text(repr(sys.stdin.read()))\n"
+    )["TrainingJobName"]
+
+    assert trainer.output(name) == {"read": b"''"}
+
+
+def test_job_calls_the_local_cloud_and_no_real_account(seen, cloud):
+    assert seen["env"]["AWS_ENDPOINT_URL"] == cloud.state().endpoint
+    assert "AWS_PROFILE" not in seen["env"]
+
+
+def test_last_value_of_each_metric_is_described(seen):
+    metrics = {m["MetricName"]: m["Value"] for m in seen["job"]["FinalMetricDataList"]}
+
+    assert metrics == {"loss": 0.25}
+
+
+def test_describe_tells_times_as_the_service_does(seen):
+    job = seen["job"]
+    steps = [step["Status"] for step in job["SecondaryStatusTransitions"]]
+
+    assert steps == ["Starting", "Downloading", "Training", "Uploading", "Completed"]
+    assert job["CreationTime"] <= job["TrainingStartTime"] < job["TrainingEndTime"]
+    assert job["BillableTimeInSeconds"] == job["TrainingTimeInSeconds"] >= 1
+
+
+def test_model_is_where_describe_says(seen, trainer):
+    uri = seen["job"]["ModelArtifacts"]["S3ModelArtifacts"]
+
+    assert uri.endswith(f"/out/{seen['job']['TrainingJobName']}/output/model.tar.gz")
+    assert trainer.archive(uri) == {"model.bin": b"weights"}
+
+
+def test_output_is_readable_in_the_job_log(seen, trainer):
+    lines = trainer.log_lines(seen["job"]["TrainingJobName"])
+
+    assert "compilegate step=2 loss=0.25" in lines
+
+
+def test_log_can_be_followed_while_the_job_runs(trainer):
+    name = trainer.start("import time\nprint('first', flush=True)\ntime.sleep(3)\n")
+    trainer.wait_for_line(name, "first")
+    status = trainer.describe(name)["TrainingJobStatus"]
+    trainer.client("sagemaker").stop_training_job(TrainingJobName=name)
+
+    assert status == "InProgress"
+
+
+def test_checkpoints_are_restored_and_saved(trainer):
+    script = (
+        "import os, pathlib, time\n"
+        "folder = pathlib.Path(os.environ['CACHE'])\n"
+        "folder.mkdir(parents=True, exist_ok=True)\n"
+        "print(f'found {sorted(p.name for p in folder.iterdir())}')\n"
+        "(folder / os.environ['TRAINING_JOB_NAME']).write_text('x')\n"
+    )
+    keys = {
+        "CheckpointConfig": {"S3Uri": f"s3://{BUCKET}/cache/a", "LocalPath": "/opt/ml/checkpoints"},
+        "Environment": {"CACHE": "/opt/ml/checkpoints/inductor"},
+    }
+    first = trainer.run(script, **keys)["TrainingJobName"]
+    second = trainer.run(script, **keys)["TrainingJobName"]
+
+    assert trainer.log_lines(first) == ["found []"]
+    assert trainer.log_lines(second) == [f"found ['{first}']"]
+    assert trainer.read(f"s3://{BUCKET}/cache/a/inductor/{second}") == b"x"
+
+
+def test_checkpoints_that_a_job_deletes_are_deleted_in_s3(trainer):
+    script = (
+        "import os, pathlib\n"
+        "folder = pathlib.Path(os.environ['C'])\n"
+        "for path in folder.iterdir(): path.unlink()\n"
+        "(folder / os.environ['TRAINING_JOB_NAME']).write_text('x')\n"
+    )
+    keys = {
+        "CheckpointConfig": {"S3Uri": f"s3://{BUCKET}/cache/gone"},
+        "Environment": {"C": "/opt/ml/checkpoints"},
+    }
+    trainer.run(script, **keys)
+    second = trainer.run(script, **keys)["TrainingJobName"]
+    listed = trainer.client("s3").list_objects_v2(Bucket=BUCKET, Prefix="cache/gone")
+
+    assert [f"cache/gone/{second}"] == [item["Key"] for item in listed["Contents"]]
+
+
+def test_checkpoints_are_saved_while_the_job_runs(trainer):
+    script = (
+        "import pathlib, time, os\n"
+        "pathlib.Path(os.environ['C'], 'half').write_text('1')\ntime.sleep(30)\n"
+    )
+    name = trainer.start(
+        script,
+        CheckpointConfig={"S3Uri": f"s3://{BUCKET}/cache/live"},
+        Environment={"C": "/opt/ml/checkpoints"},
+    )
+    listed = []
+    trainer.wait_until(
+        name,
+        lambda _: (
+            listed.extend(
+                trainer.client("s3")
+                .list_objects_v2(Bucket=BUCKET, Prefix="cache/live")
+                .get("Contents", [])
+            )
+            or listed
+        ),
+    )
+    trainer.client("sagemaker").stop_training_job(TrainingJobName=name)
+
+    assert listed[0]["Key"] == "cache/live/half"
+
+
+def test_more_instances_run_as_one_process_and_the_log_says_so(trainer):
+    resources = {"InstanceType": "ml.p4d.24xlarge", "InstanceCount": 8, "VolumeSizeInGB": 1}
+    job = trainer.run("print('once')", ResourceConfig=resources)
+
+    assert trainer.log_lines(job["TrainingJobName"]) == [
+        "local cloud: InstanceCount is 8, one process runs for all of them",
+        "once",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("switch", "launcher"),
+    [
+        ("sagemaker_pytorch_ddp_enabled", "pytorchddp"),
+        ("sagemaker_mpi_enabled", "MPI"),
+        ("sagemaker_pytorch_xla_multi_worker_enabled", "PyTorch XLA"),
+    ],
+)
+def test_a_launcher_that_takes_a_machine_for_itself_is_left_out_and_the_log_says_so(
+    trainer, switch, launcher
+):
+    script = "import os; print('ranks: ' + os.environ.get('OMPI_COMM_WORLD_SIZE', 'none'))"
+    job = trainer.run(script, hyperparameters={switch: "true"})
+
+    assert trainer.log_lines(job["TrainingJobName"]) == [
+        f"local cloud: the script starts without its launcher, {launcher}",
+        "ranks: none",
+    ]
+
+
+def test_tags_can_be_read_and_added(trainer, client):
+    arn = trainer.run("")["TrainingJobArn"]
+    client("sagemaker").add_tags(ResourceArn=arn, Tags=[{"Key": "owner", "Value": "ml"}])
+    tags = client("sagemaker").list_tags(ResourceArn=arn)["Tags"]
+
+    assert {t["Key"]: t["Value"] for t in tags} == {"compilegate:stage": "quality", "owner": "ml"}
+
+
+def test_jobs_are_listed_newest_first_and_by_part_of_their_name(trainer, client):
+    names = [trainer.start("", name=f"listed-{number}") for number in range(2)]
+    for name in names:
+        trainer.wait(name)
+    listed = client("sagemaker").list_training_jobs(NameContains="listed-")["TrainingJobSummaries"]
+
+    assert [job["TrainingJobName"] for job in listed] == ["listed-1", "listed-0"]
