@@ -17,6 +17,7 @@ import typer
 
 from compilegate.cli.common import project
 from compilegate.cli.common.completion import workload_names
+from compilegate.cli.common.template import answer
 from compilegate.domain.errors import EnvironmentNotReadyError
 
 if TYPE_CHECKING:
@@ -99,6 +100,10 @@ class Invocation:
             from compilegate.cli.common.kept_cloud import kept_cloud  # noqa: PLC0415 - see above
 
             return kept_cloud(error)
+
+    def answer(self, document: Any, template: str, **more: Any) -> None:
+        """Print the document with ``--json``, else its screen (template.py)."""
+        answer(document, template, as_json=self.as_json, **more)
 
     @property
     def stage_name(self) -> str:

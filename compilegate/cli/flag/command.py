@@ -6,14 +6,13 @@ import typer
 
 from compilegate.cli.common.cloud import check_workload_exists
 from compilegate.cli.common.help import CommandGroup
-from compilegate.cli.common.output import emit_json, say
 from compilegate.cli.common.session import (
     Invocation,
     NameArgument,
     on_cloud,
 )
 from compilegate.cli.flag import approval, by_hand
-from compilegate.cli.flag.status import flag_status, on_words, show_history, show_status
+from compilegate.cli.flag.status import WORDS, flag_screen, on_words
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag, repair_flag
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -37,13 +36,10 @@ def show(
     compilegate flag show bert-docs --local --json
     """
     cloud = invocation.open_records()
-    status = flag_status(workload, cloud.services)
-    if not status.present and status.change is None:
+    document, beside = flag_screen(workload, cloud.services)
+    if not document["set"] and document["change"] is None:
         check_workload_exists(workload, cloud)
-    if invocation.as_json:
-        emit_json(status.to_dict())
-    else:
-        show_status(status, cloud)
+    invocation.answer(document, "flag_show", **beside, cloud=cloud)
 
 
 @app.command("history")
@@ -64,10 +60,10 @@ def history(
     changes = flag_versions(workload, cloud.services)[::-1]
     if not changes:
         check_workload_exists(workload, cloud)
-    if invocation.as_json:
-        emit_json([version.to_entry() for version in changes])
-    else:
-        show_history(workload, changes, bucket=cloud.services.store.bucket)
+    invocation.answer(
+        [version.to_entry() for version in changes], "flag_history", workload=workload,
+        versions=changes, bucket=cloud.services.store.bucket, **WORDS,
+    )  # fmt: skip
 
 
 @app.command("repair")
@@ -86,12 +82,11 @@ def repair(
     check_workload_exists(workload, cloud)
     repaired = repair_flag(workload, cloud.services)
     current, version = latest_flag(workload, cloud.services)
-    if invocation.as_json:
-        emit_json({"workload": workload, "repaired": repaired, "version": version,
-                   "enabled": current.enabled, "state": current.state})  # fmt: skip
-        return
-    done = "was restored from the ledger" if repaired else "already agrees with the ledger"
-    say(f"{workload}: the parameter {done}: {on_words(current)}.")
+    document = {
+        "workload": workload, "repaired": repaired, "version": version,
+        "enabled": current.enabled, "state": current.state,
+    }  # fmt: skip
+    invocation.answer(document, "flag_repair", now=on_words(current))
 
 
 app.command("set")(by_hand.set_flag)

@@ -1,0 +1,109 @@
+"""Templates of screens: paragraphs, lines that stay whole, blocks, and names that are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jinja2 import TemplateError
+
+from compilegate.cli.common import template
+from compilegate.cli.common.template import TEMPLATES, answer, show
+
+LAYOUT = """\
+{{ bold }}Title of {{ name }}
+% if words
+  a paragraph of {{ words }}
+\\, continued{% if more %} with more{% endif %}
+{# a comment
+   of two lines #}
+% endif
+- a point of {{ words }}
+{{ hanging }}  name: {{ words }}
+  key  {{ hang }}{{ words }}
+{{ whole }}  path/of/{{ words }}
+{{ rows([("first", "1"), ("none", ""), ("second", words)]) }}
+
+{{ usd | money }}, {{ at | minute }}
+"""
+WORDS = "words that\nneed more than one line"
+SCREEN = """\
+Title of x
+  a paragraph of words that
+  need more than one line,
+  continued
+- a point of words that need
+  more than one line
+  name: words that need more
+    than one line
+  key  words that need more
+       than one line
+  path/of/words that need more than one line
+  first  1
+  second words that need more
+         than one line
+
+$1,200, 2023-11-14 22:13 UTC
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(template, "TEMPLATES", tmp_path)
+    monkeypatch.setenv("COLUMNS", "30")
+    template._environment.cache_clear()
+    yield tmp_path
+    template._environment.cache_clear()
+
+
+def test_the_text_of_a_template_is_the_text_of_the_screen(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "layout.txt.j2").write_text(LAYOUT)
+    document = {"name": "x", "words": WORDS, "more": False, "usd": 1200.4, "at": 1_700_000_000}
+
+    show("layout", document)
+
+    assert SCREEN == capsys.readouterr().out
+
+
+def test_a_value_sets_no_mark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "value.txt.j2").write_text("{{ value }}|\n")
+    marks = "".join(chr(code) for code in range(0xE000, 0xE007))
+
+    show("value", {"value": f"{marks}0"})
+
+    assert "       0|\n" == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{{ nothing }}", "% if nothing\n% endif", "{{ document.nothing }}", "{{ 1 | nothing }}"],
+)
+def test_a_name_that_is_not_there_is_an_error(folder: Path, text: str) -> None:
+    (folder / "wrong.txt.j2").write_text(text)
+
+    with pytest.raises(TemplateError):
+        show("wrong", [])
+
+
+def test_the_document_is_printed_where_it_is_asked_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "one.txt.j2").write_text("{{ a }} {{ b }}\n")
+
+    answer({"a": 1}, "one", as_json=False, b=2)
+    answer({"a": 1}, "one", as_json=True, b=2)
+
+    assert '1 2\n{\n  "a": 1\n}\n' == capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*")), ids=lambda path: path.name)
+def test_every_template_compiles_and_fits_the_editor(path: Path) -> None:
+    name = path.name
+
+    template._environment().get_template(name)
+
+    assert name.endswith(".txt.j2")
+    assert [] == [line for line in path.read_text().splitlines() if len(line) > 100]
