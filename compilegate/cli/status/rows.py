@@ -13,12 +13,7 @@ from compilegate.cli.trials.view import waiting_rounds
 from compilegate.domain import naming
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory
-<<<<<<< HEAD
 from compilegate.domain.reasons import advice
-from compilegate.domain.records.ledger import DrainMark
-=======
-from compilegate.domain.reasons.registry import advice
->>>>>>> a50d102e (Screens of flag show, flag history, flag repair and status are templates over their --json documents)
 from compilegate.domain.records.runs import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.usecases.drain_mark import drain_mark
