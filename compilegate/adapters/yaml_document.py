@@ -1,7 +1,8 @@
-"""The value of a plain YAML scalar: YAML 1.1's words and decimal numbers only.
+"""A YAML document in plain Python, with the line of every value.
 
-Dates stay text, and ``5e-5`` is a number as YAML 1.2 has it. Numbers that YAML 1.1 reads to
-base 2, 8, 16 or 60 (``0755``, ``6:30``) are refused, because in a workload file they are mistakes.
+Plain scalars are YAML 1.1's words and decimal numbers only. Dates stay text, and ``5e-5`` is a
+number as YAML 1.2 has it. Numbers that YAML 1.1 reads to base 2, 8, 16 or 60 (``0755``, ``6:30``)
+are refused, because in a workload file they are mistakes.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ import yaml
 
 from compilegate.domain.errors import InvalidInputError
 
-_NULLS = ("", "~", "null", "Null", "NULL")
-_INFINITE = (".inf", ".Inf", ".INF")
-_NOT_A_NUMBER = (".nan", ".NaN", ".NAN")
-
-
-def _cased(*words: str) -> list[str]:
-    return [form for word in words for form in (word, word.capitalize(), word.upper())]
-
-
-_WORDS: dict[str, Any] = {
-    **dict.fromkeys(_NULLS),
-    **dict.fromkeys(_cased("true", "yes", "on"), True),
-    **dict.fromkeys(_cased("false", "no", "off"), False),
-    **dict.fromkeys((*_INFINITE, *(f"+{word}" for word in _INFINITE)), math.inf),
-    **dict.fromkeys((f"-{word}" for word in _INFINITE), -math.inf),
-    **dict.fromkeys(_NOT_A_NUMBER, math.nan),
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+# A workload file has about a hundred values, four deep.
+MOST_VALUES = 20_000
+DEEPEST = 20
+MERGE = "<<"
+_TEXT_TAGS = (None, "!", "tag:yaml.org,2002:str")
+_INDEX = re.compile(r"\[(\d+)\]")
+_WORDS: dict[str, Any] = {"": None, "~": None} | {
+    form: value
+    for value, words in (
+        (None, ("null",)),
+        (True, ("true", "yes", "on")),
+        (False, ("false", "no", "off")),
+        (math.inf, (".inf", "+.inf")),
+        (-math.inf, ("-.inf",)),
+        (math.nan, (".nan",)),
+    )
+    for word in words
+    for form in (word, word.title(), word.upper())
 }
 _STARTS_A_NUMBER = frozenset("0123456789+-.")
 _WHOLE = re.compile(r"[-+]?\d+(_\d+)*")
@@ -56,15 +60,6 @@ def plain_value(text: str) -> Any:
     return float(text) if _DECIMAL.fullmatch(text) else text
 
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# A workload file has about a hundred values, four deep.
-MOST_VALUES = 20_000
-DEEPEST = 20
-MERGE = "<<"
-_TEXT_TAGS = (None, "!", "tag:yaml.org,2002:str")
-_INDEX = re.compile(r"\[(\d+)\]")
-
-
 @dataclass(frozen=True)
 class Place:
     """Where a value stands, lines counted from 1; ``written`` is its text if it is unquoted."""
@@ -73,33 +68,33 @@ class Place:
     written: str | None
 
 
-@dataclass
-class _Open:
-    """A list or mapping still being read; ``key`` waits for its value, ``before`` were read."""
-
-    value: Any
-    path: str
-    anchor: str | None
-    before: int
-    key: str | None = None
-    merged: Any = None
-
-
 class YamlDocument:
-    """``value`` is the document in plain Python. Raises InvalidInputError or yaml.YAMLError."""
+    """``value`` is the document in plain Python. Raises InvalidInputError or yaml.YAMLError.
+
+    It is made of the parser's events, not of the library's nodes: those are composed without a
+    bound on their depth, and do not say where an alias stands.
+    """
 
     def __init__(self, text: str) -> None:
-        self.value: Any = None
         self._lines = text.splitlines()
         self._places: dict[tuple[int, str | int], Place] = {}
+        # What each anchor stands for, and how many values that is.
         self._anchors: dict[str, tuple[Any, int]] = {}
-        self._open: list[_Open] = []
-        self._count = self._documents = 0
-        parser = LOADER(text)
-        try:
-            self._read(parser)
-        finally:
-            parser.dispose()
+        self._count = 0
+        self.value: Any = None
+        events: Any = yaml.parse(text, LOADER)
+        for event in events:
+            if isinstance(event, yaml.DocumentEndEvent):
+                break
+            if isinstance(event, yaml.NodeEvent):
+                self.value = self._read(event, events, "", 0)
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                raise InvalidInputError(
+                    "is more than one document: another one begins",
+                    line=_line(event),
+                    fix="keep one workload per file, without `---` between two",
+                )
 
     def place(self, field: str) -> Place | None:
         """Where the field of a dotted path such as ``candidates[0].name`` stands."""
@@ -122,141 +117,125 @@ class YamlDocument:
                     return line
         return None
 
-    def _read(self, parser: Any) -> None:
-        steps = {
-            yaml.ScalarEvent: self._scalar,
-            yaml.MappingStartEvent: self._start,
-            yaml.SequenceStartEvent: self._start,
-            yaml.MappingEndEvent: self._end,
-            yaml.SequenceEndEvent: self._end,
-            yaml.AliasEvent: self._alias,
-            yaml.DocumentStartEvent: self._next_document,
-        }
-        while True:
-            event = parser.get_event()
-            step = steps.get(type(event))
-            if step:
-                step(event)
-            elif isinstance(event, yaml.StreamEndEvent):
-                return
-
-    def _next_document(self, event: Any) -> None:
-        self._documents += 1
-        if self._documents > 1:
-            raise InvalidInputError(
-                "is more than one document: another one begins",
-                line=event.start_mark.line + 1,
-                fix="keep one workload per file, without `---` between two",
-            )
-
-    def _scalar(self, event: Any) -> None:
-        if event.tag not in _TEXT_TAGS:
-            raise self._refused(event, f"has the tag {event.tag}", "write the value without a tag")
-        if self._open and self._open[-1].key is None and isinstance(self._open[-1].value, dict):
-            self._key(self._open[-1], event)
-            return
-        plain = event.tag is None and event.implicit[0]
-        try:
-            value = plain_value(event.value) if plain else event.value
-        except ValueError as error:
-            fix = "write it in decimal, or in quotes if it is text"
-            raise self._refused(event, str(error), fix) from None
-        self._add(value, 1, event, event.value if plain else None)
+    def _read(self, event: Any, events: Any, path: str, depth: int) -> Any:
+        """The value that begins with ``event``; ``path`` is dotted, ``depth`` what it lies in."""
+        if isinstance(event, yaml.AliasEvent):
+            return self._aliased(event, path)
+        before = self._count
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(event, path)
+            self._add(1, event)
+        else:
+            if event.tag not in (None, "!"):
+                raise _refused(event, path, f"has the tag {event.tag}", "write it without a tag")
+            if depth == DEEPEST:
+                raise _refused(event, path, "is not a workload: nested too deeply", "flatten it")
+            self._add(1, event)
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            value = (self._mapping if is_mapping else self._list)(events, path, depth + 1)
         if event.anchor:
-            self._anchors[event.anchor] = (value, 1)
+            self._anchors[event.anchor] = (value, self._count - before)
+        return value
 
-    def _key(self, parent: _Open, event: Any) -> None:
-        parent.key = event.value
-        merges = event.value == MERGE and event.implicit[0]
-        if event.value in parent.value or (merges and parent.merged is not None):
-            raise InvalidInputError(
-                f"occurs twice, the second time on line {event.start_mark.line + 1}",
-                field=self._path(),
-                fix="keep one of the two",
-            )
-
-    def _start(self, event: Any) -> None:
-        if event.tag not in (None, "!"):
-            raise self._refused(event, f"has the tag {event.tag}", "write it without a tag")
-        if len(self._open) >= DEEPEST:
-            raise self._refused(event, "is not a workload: nested too deeply", "flatten it")
-        value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-        opened = _Open(value, self._path(), event.anchor, self._count)
-        self._add(value, 1, event)
-        self._open.append(opened)
-
-    def _end(self, event: Any) -> None:
-        ended = self._open.pop()
-        if ended.merged is not None:
-            self._merge(ended, event)
-        if ended.anchor:
-            self._anchors[ended.anchor] = (ended.value, self._count - ended.before)
-
-    def _merge(self, into: _Open, event: Any) -> None:
-        """YAML's ``<<``: the mapping's own keys win, then the first that is merged."""
-        sources = into.merged if isinstance(into.merged, list) else [into.merged]
-        if not all(isinstance(source, dict) for source in sources):
-            raise self._refused(
-                event, "merges something other than a mapping", "merge mappings only"
-            )
-        for source in sources:
-            for key in source.keys() - into.value.keys():
-                into.value[key] = source[key]
-                place = self._places.get((id(source), key))
-                if place:
-                    self._places[id(into.value), key] = place
-
-    def _alias(self, event: Any) -> None:
+    def _aliased(self, event: Any, path: str) -> Any:
         if event.anchor not in self._anchors:
-            raise self._refused(
-                event,
-                f"is an alias of `{event.anchor}`, which is not complete before it",
-                "write out what it stands for",
-            )
+            problem = f"is an alias of `{event.anchor}`, which is not complete before it"
+            raise _refused(event, path, problem, "write out what it stands for")
         value, size = self._anchors[event.anchor]
-        self._add(value, size, event)
+        self._add(size, event)
+        return value
 
-    def _add(self, value: Any, size: int, event: Any, written: str | None = None) -> None:
+    def _add(self, size: int, event: Any) -> None:
         self._count += size
         if self._count > MOST_VALUES:
             raise InvalidInputError(
                 f"is not a workload: it expands to more than {MOST_VALUES:,} values",
                 field="document",
-                line=event.start_mark.line + 1,
+                line=_line(event),
                 fix="shorten it",
             )
-        if not self._open:
-            self.value = value
-            return
-        parent = self._open[-1]
-        place = Place(event.start_mark.line + 1, written)
-        if isinstance(parent.value, list):
-            self._places[id(parent.value), len(parent.value)] = place
-            parent.value.append(value)
-        elif parent.key is None:
-            raise self._refused(event, "is a key that is not text", "write `key: value`")
-        elif parent.key == MERGE:
-            parent.merged, parent.key = value, None
-        else:
-            self._places[id(parent.value), parent.key] = place
-            parent.value[parent.key] = value
-            parent.key = None
 
-    def _path(self) -> str:
-        """Dotted path of what is read next."""
-        if not self._open:
-            return ""
-        parent = self._open[-1]
-        if isinstance(parent.value, list):
-            return f"{parent.path}[{len(parent.value)}]"
-        return ".".join(part for part in (parent.path, parent.key) if part)
+    def _list(self, events: Any, path: str, depth: int) -> list[Any]:
+        value: list[Any] = []
+        for event in events:
+            if isinstance(event, yaml.SequenceEndEvent):
+                break
+            self._places[id(value), len(value)] = _place(event)
+            value.append(self._read(event, events, f"{path}[{len(value)}]", depth))
+        return value
 
-    def _refused(self, event: Any, problem: str, fix: str) -> InvalidInputError:
-        written = event.value if isinstance(event, yaml.ScalarEvent) else None
-        return InvalidInputError(
-            problem,
-            field=self._path() or "document",
-            line=event.start_mark.line + 1,
-            written=written,
-            fix=fix,
-        )
+    def _mapping(self, events: Any, path: str, depth: int) -> dict[str, Any]:
+        value: dict[str, Any] = {}
+        merged: Any = None
+        for event in events:
+            if isinstance(event, yaml.MappingEndEvent):
+                break
+            if not isinstance(event, yaml.ScalarEvent):
+                raise _refused(event, path, "is a key that is not text", "write `key: value`")
+            _check_text_tag(event, path)
+            key = event.value
+            inner = ".".join(part for part in (path, key) if part)
+            if key in value or (key == MERGE and merged is not None):
+                raise InvalidInputError(
+                    f"occurs twice, the second time on line {_line(event)}",
+                    field=inner,
+                    fix="keep one of the two",
+                )
+            first = next(events)
+            if key == MERGE:
+                merged = self._read(first, events, inner, depth)
+            else:
+                self._places[id(value), key] = _place(first)
+                value[key] = self._read(first, events, inner, depth)
+        if merged is not None:
+            self._merge(merged, value, event, path)
+        return value
+
+    def _merge(self, merged: Any, into: dict[str, Any], end: Any, path: str) -> None:
+        """YAML's ``<<``: the mapping's own keys win, then the first that is merged."""
+        sources = merged if isinstance(merged, list) else [merged]
+        if not all(isinstance(source, dict) for source in sources):
+            problem = "merges something other than a mapping"
+            raise _refused(end, path, problem, "merge mappings only")
+        for source in sources:
+            for key in [key for key in source if key not in into]:
+                into[key] = source[key]
+                self._places[id(into), key] = self._places[id(source), key]
+
+
+def _scalar(event: Any, path: str) -> Any:
+    _check_text_tag(event, path)
+    try:
+        return plain_value(event.value) if _is_plain(event) else event.value
+    except ValueError as error:
+        fix = "write it in decimal, or in quotes if it is text"
+        raise _refused(event, path, str(error), fix) from None
+
+
+def _check_text_tag(event: Any, path: str) -> None:
+    if event.tag not in _TEXT_TAGS:
+        raise _refused(event, path, f"has the tag {event.tag}", "write the value without a tag")
+
+
+def _line(event: Any) -> int:
+    line: int = event.start_mark.line
+    return line + 1
+
+
+def _is_plain(event: Any) -> bool:
+    return event.tag is None and bool(event.implicit[0])
+
+
+def _place(event: Any) -> Place:
+    written = event.value if isinstance(event, yaml.ScalarEvent) and _is_plain(event) else None
+    return Place(_line(event), written)
+
+
+def _refused(event: Any, path: str, problem: str, fix: str) -> InvalidInputError:
+    return InvalidInputError(
+        problem,
+        field=path or "document",
+        line=_line(event),
+        written=event.value if isinstance(event, yaml.ScalarEvent) else None,
+        fix=fix,
+    )
