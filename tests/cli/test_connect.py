@@ -28,6 +28,8 @@ from compilegate.domain.errors import (
     NotDeployedError,
     NotFoundError,
 )
+from compilegate.domain.notification import LOCAL_STAGE
+from compilegate_localcloud import names
 from compilegate_localcloud.api import RunState
 from compilegate_localcloud.errors import CloudEndedError
 
@@ -70,6 +72,11 @@ def test_a_local_cloud_that_has_ended_is_told_at_once(
 
     assert time.monotonic() - began < 2
     clients.client.cache_clear()
+
+
+def test_the_stage_of_the_embedded_cloud_has_one_name() -> None:
+    assert LOCAL_STAGE == names.STAGE
+    assert connect.stack_name(LOCAL_STAGE) == names.STACK
 
 
 def test_a_stage_is_found_by_its_stacks_outputs(aws: None) -> None:

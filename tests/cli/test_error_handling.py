@@ -99,6 +99,8 @@ def failing(error: Exception) -> Callable[[str], None]:
         (DrainedError("is drained"), "drained", 1),
         (NoStackError("is not deployed"), "not_ready", 1),
         (CloudEndedError("has ended"), "not_ready", 1),
+        (ModuleNotFoundError("No module", name="compilegate_localcloud"), "not_ready", 1),
+        (ModuleNotFoundError("No module", name="compilegate_other"), "unexpected", 1),
         (UnreadableRecordError("of another schema"), "unreadable_record", 1),
         (ClientError({"Error": {"Code": "AccessDenied", "Message": "m"}}, "X"), "aws", 1),
         (ZeroDivisionError("by zero"), "unexpected", 1),
@@ -125,6 +127,7 @@ def test_with_json_every_error_is_one_document_too(
     [
         (NoCredentialsError(), "there are no usable AWS credentials", "run `aws configure`"),
         (NotReadyError("It does not run", fix="start it."), "It does not run", "start it"),
+        (NotReadyError("It does not run"), "It does not run", None),
         (DrainedError(ProblemWithFix("a. Fix: b", fix="c")), "a. Fix: b", "c"),
         (DrainedError("a. Fix: b"), "a. Fix: b", None),
         (NoStackError("is not deployed"), "is not deployed", None),
