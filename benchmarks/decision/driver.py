@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from benchmarks.decision.truth import BASELINE, Workload
 from benchmarks.decision.world import FullRun, World
@@ -18,6 +17,7 @@ from compilegate.domain.decision import (
     ProbationStep,
     QualityStep,
     SpeedStep,
+    Speedup,
     Verdict,
 )
 from compilegate.domain.judging import evidence as evidences
@@ -42,7 +42,7 @@ class Ending:
     candidate: str | None
     codes: tuple[str, ...] = ()
     calls: int = 0
-    speedup: Mapping[str, Any] | None = None  # as the decision has it
+    speedup: Speedup | None = None
 
 
 @dataclass

@@ -33,7 +33,7 @@ from benchmarks.decision.noise import noise
 from benchmarks.decision.portfolio import MARGIN, draw
 from benchmarks.decision.provenance import judge_name
 from benchmarks.decision.truth import BASELINE, Stress, Workload, unit_mean_factor
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import ProbationStep, Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import judge_probation
@@ -161,7 +161,7 @@ class Probation:
                 return str(decision.verdict)
             alarmed = any(reason.code == "alarm" for reason in decision.reasons)
             self.alarms += alarmed and not (review and review.reason("alarm") is not None)
-            step = decision.next.to_dict() if decision.next else None
+            step = decision.next if isinstance(decision.next, ProbationStep) else None
             review = Review(
                 (index + 1) * DAY, "", "trial", CANDIDATE, next=step, reasons=decision.reasons
             )

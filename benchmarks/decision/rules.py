@@ -171,10 +171,9 @@ def _promotion(workload: Workload, arm: Arm | None) -> dict[str, Any]:
 
 def _claim(workload: Workload, arm: Arm | None, trial: Ending) -> dict[str, Any]:
     """What a promotion said of its speed-up, and the truth."""
-    interval = (trial.speedup or {}).get("interval")
-    if arm is None or not interval:
+    if arm is None or trial.speedup is None:
         return {}
-    return {"true_speedup": workload.speedup(arm), "interval": tuple(interval)}
+    return {"true_speedup": workload.speedup(arm), "interval": trial.speedup.interval}
 
 
 def _costs(world: World, probe_hours: float) -> dict[str, Any]:

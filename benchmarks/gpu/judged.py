@@ -110,7 +110,7 @@ def _speed(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
     shown = arm_figures(arm, evidence, segments)
     failed = [run.record.get("reason") for run in arm.speed if not run.finished]
     row = {"name": arm.name, "failed": failed[0] if failed else None}
-    row |= {key: shown[key] for key in KEPT}
+    row |= {key: getattr(shown, key) for key in KEPT}
     if arm is evidence.baseline:
         return {**row, "blocks": len(arm.speed), "full_run": None, "steady": None}
     speed = judge_speed(arm, evidence, segments, candidates=len(evidence.candidates))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any
 
 from compilegate.domain.arithmetic import rounded
+from compilegate.domain.codec import OMITTED, write
 from compilegate.domain.reasons import Reason
 
 # Version of the judge (domain/judging/judge.py), which every decision names. It is defined here so
@@ -68,20 +69,13 @@ SHADOW, CANARY = "shadow", "canary"
 class SpeedStep:
     """More speed blocks of these arms; ``usd`` is None where no price is known."""
 
+    stage: str = field(default="speed", init=False)
     block: int
     blocks: int
     steps: int
     arms: tuple[str, ...]
     usd: float | None
     why: str
-    stage: ClassVar[str] = "speed"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The step as a decision document has it."""
-        return {
-            "stage": self.stage, "block": self.block, "blocks": self.blocks, "steps": self.steps,
-            "arms": list(self.arms), "usd": self.usd, "why": self.why,
-        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,11 +90,11 @@ class RequestedFullRun:
 class QualityStep:
     """More full runs, made by the trial itself or as canary runs by production."""
 
+    stage: str = field(default="quality", init=False)
     mode: str
     runs: tuple[RequestedFullRun, ...]
     usd: float | None
     why: str
-    stage: ClassVar[str] = "quality"
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -112,30 +106,226 @@ class QualityStep:
         """Whether production makes the runs."""
         return self.mode == CANARY
 
-    def to_dict(self) -> dict[str, Any]:
-        """The step as a decision document has it."""
-        runs = [{"arm": run.arm, "seed": run.seed} for run in self.runs]
-        return {
-            "stage": self.stage, "mode": self.mode, "runs": runs, "usd": self.usd, "why": self.why,
-        }  # fmt: skip
+
+@dataclass(frozen=True)
+class RequestedArm:
+    """The arm of a production run; ``confirm`` where it checks an alarm."""
+
+    arm: str
+    confirm: bool
 
 
 @dataclass(frozen=True)
 class ProbationStep:
-    """The next production runs; ``confirm`` where they check an alarm."""
+    """The next production runs."""
 
-    arms: tuple[str, ...]
-    confirm: bool
+    stage: str = field(default="probation", init=False)
+    runs: tuple[RequestedArm, ...]
     why: str
-    stage: ClassVar[str] = "probation"
 
-    def to_dict(self) -> dict[str, Any]:
-        """The step as a decision document has it."""
-        runs = [{"arm": arm, "confirm": self.confirm} for arm in self.arms]
-        return {"stage": self.stage, "runs": runs, "why": self.why}
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arm of each run."""
+        return tuple(run.arm for run in self.runs)
+
+    @property
+    def confirm(self) -> bool:
+        """Whether the runs check an alarm."""
+        return any(run.confirm for run in self.runs)
 
 
 NextStep = SpeedStep | QualityStep | ProbationStep
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ComparedRuns:
+    """How many runs of each side a comparison rests on."""
+
+    baseline: int
+    candidate: int
+
+
+@dataclass(frozen=True)
+class QualityRuns(ComparedRuns):
+    """With those of the past that count for the baseline."""
+
+    history: int
+
+
+@dataclass(frozen=True)
+class SpeedSource:
+    """What short blocks or full runs say of a whole job's speed-up, each for themselves."""
+
+    estimate: float
+    interval: Interval
+    runs: ComparedRuns
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """Speed-up of whole jobs, a ratio of times, from ``blocks`` and timed ``full_runs``.
+
+    ``lower_bound`` is what the blocks alone prove at the gate's level, None before two blocks.
+    ``predicted`` is by short blocks, ``measured`` by full runs, ``weight`` the share of the latter,
+    ``disagreement`` how far a prediction may be off, a logarithm.
+    """
+
+    estimate: float
+    interval: Interval
+    confidence: float
+    lower_bound: float | None
+    blocks: int
+    full_runs: int
+    predicted: SpeedSource | None
+    measured: SpeedSource | None
+    weight: float
+    disagreement: float
+
+
+@dataclass(frozen=True)
+class IdenticalRuns:
+    """Pairs of runs that ended with the same weights: different ``models``, and pairs that did not.
+
+    ``proven`` where they prove that both arms train the same.
+    """
+
+    models: int
+    unequal: int
+    proven: bool
+
+
+@dataclass(frozen=True)
+class LargerEvaluation:
+    """The spread on so many examples, and the runs of each arm that it would take, if any do."""
+
+    examples: int
+    spread: float
+    runs: int | None
+
+
+@dataclass(frozen=True)
+class EvaluationFinding:
+    """Why the spread between runs was not split."""
+
+    finding: str
+
+
+@dataclass(frozen=True)
+class EvaluationSplit(EvaluationFinding):
+    """What the choice of evaluation examples adds to the spread between runs, and training itself.
+
+    Sizes are in examples, spreads in the metric's unit. None of the runs would be enough where
+    ``runs_needed`` is None; no larger set is worth it where ``best_examples`` is.
+    """
+
+    examples: int
+    spread: float
+    spread_of_evaluation: float
+    spread_of_training: float
+    spread_of_training_interval: tuple[float | None, float | None]
+    spread_of_training_expected: float
+    runs_needed: int | None
+    wanted_examples: int | None
+    best_examples: int | None
+    runs_saved: int | None
+    usd_saved: float | None
+    larger: tuple[LargerEvaluation, ...]
+
+
+@dataclass(frozen=True)
+class QualityFigures:
+    """Quality difference, candidate minus baseline, turned so that higher is better.
+
+    ``identical`` is None where no two runs are a pair, ``evaluation`` where none recorded outcomes.
+    """
+
+    metric: str
+    goal: str
+    estimate: float | None
+    margin: float
+    spread: float | None
+    runs: QualityRuns
+    interval: Interval | None = None
+    confidence: float | None = None
+    look: int | None = None
+    provable_margin: float | None = None
+    runs_needed: int | None = None
+    identical: IdenticalRuns | None = field(default=None, metadata=OMITTED)
+    evaluation: EvaluationSplit | EvaluationFinding | None = field(default=None, metadata=OMITTED)
+
+
+@dataclass(frozen=True)
+class SameQuality:
+    """Steps and USD of both arms to the loss that both reach; ``loss_of`` is the arm that ends so.
+
+    Steps and USD of the candidate are None where it does not get to what the baseline reaches.
+    """
+
+    loss: float
+    loss_of: str
+    steps_baseline: float | None
+    steps_candidate: float | None
+    usd_baseline: float | None
+    usd_candidate: float | None
+
+
+@dataclass(frozen=True)
+class SavingFigures:
+    """What whole jobs' speed-up is worth, in USD; ``payback_runs`` are production runs.
+
+    ``break_even_run_minutes`` is the length of a baseline run from which the candidate is faster.
+    """
+
+    usd_per_run: float
+    interval_usd_per_run: Interval | None
+    usd_per_run_baseline: float
+    usd_per_year: float
+    interval_usd_per_year: Interval | None
+    trial_usd: float | None
+    payback_runs: float | None
+    break_even_run_minutes: float | None
+    same_quality: SameQuality | None
+
+
+@dataclass(frozen=True)
+class ArmFigures:
+    """One arm's measured figures; throughput in samples per second of steady state."""
+
+    name: str
+    samples_per_second: float | None
+    samples_per_second_interval: Interval | None
+    step_seconds_median: float | None
+    warm_up_steps: int | None
+    compile_seconds_cold: float | None
+    compile_seconds_warm: float | None
+    recompiles: float | None
+    graph_breaks: float | None
+    graphs: float | None
+    peak_memory_gib: float | None
+    usd_per_hour: float | None
+    usd_per_1000_samples: float | None
+    usd_per_run: float | None
+    metric_mean: float | None
+    metric_sd: float | None
+    runs: int
+    failed_runs: int
+
+
+@dataclass(frozen=True)
+class ControlFigures(ArmFigures):
+    """A control's own figures, and full-run speed-ups against both neighbours.
+
+    ``speedup``: the control over the baseline. ``compiler_speedup``: the candidate over the
+    control, from the blocks that all three completed. None where no block tells; ``reason``
+    says why the control was not measured.
+    """
+
+    candidate: str
+    blocks: int
+    speedup: float | None
+    compiler_speedup: float | None
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -152,12 +342,12 @@ class Decision:
     verdict: Verdict
     candidate: str | None
     reasons: tuple[Reason, ...]
-    speedup: Mapping[str, Any] | None = None
-    quality: Mapping[str, Any] | None = None
-    arms: tuple[Mapping[str, Any], ...] = ()
-    saving: Mapping[str, Any] | None = None
+    speedup: Speedup | None = None
+    quality: QualityFigures | None = None
+    arms: tuple[ArmFigures, ...] = ()
+    saving: SavingFigures | None = None
     next: NextStep | None = None
-    controls: tuple[Mapping[str, Any], ...] = ()
+    controls: tuple[ControlFigures, ...] = field(default=(), metadata=OMITTED)
 
     @property
     def flag_action(self) -> FlagAction:
@@ -166,23 +356,8 @@ class Decision:
 
     def to_dict(self, flag_name: str) -> dict[str, Any]:
         """The document of the contract; ``flag_name`` is the parameter's full name."""
-        document: dict[str, Any] = {
-            "schema": 1,
-            "workload": self.workload,
-            "decision_id": self.decision_id,
-            "judge_version": self.judge_version,
-            "stage": self.stage,
-            "verdict": str(self.verdict),
-            "candidate": self.candidate,
-            "reasons": [reason.to_dict() for reason in self.reasons],
-            "speedup": self.speedup,
-            "quality": self.quality,
-            "arms": list(self.arms),
-            "saving": self.saving,
-            "next": self.next.to_dict() if self.next else None,
-            "flag": {"name": flag_name, "action": str(self.flag_action)},
-        }
-        if self.controls:
-            document["controls"] = list(self.controls)
-        rounded_document: dict[str, Any] = rounded(document)
-        return rounded_document
+        document = write(self)
+        controls = {"controls": document.pop("controls")} if self.controls else {}
+        flag = {"name": flag_name, "action": str(self.flag_action)}
+        made: dict[str, Any] = rounded({"schema": 1, **document, "flag": flag, **controls})
+        return made

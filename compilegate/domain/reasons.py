@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from compilegate.domain.codec import DocumentError
+from compilegate.domain.errors import shown
 from compilegate.domain.outside import VALUE_MAX, visible
 
 
@@ -48,10 +50,19 @@ class Reason:
         object.__setattr__(self, "message", visible(self.message)[:VALUE_MAX])
         object.__setattr__(self, "fix", visible(self.fix)[:VALUE_MAX])
 
-    def to_dict(self) -> dict[str, Any]:
+    def as_document(self) -> dict[str, Any]:
         """The reason as a decision document has it."""
         document = {"code": self.code, "arm": self.arm, "message": self.message}
         return {**document, "fix": self.fix} if self.fix else document
+
+    @classmethod
+    def from_document(cls, document: Any, place: str) -> Self:
+        """The reason of a decision document or of a ledger entry; raises DocumentError."""
+        if not isinstance(document, Mapping):
+            raise DocumentError(f"{place} is {shown(document)}")
+        code, arm = str(document.get("code") or ""), document.get("arm")
+        message, fix = str(document.get("message") or code), str(document.get("fix") or "")
+        return cls(code, message, None if arm is None else str(arm), fix=fix)
 
     def to_finding(self) -> dict[str, str]:
         """The reason as an eligibility document has it."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, money_claim
-from compilegate.domain.decision import Decision
+from compilegate.domain.decision import Decision, SavingFigures
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
-from compilegate.domain.formats import money, pair, percent
+from compilegate.domain.formats import money, percent
 from compilegate.domain.judging.convergence import same_quality_figures
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.figures import (
@@ -47,19 +46,19 @@ def money_items(
 
 
 def _claim(
-    decision: Decision, candidate: Arm, whole: WholeJob, saving: Mapping[str, Any]
+    decision: Decision, candidate: Arm, whole: WholeJob, saving: SavingFigures
 ) -> MoneyClaim:
     own = (None, candidate.name, BASELINE)
     return money_claim(
         decision.verdict,
         {reason.code for reason in decision.reasons if reason.arm in own},
         full_runs=whole.measured.candidate_runs if whole.measured else 0,
-        interval=pair(saving["interval_usd_per_year"]),
+        interval=saving.interval_usd_per_year,
     )
 
 
-def _answer(claim: MoneyClaim, saving: Mapping[str, Any]) -> Item:
-    per_year = saving["usd_per_year"]
+def _answer(claim: MoneyClaim, saving: SavingFigures) -> Item:
+    per_year = saving.usd_per_year
     if not claim.has_amount:
         text = f"not stated: {NO_AMOUNT[claim]}; below is what the estimate would come to"
         return item.answer(per_year, text, of=saving_figures)
@@ -73,12 +72,11 @@ def _answer(claim: MoneyClaim, saving: Mapping[str, Any]) -> Item:
 
 
 def _runs(
-    candidate: Arm, whole: WholeJob, evidence: Evidence, segments: Segments,
-    saving: Mapping[str, Any],
+    candidate: Arm, whole: WholeJob, evidence: Evidence, segments: Segments, saving: SavingFigures,
 ) -> Iterator[Item]:  # fmt: skip
     base = evidence.baseline
     yield item(
-        "price of a run today", saving["usd_per_run_baseline"],
+        "price of a run today", saving.usd_per_run_baseline,
         "A run of the baseline on the whole cluster, at list prices.",
         unit="USD", formula="hours x USD per hour",
         inputs={"hours": full_run_hours(base, evidence, segments),
@@ -93,52 +91,52 @@ def _runs(
         formula="1 - price ratio / S", inputs={"price ratio": ratio, "S": whole.speedup},
         of=saved_share,
     )  # fmt: skip
-    ends = saving["interval_usd_per_run"]
+    ends = saving.interval_usd_per_run
     between = f"Between {money(ends[0])} and {money(ends[1])} by the interval of S." if ends else ""
     yield item(
-        "saving per run", saving["usd_per_run"], between,
+        "saving per run", saving.usd_per_run, between,
         unit="USD", formula="price of a run x share saved",
-        inputs={"price": saving["usd_per_run_baseline"], "share": part}, of=saving_from_speedup,
+        inputs={"price": saving.usd_per_run_baseline, "share": part}, of=saving_from_speedup,
     )  # fmt: skip
 
 
-def _year(whole: WholeJob, evidence: Evidence, saving: Mapping[str, Any]) -> Iterator[Item]:
+def _year(whole: WholeJob, evidence: Evidence, saving: SavingFigures) -> Iterator[Item]:
     rate = evidence.runs_per_week
     yield item(
-        "saving per year", saving["usd_per_year"], "At the current schedule.", unit="USD",
-        formula=YEAR, inputs={"per run": saving["usd_per_run"], "runs per week": rate,
+        "saving per year", saving.usd_per_year, "At the current schedule.", unit="USD",
+        formula=YEAR, inputs={"per run": saving.usd_per_run, "runs per week": rate,
                               "weeks": WEEKS_PER_YEAR},
         of=saving_from_speedup,
     )  # fmt: skip
-    if saving["interval_usd_per_year"]:
+    if saving.interval_usd_per_year:
         yield item(
-            "its interval", list(saving["interval_usd_per_year"]),
+            "its interval", list(saving.interval_usd_per_year),
             "The same formula, applied to the interval of the speed-up.",
             unit="USD", formula=YEAR,
             inputs={"S": list(whole.interval)}, of=saving_from_speedup,
         )  # fmt: skip
 
 
-def _trial(saving: Mapping[str, Any]) -> Iterator[Item]:
+def _trial(saving: SavingFigures) -> Iterator[Item]:
     yield item(
-        "cost of the trial so far", saving["trial_usd"],
+        "cost of the trial so far", saving.trial_usd,
         "Short blocks and extra full runs; runs that production made anyway cost it nothing."
-        if saving["trial_usd"] is not None
+        if saving.trial_usd is not None
         else "Unknown: a price or the time of an extra run is missing.",
         unit="USD", formula="hours x USD per hour", of=trial_usd,
     )  # fmt: skip
-    if saving["payback_runs"] is not None:
+    if saving.payback_runs is not None:
         yield item(
-            "payback", saving["payback_runs"],
+            "payback", saving.payback_runs,
             "Production runs until the trial has paid for itself.",
             unit="runs", formula="cost of the trial / saving per run",
-            inputs={"trial": saving["trial_usd"], "per run": saving["usd_per_run"]},
+            inputs={"trial": saving.trial_usd, "per run": saving.usd_per_run},
             of=saving_from_speedup,
         )  # fmt: skip
 
 
-def _break_even(saving: Mapping[str, Any]) -> Iterator[Item]:
-    minutes = saving["break_even_run_minutes"]
+def _break_even(saving: SavingFigures) -> Iterator[Item]:
+    minutes = saving.break_even_run_minutes
     yield item(
         "shortest run that pays", minutes,
         "A shorter run loses more to compilation than it gains."
@@ -149,16 +147,16 @@ def _break_even(saving: Mapping[str, Any]) -> Iterator[Item]:
     )  # fmt: skip
 
 
-def _same_quality(saving: Mapping[str, Any]) -> Iterator[Item]:
-    same = saving["same_quality"]
+def _same_quality(saving: SavingFigures) -> Iterator[Item]:
+    same = saving.same_quality
     if not same:
         return
     for arm in ("baseline", "candidate"):
-        usd, steps = same[f"usd_{arm}"], same[f"steps_{arm}"]
+        usd, steps = getattr(same, f"usd_{arm}"), getattr(same, f"steps_{arm}")
         yield item(
             "price of the same quality", usd,
             arm if steps is not None else f"{arm}: not reached",
             symbol=arm, unit="USD", formula="price of a run x steps to the loss / steps of a run",
-            inputs={"steps": steps, "loss": same["loss"], "final loss of": same["loss_of"]},
+            inputs={"steps": steps, "loss": same.loss, "final loss of": same.loss_of},
             of=same_quality_figures,
         )  # fmt: skip

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.decision import Decision, Interval, Verdict
 from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging import alarm_check
 from compilegate.domain.judging.alarm_check import CLEAR_AT, LAST, REVERT_AT, Outcome
@@ -71,22 +70,22 @@ def probation_items(
 
 def _production(decision: Decision, evidence: Evidence) -> Iterator[Item]:
     quality = decision.quality
-    if quality and quality["estimate"] is not None:
-        interval = f", interval {_ends(quality)}" if quality["interval"] else ""
+    if quality and quality.estimate is not None:
+        interval = f", interval {_ends(quality.interval)}" if quality.interval else ""
         words = f"Above 0 is better{interval}. The margin is {evidence.quality.margin:g}."
         yield item(
             "quality of production's runs",
-            quality["estimate"],
+            quality.estimate,
             words,
             unit=evidence.quality.metric,
             formula="mean(x) - mu",
-            inputs=quality["runs"],
+            inputs=vars(quality.runs),
             of=production_quality_figures,
         )
 
 
-def _ends(figures: Mapping[str, Any]) -> str:
-    low, high = figures["interval"]
+def _ends(interval: Interval) -> str:
+    low, high = interval
     return f"{significant(low)} to {significant(high)}"
 
 

@@ -88,7 +88,7 @@ def render(document: ReportInput) -> Report:
         "workload": trial.workload,
         "headline": headline(trial),
         "claims": trial.figures.claims,
-        "reasons": [reason.to_dict() for reason in trial.reasons],
+        "reasons": [reason.as_document() for reason in trial.reasons],
         "full_runs": full_runs(trial),
         **({"script_compiles": compiles.to_dict()} if compiles else {}),
         "context": dict(trial.source["context"]),

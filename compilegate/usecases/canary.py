@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.codec import read
+from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.followers import REJECTED, RELEASED
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
 from compilegate.domain.planning.rounds import LEASE_SECONDS
@@ -29,7 +31,6 @@ from compilegate.domain.records.canary import (
     CanaryReported,
     CanaryRound,
     CanaryToken,
-    RequestedRun,
 )
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
@@ -50,7 +51,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     execution = str(event["execution"])
     services.locks.extend(trial.workload, execution, expires_at=until + LEASE_SECONDS)
     plan, spec = load_plan(services.store, trial), load_spec(services.store, trial)
-    runs = [RequestedRun(str(run["arm"]), int(run["seed"])) for run in event["runs"]]
+    runs = [read(RequestedFullRun, run) for run in event["runs"]]
     requested = requested_round(
         trial.trial,
         int(event["round"]),

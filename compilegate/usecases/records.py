@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
+from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
 from compilegate.domain.problem import ProblemWithFix
@@ -160,7 +161,7 @@ def of_plan(trial: Trial, plan: RecordedPlan | None) -> Trial:
 def find_flag_outcome(store: ObjectStore, trial: Trial) -> FlagOutcome | None:
     """The outcome for the flag, None where the trial has not come so far."""
     document = find_record(store, trial, "flag")
-    return None if document is None else FlagOutcome.from_dict(document)
+    return None if document is None else read(FlagOutcome, document)
 
 
 def load_decision(store: ObjectStore, key: str) -> RecordedDecision:

@@ -14,6 +14,7 @@ from compilegate.domain.decision import (
     Decision,
     ProbationStep,
     QualityStep,
+    RequestedArm,
     RequestedFullRun,
     SpeedStep,
     Verdict,
@@ -37,6 +38,10 @@ def decision(verdict, step=None, candidate="compile-1"):
         (Reason("code", "why"),),
         next=step,
     )
+
+
+def probation_step(*arms, confirm):
+    return ProbationStep(tuple(RequestedArm(arm, confirm) for arm in arms), why="")
 
 
 def speed_step(block, arms, *, blocks=1, steps=64):
@@ -104,8 +109,8 @@ def test_probation_makes_the_next_run_alone_and_the_judge_is_asked_again():
     driving = driver(decide=lambda _: decision(Verdict.PERMANENT))
     driving.answer(SHADOW_PAIR)
     driving.probation("compile-1")
-    driving.answer(ProbationStep(("compile-1", BASELINE), confirm=False, why=""))
-    driving.answer(ProbationStep((BASELINE, "compile-1"), confirm=True, why=""))
+    driving.answer(probation_step("compile-1", BASELINE, confirm=False))
+    driving.answer(probation_step(BASELINE, "compile-1", confirm=True))
     watched, confirmed = (driving.evidence.arm(name).probation for name in ("compile-1", BASELINE))
     assert [(3, False)] == [(run.order, run.confirm) for run in watched]
     assert [(4, True)] == [(run.order, run.confirm) for run in confirmed]
@@ -117,7 +122,7 @@ def test_every_sixth_run_that_nothing_was_asked_of_is_the_baselines():
     driving = driver(decide=lambda _: decision(Verdict.PERMANENT))
     driving.probation("compile-1")
     for _ in range(12):
-        driving.answer(ProbationStep(("compile-1",), confirm=False, why=""))
+        driving.answer(probation_step("compile-1", confirm=False))
     orders = [run.order for run in driving.evidence.baseline.probation]
     assert [REFRESH_EVERY - 1, 2 * REFRESH_EVERY - 1] == orders
     assert followers.REFRESH_EVERY == REFRESH_EVERY

@@ -73,7 +73,7 @@ def test_a_gpus_blocks_are_judged_by_the_judges_own_functions(tmp_path):
 
     compiled = figures["arms"][1]
     assert pytest.approx(2.0, rel=0.01) == compiled["steady"]["estimate"]
-    assert judge(document).speedup["estimate"] == compiled["full_run"]["estimate"]
+    assert judge(document).speedup.estimate == compiled["full_run"]["estimate"]
     assert pytest.approx(0.1, rel=0.01) == compiled["mfu"]
     assert judge(document).verdict.value == figures["verdict"]
 

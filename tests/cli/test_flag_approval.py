@@ -13,6 +13,7 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.figures import flag_words
 from compilegate.cli.trials.view import TrialWatcher
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import read
 from compilegate.domain.planning.arm_plan import ArmPlan
 from compilegate.domain.records.trials import WAIT_SECONDS, FlagOutcome, read_decision
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
@@ -154,6 +155,6 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
 def test_the_end_of_a_trial_says_what_became_of_the_flag(
     applied: dict[str, Any] | None, message: str
 ) -> None:
-    outcome = FlagOutcome.from_dict(applied) if applied else None
+    outcome = read(FlagOutcome, applied) if applied else None
 
     assert message == flag_words(read_decision(decision_document()), outcome)

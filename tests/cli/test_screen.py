@@ -16,8 +16,9 @@ from compilegate.cli.trials.screen import (
     screen,
 )
 from compilegate.cli.trials.view import JobLines, TrialWatcher
+from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.records.canary import CanaryClosed, CanaryRound, RequestedRun
+from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.usecases.records import Trial, save_record
 from tests.fake_clouds import ScriptedWatch, cloud
 from tests.fakes import MemoryJobs
@@ -106,7 +107,7 @@ def test_while_production_carries_a_round_the_trial_waits(
     save_record(services.store, TRIAL, "plan", plan_record(BASELINE, COMPILE, used=used))
     asked = CanaryRound(
         trial="0abc1234", round=2, arms={},
-        runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),
+        runs=(RequestedFullRun("compile", 17), RequestedFullRun("baseline", 17)),
         job="j", until=services.clock.now() + 10, slot_seconds=1, hold=True,
     )  # fmt: skip
     services.ledger.append("lm", asked)

@@ -11,8 +11,9 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys
+from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.reasons import advice
-from compilegate.domain.records.canary import CanaryRound, RequestedRun
+from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, CapacityWait, IgnoredJob, ProductionRun
 from tests.cli.conftest import Invoke
@@ -46,7 +47,7 @@ def test_status_says_what_a_trial_waits_for_production_to_train(
     services = promoted.services
     asked = CanaryRound(
         trial=trial_of(promoted), round=5,
-        runs=(RequestedRun("compile", 17), RequestedRun("baseline", 17)),
+        runs=(RequestedFullRun("compile", 17), RequestedFullRun("baseline", 17)),
         arms={}, job="j", until=services.clock.now() + 86_400, slot_seconds=1, hold=True,
     )  # fmt: skip
     services.ledger.append("bert-docs", asked)

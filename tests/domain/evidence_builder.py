@@ -9,6 +9,7 @@ from functools import lru_cache
 from statistics import NormalDist, stdev
 from typing import Any
 
+from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as judge_evidence
@@ -24,7 +25,8 @@ def judge(document: object) -> Decision:
 
 def step_of(decision: Decision) -> dict[str, Any] | None:
     """What the judge requests next, as the decision document has it."""
-    return None if decision.next is None else decision.next.to_dict()
+    step: dict[str, Any] | None = write(decision.next)
+    return step
 
 
 @lru_cache(maxsize=1000)

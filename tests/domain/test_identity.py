@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import IdenticalRuns, Verdict
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section
 from tests.domain.evidence_builder import NOISY, WORSE, codes, document, judge, runs
@@ -43,8 +43,8 @@ def test_two_identical_pairs_prove_quality_without_statistics():
     assert Verdict.PROMOTE == proven.verdict
     assert {"weights_identical", "quality_held"} <= codes(proven)
     assert proven.quality is not None
-    assert {"models": 2, "unequal": 0, "proven": True} == proven.quality["identical"]
-    assert (0.0, None) == (proven.quality["estimate"], proven.quality["interval"])
+    assert IdenticalRuns(models=2, unequal=0, proven=True) == proven.quality.identical
+    assert (0.0, None) == (proven.quality.estimate, proven.quality.interval)
 
 
 def test_identity_does_not_excuse_a_slow_candidate():

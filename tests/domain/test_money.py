@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from compilegate.domain.decision import Decision
+from compilegate.domain.codec import write
+from compilegate.domain.decision import Decision, QualityRuns
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import analyse_segments
 from tests.domain.evidence_builder import (
@@ -34,17 +35,20 @@ BASE_USD = JOB / 3600 * PRICE
 def saving(doc: dict[str, Any]) -> dict[str, Any]:
     money = judge(doc).saving
     assert money is not None
-    return dict(money)
+    figures: dict[str, Any] = write(money)
+    return figures
 
 
 def speedup(doc: dict[str, Any]) -> dict[str, Any]:
     speed = judge(doc).speedup
     assert speed is not None
-    return dict(speed)
+    figures: dict[str, Any] = write(speed)
+    return figures
 
 
 def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
-    return dict(next(item for item in decision.arms if item["name"] == name))
+    shown: dict[str, Any] = write(next(item for item in decision.arms if item.name == name))
+    return shown
 
 
 def test_a_saving_is_the_baselines_price_times_the_share_of_time_saved() -> None:
@@ -227,7 +231,7 @@ def test_every_arm_has_its_figures() -> None:
     doc = document(metrics=GOOD)
     add_candidate(doc, "other", speedup=1.2)
 
-    assert ["baseline", "compile", "other"] == [item["name"] for item in judge(doc).arms]
+    assert ["baseline", "compile", "other"] == [item.name for item in judge(doc).arms]
 
 
 def test_the_speed_of_a_promotion_counts_productions_jobs_too() -> None:
@@ -250,6 +254,6 @@ def test_production_quality_is_compared_with_every_baseline_run_known() -> None:
     quality = judge(doc).quality
     assert quality is not None
 
-    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == quality["estimate"]
-    assert quality["interval"][0] < quality["estimate"] < quality["interval"][1]
-    assert {"baseline": 3, "candidate": 6, "history": 20} == quality["runs"]
+    assert pytest.approx(-PROBATION_MARGIN / 4, abs=1e-3) == quality.estimate
+    assert quality.interval and quality.interval[0] < quality.estimate < quality.interval[1]
+    assert QualityRuns(baseline=3, candidate=6, history=20) == quality.runs

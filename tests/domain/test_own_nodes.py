@@ -84,9 +84,9 @@ def test_a_cheap_cluster_is_promoted_for_its_dollars_and_shows_its_time() -> Non
     assert Verdict.PROMOTE is decision.verdict, words(decision)
     assert decision.speedup is not None
     assert decision.saving is not None
-    assert decision.speedup["estimate"] == pytest.approx(1.0, abs=0.02)
-    base = decision.saving["usd_per_run_baseline"]
-    assert decision.saving["usd_per_run"] == pytest.approx(base / 2, rel=0.05)
+    assert decision.speedup.estimate == pytest.approx(1.0, abs=0.02)
+    base = decision.saving.usd_per_run_baseline
+    assert decision.saving.usd_per_run == pytest.approx(base / 2, rel=0.05)
     assert "proven above 1.10x in dollars (at 0.50 times the price per hour)" in words(decision)
 
 
@@ -175,12 +175,12 @@ def test_a_control_tells_the_framework_from_the_compiler() -> None:
     (control,) = judge(with_control()).controls
 
     assert ("compile-native", "compile", 3) == (
-        control["name"],
-        control["candidate"],
-        control["blocks"],
+        control.name,
+        control.candidate,
+        control.blocks,
     )
-    assert control["speedup"] == pytest.approx(0.9, abs=0.02)
-    assert control["compiler_speedup"] == pytest.approx(1.5 / 0.9, abs=0.03)
+    assert control.speedup == pytest.approx(0.9, abs=0.02)
+    assert control.compiler_speedup == pytest.approx(1.5 / 0.9, abs=0.03)
 
 
 def test_a_control_changes_no_verdict_reason_or_step() -> None:
@@ -201,7 +201,7 @@ def test_a_failed_control_is_unknown_and_breaks_nothing() -> None:
         run.update(finished=False, step_seconds=[])
     (control,) = judge(doc).controls
 
-    assert (0, None, None) == (control["blocks"], control["speedup"], control["compiler_speedup"])
+    assert (0, None, None) == (control.blocks, control.speedup, control.compiler_speedup)
 
 
 @pytest.mark.parametrize(
@@ -221,13 +221,12 @@ def test_a_broken_control_breaks_the_contract(broken: dict[str, Any]) -> None:
 
 
 def test_an_arm_tells_the_price_of_its_samples() -> None:
-    figures = {item["name"]: item for item in judge(apart(1.0, 0.5)).arms}
+    figures = {item.name: item for item in judge(apart(1.0, 0.5)).arms}
 
     base, mine = figures["baseline"], figures["compile"]
-    assert base["usd_per_1000_samples"] == pytest.approx(
-        1.408 / 3600 / base["samples_per_second"] * 1000
-    )
-    assert mine["usd_per_1000_samples"] == pytest.approx(base["usd_per_1000_samples"] / 2, rel=0.05)
+    assert base.samples_per_second and base.usd_per_1000_samples
+    assert base.usd_per_1000_samples == pytest.approx(1.408 / 3600 / base.samples_per_second * 1000)
+    assert mine.usd_per_1000_samples == pytest.approx(base.usd_per_1000_samples / 2, rel=0.05)
 
 
 def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse() -> None:

@@ -144,8 +144,8 @@ def test_a_metric_that_varies_too_much_is_inconclusive_and_names_the_provable_ma
     assert (Verdict.INCONCLUSIVE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
     assert "quality_inconclusive" in codes(decision)
     assert decision.quality is not None
-    assert decision.quality["provable_margin"] > 0.05
-    assert decision.quality["runs_needed"] is None
+    assert decision.quality.provable_margin > 0.05
+    assert decision.quality.runs_needed is None
 
 
 def test_history_alone_refuses_what_no_number_of_runs_would_prove() -> None:

@@ -191,8 +191,8 @@ def test_a_code_of_another_release_has_neither_headline_nor_advice() -> None:
 def test_a_reason_in_a_decision_names_its_fix_only_where_it_has_one() -> None:
     plain = Reason("alarm", "slower", "compile")
 
-    assert plain.to_dict() == {"code": "alarm", "arm": "compile", "message": "slower"}
-    assert Reason("alarm", "slower", fix="wait").to_dict()["fix"] == "wait"
+    assert plain.as_document() == {"code": "alarm", "arm": "compile", "message": "slower"}
+    assert Reason("alarm", "slower", fix="wait").as_document()["fix"] == "wait"
 
 
 def test_a_reason_in_an_eligibility_document_has_the_contracts_keys_in_order() -> None:

@@ -204,8 +204,8 @@ def test_a_nodes_own_speed_cancels_inside_its_block(nodes: list[float]) -> None:
 
     figures = judge(doc).speedup
     assert expected is not None and figures is not None
-    assert pytest.approx(expected["estimate"], rel=1e-9) == figures["estimate"]
-    assert pytest.approx(expected["interval"], rel=1e-6) == figures["interval"]
+    assert pytest.approx(expected.estimate, rel=1e-9) == figures.estimate
+    assert pytest.approx(expected.interval, rel=1e-6) == figures.interval
 
 
 def test_a_longer_full_run_of_the_candidate_is_counted_in_its_steps() -> None:
@@ -216,4 +216,4 @@ def test_a_longer_full_run_of_the_candidate_is_counted_in_its_steps() -> None:
 
     figures = judge(doc).speedup
     assert figures is not None
-    assert pytest.approx(1.0, rel=0.01) == figures["estimate"]
+    assert pytest.approx(1.0, rel=0.01) == figures.estimate

@@ -47,7 +47,7 @@ def test_on_other_data_jobs_are_compared_at_equal_steps(
 
     assert Verdict.PROMOTE is decision.verdict
     assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.02)
+    assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.02)
 
 
 @pytest.mark.parametrize("growth", [0.6, 1.2, 2.0])
@@ -63,7 +63,7 @@ def test_a_baseline_that_has_grown_in_production_makes_no_candidate_fast(
     decision = judge(good)
 
     assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.03)
+    assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.03)
 
 
 @pytest.mark.parametrize(("share", "data"), [(0.91, True), (0.91, False)])
@@ -80,7 +80,7 @@ def test_a_candidate_that_does_less_on_other_data_is_not_faster(
     decision = judge(good)
 
     assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.02)
+    assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.02)
 
 
 def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good: Document) -> None:
@@ -92,7 +92,7 @@ def test_more_steps_than_the_runs_beside_it_make_nothing_faster(good: Document) 
     decision = judge(good)
 
     assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] <= 1.03 * before.speedup["estimate"]
+    assert decision.speedup.estimate <= 1.03 * before.speedup.estimate
 
 
 def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good: Document) -> None:
@@ -107,7 +107,7 @@ def test_seconds_that_no_step_explains_are_scaled_with_the_steps(good: Document)
     decision = judge(good)
 
     assert decision.speedup is not None and before.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(before.speedup["estimate"], rel=0.06)
+    assert decision.speedup.estimate == pytest.approx(before.speedup.estimate, rel=0.06)
 
 
 @pytest.mark.parametrize(

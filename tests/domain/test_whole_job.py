@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judging import whole_job
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -62,13 +63,14 @@ def demo_production() -> dict[str, Any]:
 
 def speedup(decision: Decision) -> dict[str, Any]:
     assert decision.speedup is not None
-    return dict(decision.speedup)
+    figures: dict[str, Any] = write(decision.speedup)
+    return figures
 
 
 def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing() -> None:
     """Judge 1.2.0 promoted this as 1.43x, with a saving of -$98 to $269 a year beside it."""
     decision = judge(demo_production())
-    money = decision.saving["interval_usd_per_year"] if decision.saving else [0, 0]
+    money = decision.saving.interval_usd_per_year if decision.saving else [0, 0]
 
     assert pytest.approx(1.43) == speedup(decision)["predicted"]["estimate"]
     assert pytest.approx(1.06) == speedup(decision)["measured"]["estimate"]
@@ -79,7 +81,7 @@ def test_short_blocks_that_whole_jobs_do_not_confirm_promote_nothing() -> None:
 
 def test_the_headline_the_time_and_the_money_are_one_figure() -> None:
     decision = judge(demo_production())
-    saving, figures = decision.saving or {}, speedup(decision)
+    saving, figures = write(decision.saving), speedup(decision)
     base = saving["usd_per_run_baseline"]
 
     assert 1.0 < figures["estimate"] < 1.15

@@ -333,8 +333,9 @@ def test_work_that_is_equal_but_for_chance_is_judged(good: Document, what: str) 
     assert CODE not in codes(decision)
     assert decision.speedup is not None
     if runs(good, "baseline"):
-        ratio = decision.speedup["measured"]["estimate"]
-        assert ratio == pytest.approx(OTHER_WALLS.get(what, WALLS), rel=0.005)
+        measured = decision.speedup.measured
+        assert measured is not None
+        assert measured.estimate == pytest.approx(OTHER_WALLS.get(what, WALLS), rel=0.005)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +363,8 @@ def test_only_steps_may_differ_where_a_script_decides_when_to_stop(
 
     assert equal == (CODE not in codes(decision))
     if decision.speedup is not None:  # at equal steps
-        assert decision.speedup["measured"]["estimate"] == pytest.approx(WALLS, rel=0.1)
+        assert decision.speedup.measured is not None
+        assert decision.speedup.measured.estimate == pytest.approx(WALLS, rel=0.1)
 
 
 def test_whole_jobs_faster_than_the_blocks_leave_possible_do_not_promote(good: Document) -> None:
@@ -410,7 +412,7 @@ def test_production_runs_that_do_less_are_not_watched_for_speed() -> None:
     assert [] == ComparableWalls(ours, evidence).of(ours.probation)
     assert 2 == len(ComparableWalls(theirs, evidence).of(theirs.probation))
     assert decision.speedup is not None
-    assert decision.speedup["estimate"] == pytest.approx(1.4, rel=0.05)
+    assert decision.speedup.estimate == pytest.approx(1.4, rel=0.05)
 
 
 def test_a_worse_metric_of_a_shorter_production_run_still_reverts() -> None:

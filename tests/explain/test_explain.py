@@ -112,7 +112,7 @@ def test_an_explanation_leaves_the_evidence_as_it_was() -> None:
 def test_the_spread_shown_in_two_parts_is_the_decisions() -> None:
     doc = scored(0.004, runs=5)
     items = about(items_of(doc), Section.QUALITY)["compile"]
-    evaluation = (judged(doc).quality or {})["evaluation"]
+    evaluation = judged(doc).to_dict("flag")["quality"]["evaluation"]
 
     assert items["spread of the evaluation"]["value"] == rounded(evaluation["spread_of_evaluation"])
     assert items["spread of training"]["value"] == rounded(evaluation["spread_of_training"])

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from compilegate.domain.codec import read
 from compilegate.domain.formats import UNKNOWN
 from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -113,7 +114,7 @@ def test_a_row_says_what_was_measured_and_is_left_out_where_nothing_was(source, 
     ],
 )
 def test_it_says_what_production_was_exposed_to(changes, flag, words):
-    exposed = rows(hybrid(**changes) | {"flag": FlagOutcome.from_dict(flag)})["Exposed"]
+    exposed = rows(hybrid(**changes) | {"flag": read(FlagOutcome, flag)})["Exposed"]
 
     assert exposed.startswith("2 candidate models made in production")
     assert exposed.endswith(words)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from compilegate.domain.codec import read
 from compilegate.domain.formats import MINUS
 from compilegate.domain.reasons import headline as template
 from compilegate.domain.records.trials import FlagOutcome
@@ -238,7 +239,7 @@ CHANGE = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
 )  # fmt: skip
 def test_answers_and_manual_changes_stand_wherever_the_verdict_does(flag, words):
     source = with_decision(samples.promote(), flag={"name": "F", "action": "enable"})
-    source["flag"] = FlagOutcome.from_dict(flag)
+    source["flag"] = read(FlagOutcome, flag)
     report = render(source)
 
     assert lede(read_trial_report(source))[-1].endswith(words)

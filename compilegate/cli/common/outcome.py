@@ -14,6 +14,7 @@ from compilegate.adapters.local_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
 from compilegate.domain import naming
+from compilegate.domain.codec import write
 from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.domain.failures import explain
@@ -94,9 +95,9 @@ class Outcome:
             "report": None if self.report is None else str(self.report),
             "missing": [asdict(item) for item in self.missing],
             "decision": self.recorded,
-            "flag": self.applied.to_dict() if self.applied else None,
+            "flag": write(self.applied) if self.applied else None,
             "full_runs": self.full_runs,
-            "reasons": [reason.to_dict() for reason in self.reasons],
+            "reasons": [reason.as_document() for reason in self.reasons],
             "claims": DecisionFigures.read(self.decision).claims if self.decision else None,
             **({"script_compiles": self.script_compiles.to_dict()} if self.script_compiles else {}),
         }

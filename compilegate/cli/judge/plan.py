@@ -12,6 +12,8 @@ from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.common.output import say
 from compilegate.cli.common.tables import say_table
 from compilegate.cli.judge.documents import STANDARD_INPUT, read_json
+from compilegate.domain.codec import write
+from compilegate.domain.decision import EvaluationFinding
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import percent, plural, significant
 from compilegate.domain.judging.evidence import metrics
@@ -73,7 +75,7 @@ def plan(file: str | None, options: PlanOptions) -> dict[str, Any]:
         recorded = _recorded(file)
         answered = answer(_question(file, recorded.question, options))
         evaluation = recorded.evaluation
-        return answered if evaluation is None else {**answered, "evaluation": evaluation}
+        return {**answered, "evaluation": write(evaluation)} if evaluation else answered
     alpha, candidates = options.alpha or Policy().alpha, options.candidates or 1
     if options.spread is None and options.margin is None:
         for name in ("--history", "--max-runs"):
@@ -133,7 +135,7 @@ class Recorded:
     """A file's case, whose spread may be 0; ``evaluation`` is the judge's split of the spread."""
 
     question: Question
-    evaluation: Mapping[str, Any] | None = None
+    evaluation: EvaluationFinding | None = None
 
 
 def _recorded(file: str) -> Recorded:
@@ -163,7 +165,8 @@ def _recorded(file: str) -> Recorded:
         policies=[evidence.policy],
         runs_remaining=evidence.runs_left(),
     )
-    return Recorded(question, (judge(evidence).quality or {}).get("evaluation"))
+    quality = judge(evidence).quality
+    return Recorded(question, quality.evaluation if quality else None)
 
 
 def _spread(samples: Samples) -> float:

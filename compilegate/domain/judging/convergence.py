@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from compilegate.domain.arithmetic import mean, median, squares
+from compilegate.domain.decision import SameQuality
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.pricing import usd_per_run
 from compilegate.domain.judging.speed import Segments
@@ -33,12 +33,8 @@ Curve = list[tuple[float, float]]
 
 def same_quality_figures(
     candidate: Arm, evidence: Evidence, segments: Segments
-) -> dict[str, Any] | None:
-    """Steps and USD of both arms to the loss that both reach; None without loss curves.
-
-    ``loss_of`` is the arm whose median final loss that is. Steps and USD of the candidate are
-    None where it does not get to what the baseline reaches.
-    """
+) -> SameQuality | None:
+    """Steps and USD of both arms to the loss that both reach; None without loss curves."""
     base, mine = _curves(evidence.baseline), _curves(candidate)
     if not base or not mine:
         return None
@@ -47,14 +43,14 @@ def same_quality_figures(
     last = "baseline" if ahead or _ends_higher(base, mine) else "candidate"
     target = middles[last][-1][1]
     steps = {side: _steps_to(curve, target) for side, curve in middles.items()}
-    return {
-        "loss": target,
-        "loss_of": last,
-        "steps_baseline": steps["baseline"],
-        "steps_candidate": steps["candidate"],
-        "usd_baseline": _usd(steps["baseline"], evidence.baseline, base, evidence, segments),
-        "usd_candidate": _usd(steps["candidate"], candidate, mine, evidence, segments),
-    }
+    return SameQuality(
+        loss=target,
+        loss_of=last,
+        steps_baseline=steps["baseline"],
+        steps_candidate=steps["candidate"],
+        usd_baseline=_usd(steps["baseline"], evidence.baseline, base, evidence, segments),
+        usd_candidate=_usd(steps["candidate"], candidate, mine, evidence, segments),
+    )
 
 
 def _curves(arm: Arm) -> list[Curve]:

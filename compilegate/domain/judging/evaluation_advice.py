@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any
 
+from compilegate.domain.decision import EvaluationFinding, EvaluationSplit, LargerEvaluation
 from compilegate.domain.judging.evaluation_noise import Split
 from compilegate.domain.judging.evaluation_split import Finding, split_of
 from compilegate.domain.judging.evidence import Arm, Evidence
@@ -56,31 +56,31 @@ class Evaluation:
     usd_saved: float | None = None
     reasons: tuple[Reason, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As the decision document has it; sizes in examples, spreads in the metric's unit."""
-        document: dict[str, Any] = {"finding": str(self.finding)}
+    @property
+    def figures(self) -> EvaluationFinding:
+        """As the decision has it."""
         split = self.split
         if split is None or self.today is None:
-            return document
-        best = self.best
-        return {
-            **document,
-            "examples": split.examples * split.per_outcome,
-            "spread": split.sd,
-            "spread_of_evaluation": split.evaluation_sd,
-            "spread_of_training": split.training_sd,
-            "spread_of_training_interval": [finite_or_none(sd) for sd in split.training_range],
-            "spread_of_training_expected": split.expected_training_sd,
-            "runs_needed": self.today.runs,
-            "wanted_examples": self.wanted and self.wanted * split.per_outcome,
-            "best_examples": best.examples * split.per_outcome if best else None,
-            "runs_saved": _fewer(self),
-            "usd_saved": self.usd_saved,
-            "larger": [
-                {"examples": one.examples * split.per_outcome, "spread": one.sd, "runs": one.runs}
+            return EvaluationFinding(self.finding)
+        best, (low, high) = self.best, split.training_range
+        return EvaluationSplit(
+            finding=self.finding,
+            examples=split.examples * split.per_outcome,
+            spread=split.sd,
+            spread_of_evaluation=split.evaluation_sd,
+            spread_of_training=split.training_sd,
+            spread_of_training_interval=(finite_or_none(low), finite_or_none(high)),
+            spread_of_training_expected=split.expected_training_sd,
+            runs_needed=self.today.runs,
+            wanted_examples=self.wanted and self.wanted * split.per_outcome,
+            best_examples=best.examples * split.per_outcome if best else None,
+            runs_saved=_fewer(self),
+            usd_saved=self.usd_saved,
+            larger=tuple(
+                LargerEvaluation(one.examples * split.per_outcome, one.sd, one.runs)
                 for one in self.larger
-            ],
-        }
+            ),
+        )
 
 
 def finite_or_none(value: float) -> float | None:

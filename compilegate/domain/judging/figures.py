@@ -1,16 +1,30 @@
 """The figures a decision carries: per arm, speed-up, quality and money.
 
-Unknown is None; a figure is never made up to fill a table. A control is a candidate's framework
-without its compiler: measured in the same blocks, it tells the two changes apart and is not judged.
+Unknown is None; a figure is never made up to fill a table. The types are in decision.py. A
+control is a candidate's framework without its compiler: measured in the same blocks, it tells the
+two changes apart and is not judged.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from compilegate.domain.arithmetic import deviation, mean, median
+from compilegate.domain.decision import (
+    ArmFigures,
+    ComparedRuns,
+    ControlFigures,
+    IdenticalRuns,
+    Interval,
+    QualityFigures,
+    QualityRuns,
+    SavingFigures,
+    SpeedSource,
+    Speedup,
+)
 from compilegate.domain.economics import (
     WEEKS_PER_YEAR,
     Range,
@@ -37,6 +51,7 @@ from compilegate.domain.judging.speed import Segments, SpeedFinding
 from compilegate.domain.judging.whole_job import Source, WholeJob
 
 if TYPE_CHECKING:  # the figures of production are made without the gates of a trial
+    from compilegate.domain.judging.evaluation_advice import Evaluation
     from compilegate.domain.judging.quality import QualityFinding
 from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.workload.model import controlled_by
@@ -44,68 +59,59 @@ from compilegate.domain.workload.model import controlled_by
 CONFIDENCE = 0.95
 
 
-def speedup_figures(speed: SpeedFinding, whole: WholeJob | None) -> dict[str, Any] | None:
-    """Speed-up of whole jobs with its interval; None before there is a block or full run.
-
-    ``lower_bound`` is what the blocks alone prove at the gate's level, ``full_runs`` how many of
-    the candidate were timed. ``predicted`` and
-    ``measured`` are what short blocks and full runs say each for themselves, ``weight`` the share
-    of the latter, ``disagreement`` how far a prediction may be off, a logarithm.
-    """
+def speedup_of(speed: SpeedFinding, whole: WholeJob | None) -> Speedup | None:
+    """Speed-up of whole jobs with its interval; None before there is a block or full run."""
     if whole is None:
         return None
-    return {
-        "estimate": whole.speedup,
-        "interval": list(whole.interval),
-        "confidence": CONFIDENCE,
-        "lower_bound": speed.lower_bound,
-        "blocks": speed.blocks,
-        "full_runs": whole.measured.candidate_runs if whole.measured else 0,
-        "predicted": _source(whole.predicted),
-        "measured": _source(whole.measured),
-        "weight": whole.weight,
-        "disagreement": whole.disagreement,
-    }
+    return Speedup(
+        estimate=whole.speedup,
+        interval=whole.interval,
+        confidence=CONFIDENCE,
+        lower_bound=speed.lower_bound,
+        blocks=speed.blocks,
+        full_runs=whole.measured.candidate_runs if whole.measured else 0,
+        predicted=_source(whole.predicted) if whole.predicted else None,
+        measured=_source(whole.measured) if whole.measured else None,
+        weight=whole.weight,
+        disagreement=whole.disagreement,
+    )
 
 
-def _source(source: Source | None) -> dict[str, Any] | None:
-    if source is None:
-        return None
+def _source(source: Source) -> SpeedSource:
     half = student_t.quantile(0.5 + CONFIDENCE / 2, source.df) * math.sqrt(source.variance)
-    return {
-        "estimate": math.exp(source.log),
-        "interval": [math.exp(source.log - half), math.exp(source.log + half)],
-        "runs": {"baseline": source.baseline_runs, "candidate": source.candidate_runs},
-    }
+    return SpeedSource(
+        estimate=math.exp(source.log),
+        interval=(math.exp(source.log - half), math.exp(source.log + half)),
+        runs=ComparedRuns(source.baseline_runs, source.candidate_runs),
+    )
 
 
 def quality_figures(
-    finding: QualityFinding | None, evidence: Evidence, candidate: Arm
-) -> dict[str, Any] | None:
-    """Quality difference, candidate minus baseline, higher is better; None before full runs."""
-    if finding is None:
-        return None
-    return {
-        **_difference(finding.comparison, evidence, candidate.quality, evidence.baseline.quality),
-        "interval": list(finding.interval) if finding.interval else None,
-        "confidence": 1 - 2 * finding.level if finding.level else None,
-        "look": finding.look,
-        "provable_margin": finding.provable_margin,
-        "runs_needed": finding.runs_needed,
-        **_identical(finding),
-    }
+    finding: QualityFinding, evidence: Evidence, candidate: Arm, evaluation: Evaluation | None
+) -> QualityFigures:
+    """Quality by the trial's full runs; where weights alone decide, the difference is nought."""
+    figures = replace(
+        _difference(finding.comparison, evidence, candidate.quality, evidence.baseline.quality),
+        interval=finding.interval,
+        confidence=1 - 2 * finding.level if finding.level else None,
+        look=finding.look,
+        provable_margin=finding.provable_margin,
+        runs_needed=finding.runs_needed,
+        evaluation=evaluation.figures if evaluation else None,
+    )
+    seen = finding.identity
+    if seen is None:
+        return figures
+    alone = seen.proven and finding.level is None
+    return replace(
+        figures,
+        estimate=0.0 if alone else figures.estimate,
+        identical=IdenticalRuns(seen.models, seen.unequal, seen.proven),
+    )
 
 
-def _identical(finding: QualityFinding) -> dict[str, Any]:
-    """What final weights say; where they alone decide, the difference is exactly nought."""
-    if finding.identity is None:
-        return {}
-    alone = finding.identity.proven and finding.level is None
-    return {"identical": finding.identity.to_dict(), **({"estimate": 0.0} if alone else {})}
-
-
-def production_quality_figures(evidence: Evidence, promoted: Arm) -> dict[str, Any] | None:
-    """Quality of production's runs against every baseline run known; None before the first."""
+def production_quality_figures(evidence: Evidence, promoted: Arm) -> QualityFigures:
+    """Quality of production's runs against every baseline run known."""
     samples = Samples(
         candidate=evidence.oriented(metrics(promoted.probation)),
         baseline=evidence.oriented(metrics(evidence.baseline.full_runs)),
@@ -114,14 +120,11 @@ def production_quality_figures(evidence: Evidence, promoted: Arm) -> dict[str, A
     compared = compare(samples)
     level = (1 - CONFIDENCE) / 2
     usable = compared is not None and compared.df > 0 and compared.spread > 0
-    return {
-        **_difference(compared, evidence, promoted.probation, evidence.baseline.full_runs),
-        "interval": list(compared.interval(level)) if compared and usable else None,
-        "confidence": CONFIDENCE,
-        "look": None,
-        "provable_margin": None,
-        "runs_needed": None,
-    }
+    return replace(
+        _difference(compared, evidence, promoted.probation, evidence.baseline.full_runs),
+        interval=compared.interval(level) if compared and usable else None,
+        confidence=CONFIDENCE,
+    )
 
 
 def _difference(
@@ -129,23 +132,19 @@ def _difference(
     evidence: Evidence,
     ours: Sequence[FullRun],
     theirs: Sequence[FullRun],
-) -> dict[str, Any]:
+) -> QualityFigures:
     """What both phases say of a comparison: metric, margin, estimate and the runs behind it."""
-    return {
-        "metric": evidence.quality.metric,
-        "goal": evidence.quality.goal,
-        "estimate": compared.difference if compared else None,
-        "margin": evidence.quality.margin,
-        "spread": compared.spread if compared else None,
-        "runs": {
-            "baseline": len(theirs),
-            "candidate": len(ours),
-            "history": len(evidence.quality.history),
-        },
-    }
+    return QualityFigures(
+        metric=evidence.quality.metric,
+        goal=evidence.quality.goal,
+        estimate=compared.difference if compared else None,
+        margin=evidence.quality.margin,
+        spread=compared.spread if compared else None,
+        runs=QualityRuns(len(theirs), len(ours), len(evidence.quality.history)),
+    )
 
 
-def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
+def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> ArmFigures:
     """One arm's measured figures; throughput in samples per second of steady state."""
     steady = segments[arm.name]
     rates = [
@@ -156,31 +155,31 @@ def arm_figures(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, A
     values = metrics(arm.full_runs)
     records = [run.record for run in arm.runs]
     compilers = [item for record in records if isinstance(item := record.get("compiler"), dict)]
-    return {
-        "name": arm.name,
-        "samples_per_second": mean_or_none(rates),
-        "samples_per_second_interval": _interval(rates),
-        "step_seconds_median": _median_step(arm.speed),
-        "warm_up_steps": max((s.warm_up_steps for s in steady.values() if s), default=None),
-        "compile_seconds_cold": _largest(record.get("cold_compile_seconds") for record in records),
-        "compile_seconds_warm": _median([run.compile_seconds for run in arm.speed if run.finished]),
-        "recompiles": _largest(item.get("recompiles") for item in compilers),
-        "graph_breaks": _largest(item.get("graph_breaks") for item in compilers),
-        "graphs": _largest(item.get("graphs") for item in compilers),
-        "peak_memory_gib": _largest(record.get("peak_memory_gib") for record in records),
-        "usd_per_hour": arm.usd_per_hour,
-        "usd_per_1000_samples": usd_per_1000_samples(arm, mean_or_none(rates)),
-        "usd_per_run": usd_per_run(arm, evidence, segments),
-        "metric_mean": mean_or_none(values),
-        "metric_sd": deviation(values) if len(values) > 1 else None,
-        "runs": len(arm.full_runs),
-        "failed_runs": sum(not run.finished for run in arm.runs),
-    }
+    return ArmFigures(
+        name=arm.name,
+        samples_per_second=mean_or_none(rates),
+        samples_per_second_interval=_interval(rates),
+        step_seconds_median=_median_step(arm.speed),
+        warm_up_steps=max((s.warm_up_steps for s in steady.values() if s), default=None),
+        compile_seconds_cold=_largest(record.get("cold_compile_seconds") for record in records),
+        compile_seconds_warm=_median([run.compile_seconds for run in arm.speed if run.finished]),
+        recompiles=_largest(item.get("recompiles") for item in compilers),
+        graph_breaks=_largest(item.get("graph_breaks") for item in compilers),
+        graphs=_largest(item.get("graphs") for item in compilers),
+        peak_memory_gib=_largest(record.get("peak_memory_gib") for record in records),
+        usd_per_hour=arm.usd_per_hour,
+        usd_per_1000_samples=usd_per_1000_samples(arm, mean_or_none(rates)),
+        usd_per_run=usd_per_run(arm, evidence, segments),
+        metric_mean=mean_or_none(values),
+        metric_sd=deviation(values) if len(values) > 1 else None,
+        runs=len(arm.full_runs),
+        failed_runs=sum(not run.finished for run in arm.runs),
+    )
 
 
 def saving_figures(
     candidate: Arm, evidence: Evidence, segments: Segments, whole: WholeJob | None
-) -> dict[str, Any] | None:
+) -> SavingFigures | None:
     """What whole jobs' speed-up is worth (economics.saving_from_speedup), None if unpriced."""
     base = usd_per_run(evidence.baseline, evidence, segments)
     if base is None or whole is None or evidence.runs_per_week is None:
@@ -195,17 +194,17 @@ def saving_figures(
         price_ratio=evidence.price_ratio(candidate),
     )
     bounds, runs = saving.interval_usd_per_year, evidence.runs_per_week * WEEKS_PER_YEAR
-    return {
-        "usd_per_run": saving.usd_per_run,
-        "interval_usd_per_run": [bounds.low / runs, bounds.high / runs] if bounds else None,
-        "usd_per_run_baseline": base,
-        "usd_per_year": saving.usd_per_year,
-        "interval_usd_per_year": [bounds.low, bounds.high] if bounds else None,
-        "trial_usd": spent,
-        "payback_runs": saving.payback_runs,
-        "break_even_run_minutes": break_even_run_minutes(candidate, evidence, segments),
-        "same_quality": same_quality_figures(candidate, evidence, segments),
-    }
+    return SavingFigures(
+        usd_per_run=saving.usd_per_run,
+        interval_usd_per_run=(bounds.low / runs, bounds.high / runs) if bounds else None,
+        usd_per_run_baseline=base,
+        usd_per_year=saving.usd_per_year,
+        interval_usd_per_year=(bounds.low, bounds.high) if bounds else None,
+        trial_usd=spent,
+        payback_runs=saving.payback_runs,
+        break_even_run_minutes=break_even_run_minutes(candidate, evidence, segments),
+        same_quality=same_quality_figures(candidate, evidence, segments),
+    )
 
 
 def break_even_run_minutes(candidate: Arm, evidence: Evidence, segments: Segments) -> float | None:
@@ -235,12 +234,12 @@ def break_even_run_minutes(candidate: Arm, evidence: Evidence, segments: Segment
     return None if seconds is None else seconds / 60
 
 
-def _interval(values: Sequence[float]) -> list[float] | None:
+def _interval(values: Sequence[float]) -> Interval | None:
     n = len(values)
     if n < 2:
         return None
     half = student_t.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(values) / math.sqrt(n)
-    return [mean(values) - half, mean(values) + half]
+    return mean(values) - half, mean(values) + half
 
 
 def _median_step(runs: Iterable[SpeedRun]) -> float | None:
@@ -256,24 +255,19 @@ def _largest(values: Iterable[object]) -> float | None:
     return max(numbers, default=None)
 
 
-def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
-    """The control's own figures as an arm's; full-run speed-ups against both neighbours.
-
-    ``speedup``: the control over the baseline. ``compiler_speedup``: the candidate over the
-    control, from the blocks that all three completed. None where no block tells; ``reason``
-    says why the control was not measured.
-    """
+def control_figures(control: Arm, evidence: Evidence, segments: Segments) -> ControlFigures:
+    """The control's own figures as an arm's, and full-run speed-ups against both neighbours."""
     name = controlled_by(control.name)
     candidate = evidence.arm(name)
     downgrade = block_log_speedups(control, evidence, segments)
-    return {
-        **arm_figures(control, evidence, segments),
-        "candidate": name,
-        "blocks": len(downgrade),
-        "speedup": _ratio(downgrade),
-        "compiler_speedup": _ratio(_compiler_alone(control, candidate, segments)),
-        "reason": None if downgrade else _why_not_measured(control),
-    }
+    return ControlFigures(
+        **vars(arm_figures(control, evidence, segments)),
+        candidate=name,
+        blocks=len(downgrade),
+        speedup=_ratio(downgrade),
+        compiler_speedup=_ratio(_compiler_alone(control, candidate, segments)),
+        reason=None if downgrade else _why_not_measured(control),
+    )
 
 
 def _why_not_measured(control: Arm) -> str:

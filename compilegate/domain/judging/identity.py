@@ -59,10 +59,6 @@ class Identity:
             f"seed ({seeds}): they trained the same models"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """As a decision document has it."""
-        return {"models": self.models, "unequal": self.unequal, "proven": self.proven}
-
 
 def identity_of(candidate: Arm, baseline: Arm) -> Identity | None:
     """What the final weights of both arms' full runs say, None where no two runs are a pair."""

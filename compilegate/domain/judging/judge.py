@@ -28,7 +28,7 @@ from compilegate.domain.judging.figures import (
     control_figures,
     quality_figures,
     saving_figures,
-    speedup_figures,
+    speedup_of,
 )
 from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
 from compilegate.domain.judging.next_step import is_shadow, next_quality, next_speed
@@ -114,10 +114,8 @@ def judge(evidence: Evidence) -> Decision:
         else:
             finding = judge_trial(evidence, segments)
         lead = finding.lead
-        evaluation = evaluation_of(lead.quality, lead.arm, evidence, segments) if lead else None
-        quality = quality_figures(lead.quality, evidence, lead.arm) if lead else None
-        if quality is not None and evaluation is not None:
-            quality["evaluation"] = evaluation.to_dict()
+        tested = lead.quality if lead else None
+        evaluation = evaluation_of(tested, lead.arm, evidence, segments) if lead else None
         return decision(
             evidence,
             segments,
@@ -129,8 +127,10 @@ def judge(evidence: Evidence) -> Decision:
                 *other_history(evidence),
             ),
             candidate=lead.arm.name if lead else None,
-            speedup=speedup_figures(lead.speed, lead.whole) if lead else None,
-            quality=quality,
+            speedup=speedup_of(lead.speed, lead.whole) if lead else None,
+            quality=quality_figures(tested, evidence, lead.arm, evaluation)
+            if lead and tested
+            else None,
             saving=saving_figures(lead.arm, evidence, segments, lead.whole) if lead else None,
             next=finding.next,
             controls=tuple(control_figures(one, evidence, segments) for one in evidence.controls),

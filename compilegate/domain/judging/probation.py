@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from compilegate.domain.decision import ProbationStep, Verdict
+from compilegate.domain.decision import ProbationStep, RequestedArm, Verdict
 from compilegate.domain.judging import alarm_check
 from compilegate.domain.judging.alarm_check import Look, Outcome
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
@@ -274,4 +274,4 @@ def _confirmation_runs(watch: _Watch) -> list[str]:
 
 
 def _step(arms: Sequence[str], why: str, *, confirm: bool = False) -> ProbationStep:
-    return ProbationStep(tuple(arms), confirm, why)
+    return ProbationStep(tuple(RequestedArm(arm, confirm) for arm in arms), why)

@@ -18,7 +18,7 @@ from compilegate.domain.judging.figures import (
     control_figures,
     production_quality_figures,
     saving_figures,
-    speedup_figures,
+    speedup_of,
 )
 from compilegate.domain.judging.probation import Observer, ProbationFinding, judge_probation
 from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
@@ -53,7 +53,7 @@ def judge_production(evidence: Evidence) -> Decision:
             finding.verdict,
             finding.reasons,
             candidate=promoted.name,
-            speedup=speedup_figures(speed, whole),
+            speedup=speedup_of(speed, whole),
             quality=production_quality_figures(evidence, promoted),
             saving=saving_figures(promoted, evidence, segments, whole),
             next=finding.next,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from compilegate.domain.codec import read
 from compilegate.domain.compilers import compiler_named, has_own_image
 from compilegate.domain.flag import OVERRIDE_KEYS, Flag
-from compilegate.domain.records import known_fields
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 CANDIDATE = "candidate"
@@ -66,13 +66,13 @@ class ArmPlan:
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     role: str = CANDIDATE
     why: str = ""
-    factors: Sequence[str] = ()
+    factors: tuple[str, ...] = ()
     compile_seconds: float | None = None
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> ArmPlan:
         """An arm of a recorded plan, of this release or another."""
-        return cls(**known_fields(cls, record))
+        return read(cls, record)
 
     @property
     def global_batch(self) -> int:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.followers import HOLD
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.canary import CanaryRound, RequestedRun
+from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.runs import CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
@@ -49,7 +50,7 @@ class OpenSlot:
 def requested_round(
     trial: str,
     number: int,
-    runs: Sequence[RequestedRun],
+    runs: Sequence[RequestedFullRun],
     *,
     overrides: Mapping[str, Mapping[str, Any]],
     measured: TrainedJob,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compilegate.domain.decision import RequestedArm
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import Versions, agrees, flag_of
@@ -19,7 +20,7 @@ from compilegate.domain.production.canary import OpenSlot
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.reviews import RequestedArm, Review
+from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 

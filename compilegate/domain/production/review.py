@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, Decision, ProbationStep, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.production import Judge
@@ -139,7 +139,7 @@ def _judged(
     reviewed = replace(
         start,
         verdict=str(decision.verdict) if decision else None,
-        next=decision.next.to_dict() if decision and decision.next else None,
+        next=decision.next if decision and isinstance(decision.next, ProbationStep) else None,
         reasons=tuple(decision.reasons) if decision else (),
         notes=()
         if promotion.flag.state == PERMANENT

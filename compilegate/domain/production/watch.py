@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+from compilegate.domain.codec import read
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.failures import COMPLETED
 from compilegate.domain.judging.evidence import PROBATION
@@ -19,7 +20,6 @@ from compilegate.domain.production.fingerprint import Fingerprint, recorded, sta
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records import known_fields
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE, Policy
@@ -226,7 +226,7 @@ def measured_fingerprints(evidence: Mapping[str, Any]) -> dict[str, Fingerprint]
 
 def trial_policy(evidence: Mapping[str, Any]) -> Policy:
     """The policy that the trial was judged by."""
-    return Policy(**known_fields(Policy, evidence["policy"]))
+    return read(Policy, evidence["policy"])
 
 
 def measures(evidence: Mapping[str, Any], promotion: Promotion) -> bool:

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.records import LedgerRecord
-
-
-@dataclass(frozen=True)
-class RequestedRun:
-    """One full run that the judge requested."""
-
-    arm: str
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,7 @@ class CanaryRound(LedgerRecord):
 
     trial: str
     round: int
-    runs: tuple[RequestedRun, ...]
+    runs: tuple[RequestedFullRun, ...]
     arms: Mapping[str, Mapping[str, Any]]
     job: str
     until: int
@@ -61,8 +54,7 @@ class CanaryRound(LedgerRecord):
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read the entry that opens it; models are held unless it says that they are not."""
-        runs = tuple(RequestedRun(str(run["arm"]), int(run["seed"])) for run in entry["runs"])
-        return super()._read({**entry, "runs": runs, "hold": entry["hold"] is not False})
+        return super()._read({**entry, "hold": entry["hold"] is not False})
 
 
 @dataclass(frozen=True)

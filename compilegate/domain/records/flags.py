@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.codec import key_of, stored_as
 from compilegate.domain.flag import OFF, Flag, parse_flag
-from compilegate.domain.records import LedgerRecord, known_fields
+from compilegate.domain.records import LedgerRecord
 
 # What ``by`` begins with where a person made the change.
 HUMAN = "human:"
@@ -34,9 +35,6 @@ class FlagVersion(LedgerRecord):
     """
 
     kind = "flag"
-    stored_as: ClassVar[Mapping[str, str]] = {
-        "value": "to", "previous_value": "from", "parameter": "flag",
-    }  # fmt: skip
 
     version: int
     at: int
@@ -44,9 +42,9 @@ class FlagVersion(LedgerRecord):
     by: str
     action: str
     reason: str
-    value: str
-    previous_value: str = OFF.to_json()
-    parameter: str = ""
+    value: str = field(metadata=stored_as("to"))
+    previous_value: str = field(default=OFF.to_json(), metadata=stored_as("from"))
+    parameter: str = field(default="", metadata=stored_as("flag"))
     decided_at: int | None = None
     seen_version: int | None = None
     based_on: int | None = None
@@ -93,10 +91,8 @@ class FlagVersion(LedgerRecord):
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
-        own = {"kind", *(cls.stored_as.get(one.name, one.name) for one in fields(cls))}
+        own = {"kind", *map(key_of, fields(cls))}
         details = {key: value for key, value in entry.items() if key not in own}
-        overrode = entry.get("overrode")
-        author = None if overrode is None else Author(**known_fields(Author, overrode))
-        version = super()._read({**entry, "details": details, "overrode": author})
+        version = super()._read({**entry, "details": details})
         parse_flag(version.value)  # raises for what no run could follow
         return version

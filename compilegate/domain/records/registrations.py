@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.codec import stored_as
 from compilegate.domain.records import LedgerRecord
 
 
@@ -20,14 +21,13 @@ class RegistrationChange(LedgerRecord):
 
     REGISTERED: ClassVar[str] = "registered"
     RETIRED: ClassVar[str] = "retired"
-    stored_as: ClassVar[Mapping[str, str]] = {"document": "registration"}
 
     revision: int
     active: bool
     at: int = 0
     by: str | None = None
     changes: tuple[Mapping[str, Any], ...] = ()
-    document: Mapping[str, Any] | None = None
+    document: Mapping[str, Any] | None = field(default=None, metadata=stored_as("registration"))
 
     @property
     def kind(self) -> str:

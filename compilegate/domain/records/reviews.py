@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import stored_as
+from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import LedgerRecord
@@ -21,7 +22,7 @@ class PlannedTransition:
 
     change_id: str
     action: str
-    value: str
+    value: str = field(metadata=stored_as("to"))
     reason: str
     decided_at: int
 
@@ -34,32 +35,6 @@ class PlannedTransition:
     def reviewed_version(self) -> int:
         """The version of the flag that was reviewed."""
         return int(self.change_id.split("#")[1])
-
-    def to_entry(self) -> dict[str, Any]:
-        """Part of the review's ledger entry."""
-        return {
-            "change_id": self.change_id, "action": self.action, "to": self.value,
-            "reason": self.reason, "decided_at": self.decided_at,
-        }  # fmt: skip
-
-    @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read that part."""
-        return cls(
-            change_id=str(entry["change_id"]),
-            action=str(entry["action"]),
-            value=str(entry["to"]),
-            reason=str(entry["reason"]),
-            decided_at=int(entry["decided_at"]),
-        )
-
-
-@dataclass(frozen=True)
-class RequestedArm:
-    """An arm that the judge wants trained next; ``confirm`` where the run checks an alarm."""
-
-    arm: str
-    confirm: bool
 
 
 @dataclass(frozen=True)
@@ -74,7 +49,6 @@ class Review(LedgerRecord):
     """
 
     kind = "watch"
-    stored_as: ClassVar[Mapping[str, str]] = {"transition": "change", "message_kind": "tell"}
 
     at: int
     run: str
@@ -82,7 +56,7 @@ class Review(LedgerRecord):
     candidate: str = ""
     by_human: bool = False
     verdict: str | None = None
-    next: Mapping[str, Any] | None = None
+    next: ProbationStep | None = None
     reasons: tuple[Reason, ...] = ()
     notes: tuple[Reason, ...] = ()
     changed: tuple[Reason, ...] = ()
@@ -92,11 +66,11 @@ class Review(LedgerRecord):
     unseen: int = 0
     launched_by: tuple[str, ...] = ()
     cooldown_days: float = 0
-    transition: PlannedTransition | None = None
+    transition: PlannedTransition | None = field(default=None, metadata=stored_as("change"))
     decision_id: str | None = None
     decision_key: str | None = None
     evidence_key: str | None = None
-    message_kind: str | None = None
+    message_kind: str | None = field(default=None, metadata=stored_as("tell"))
 
     @property
     def key(self) -> str:
@@ -116,8 +90,7 @@ class Review(LedgerRecord):
     @property
     def requested(self) -> tuple[RequestedArm, ...]:
         """The runs that the judge wants next, in order."""
-        runs = (self.next or {}).get("runs", ())
-        return tuple(RequestedArm(str(run["arm"]), run.get("confirm") is True) for run in runs)
+        return self.next.runs if self.next else ()
 
     def reason(self, code: str) -> str | None:
         """The judge's reason of this code in words, None without one."""
@@ -127,24 +100,9 @@ class Review(LedgerRecord):
         """The ledger entry; a reason is kept by its code and message."""
         reasons = {
             name: [{"code": one.code, "message": one.message} for one in getattr(self, name)]
-            for name in _REASONS
+            for name in ("reasons", "notes", "changed")
         }
-        change = self.transition.to_entry() if self.transition else None
-        return {**super().to_entry(), **reasons, "change": change}
-
-    @classmethod
-    def _read(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry of any release."""
-        reasons = {
-            name: tuple(Reason(one["code"], one["message"]) for one in entry.get(name) or ())
-            for name in _REASONS
-        }
-        change = entry.get("change")
-        transition = PlannedTransition.from_entry(change) if change else None
-        return super()._read({**entry, **reasons, "change": transition})
-
-
-_REASONS = ("reasons", "notes", "changed")
+        return {**super().to_entry(), **reasons}
 
 
 @dataclass(frozen=True)

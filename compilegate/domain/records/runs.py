@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.records import LedgerRecord, known_fields
+from compilegate.domain.records import LedgerRecord
 
 # Who starts the job: the TRAIN machine, or the team's own pipeline.
 TRAIN, TEAM = "train", "team"
@@ -22,19 +22,8 @@ class CanarySlot:
     position: int
 
 
-class _InCanaryRound(LedgerRecord):
-    """A record of a run that may have a slot in a canary round."""
-
-    @classmethod
-    def _read(cls, entry: Mapping[str, Any]) -> Self:
-        """Read a ledger entry."""
-        kept = entry.get("canary")
-        slot = CanarySlot(**known_fields(CanarySlot, kept)) if kept else None
-        return super()._read({**entry, "canary": slot})
-
-
 @dataclass(frozen=True)
-class BegunRun(_InCanaryRound):
+class BegunRun(LedgerRecord):
     """What was decided when a run began; nothing of it changes later.
 
     ``execution`` owns the run. ``why`` says what made it train ``arm`` (next_arm.py). ``flag`` is
@@ -114,7 +103,7 @@ class IgnoredJob(LedgerRecord):
 
 
 @dataclass(frozen=True)
-class ProductionRun(_InCanaryRound):
+class ProductionRun(LedgerRecord):
     """A job of a production run that has ended.
 
     ``result`` is the run as evidence has it (docs/contracts.md: metric, wall_seconds,

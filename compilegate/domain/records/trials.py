@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.naming import ROUND_DIGITS
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records import LedgerRecord, known_fields
+from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import Author
 from compilegate.domain.workload.model import BASELINE
 
@@ -267,10 +267,10 @@ class FlagOutcome:
     the answer, None without a question.
     """
 
-    changed: bool
-    enabled: bool
-    state: str
-    approved: bool
+    changed: bool = False
+    enabled: bool = False
+    state: str = ""
+    approved: bool = True
     overrode: Author | None = None
     held_by: Author | None = None
     approval: GivenAnswer | None = None
@@ -279,21 +279,3 @@ class FlagOutcome:
     def was_held(self) -> bool:
         """Whether a person kept the flag from changing as the decision says."""
         return not self.approved or self.held_by is not None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The document."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Self:
-        """Read the document of any release."""
-        overrode, held_by, answer = map(document.get, ("overrode", "held_by", "approval"))
-        return cls(
-            changed=bool(document.get("changed")),
-            enabled=bool(document.get("enabled")),
-            state=str(document.get("state") or ""),
-            approved=document.get("approved") is not False,
-            overrode=Author(**known_fields(Author, overrode)) if overrode else None,
-            held_by=Author(**known_fields(Author, held_by)) if held_by else None,
-            approval=GivenAnswer(**known_fields(GivenAnswer, answer)) if answer else None,
-        )

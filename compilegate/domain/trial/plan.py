@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from compilegate.domain.codec import read
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, promoted
 from compilegate.domain.planning.quotas import waves
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
-from compilegate.domain.records import known_fields
 from compilegate.domain.records.runs import TRAIN
 from compilegate.domain.workload.model import BASELINE, Training
 from compilegate.domain.workload.starts import not_in_turns
@@ -126,7 +126,7 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
         usd_per_quality_run=document["usd_per_quality_run"],
         max_trial_usd=document["max_trial_usd"],
         max_quality_runs=document["max_quality_runs"],
-        quality_mode=QualityMode(**known_fields(QualityMode, document["quality_mode"])),
+        quality_mode=read(QualityMode, document["quality_mode"]),
         spec_key=document["spec_key"],
         execution=document["execution"],
         started_at=document["started_at"],

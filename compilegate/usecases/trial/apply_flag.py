@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.codec import write
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
@@ -126,6 +127,7 @@ def _write(facts: _Facts, change: FlagChange | None, services: Services) -> dict
         overrode=made.overrode,
         held_by=made.held_by,
         approval=None if facts.answer is None else facts.answer.as_approval,
-    ).to_dict()
-    save_record(services.store, facts.trial, "flag", outcome)
-    return {key: outcome[key] for key in ("changed", "enabled", "approval")}
+    )
+    document = write(outcome)
+    save_record(services.store, facts.trial, "flag", document)
+    return {key: document[key] for key in ("changed", "enabled", "approval")}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.production import canary
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.canary import (
@@ -20,7 +21,6 @@ from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.canary import (
     CanaryClosed,
     CanaryRound,
-    RequestedRun,
 )
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
@@ -28,7 +28,7 @@ from tests.domain.workload_builder import SOUND, change
 
 TRIAL, NOW, JOB = "0mabc123", 1_790_000_000, "job"
 ROUND = CanaryRound(
-    trial=TRIAL, round=3, runs=(RequestedRun("compile", 17), RequestedRun("baseline", 18)),
+    trial=TRIAL, round=3, runs=(RequestedFullRun("compile", 17), RequestedFullRun("baseline", 18)),
     arms={"baseline": {}, "compile": {"compiler": "torch_compile"}},
     job=JOB, until=NOW + 1000, slot_seconds=600, hold=True, at=NOW - 1000,
 )  # fmt: skip

@@ -42,7 +42,10 @@ def test_the_run_that_cannot_be_read_is_missing_and_the_others_are_there() -> No
     damaged = {key: value for key, value in run.items() if key != "arm"}
     past = history([run, damaged])
 
-    assert (1, [True]) == (len(past.runs), ["'arm'" in one.problem for one in past.damaged])
+    assert (1, [True]) == (
+        len(past.runs),
+        ["arm is missing" in one.problem for one in past.damaged],
+    )
     assert damaged == past.damaged[0].to_entry()
 
 

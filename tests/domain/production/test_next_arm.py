@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.flag import OFF, STATES, Flag
 from compilegate.domain.production.canary import OpenSlot
 from compilegate.domain.production.next_arm import (
@@ -39,8 +40,8 @@ def begun(number, arm="compile", confirm=False):
 
 
 def review_of(*arms, confirm=True, at=1000):
-    runs = [{"arm": arm, "confirm": confirm} for arm in arms]
-    return Review(at, "r0", "t1", "compile", next={"runs": runs})
+    runs = tuple(RequestedArm(arm, confirm) for arm in arms)
+    return Review(at, "r0", "t1", "compile", next=ProbationStep(runs, "why"))
 
 
 def on(**more):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.metrics import FLAG_PROBLEMS
@@ -18,7 +19,7 @@ from compilegate.usecases.records import to_json
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import FLAG, NAME, ON, Production
 
-CONFIRM = {"arm": "baseline", "confirm": True}
+CONFIRM = ProbationStep((RequestedArm("baseline", confirm=True),), "why")
 
 
 @pytest.fixture
@@ -242,7 +243,7 @@ def test_a_job_that_sagemaker_would_refuse_is_not_begun(production):
 def test_a_run_that_was_lost_is_asked_for_again_once_it_cannot_be_on_its_way_any_more(production):
     production.promote()
     at = production.services.clock.now()
-    review = Review(at, "r", "abcd1234", "compile", next={"runs": [CONFIRM]})
+    review = Review(at, "r", "abcd1234", "compile", next=CONFIRM)
     production.services.ledger.append(NAME, review)
 
     answers = [production.begin(1)]

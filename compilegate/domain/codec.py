@@ -1,0 +1,148 @@
+"""One codec for every document: a frozen dataclass as JSON values, and back, by its annotations.
+
+A field is the key of its name, or of ``stored_as``; a tuple is an array, an enum its value, a
+nested dataclass an object. Of several types that a field may have, the first that fits is read; a
+field that is no argument of its class has one value, by which the class is named.
+
+What is read may come of a later release: unknown keys are left out. A key that is missing or null
+takes the field's default. A class that a document holds in another form has ``as_document`` and
+``from_document``, which are used instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from compilegate.domain.errors import shown
+from compilegate.domain.outside import is_figure
+
+T = TypeVar("T")
+# Metadata of a field that a document leaves out where it has its default.
+OMITTED = {"omitted": True}
+_hints = cache(get_type_hints)
+
+
+class DocumentError(ValueError):
+    """A document is not of its type; the message names the place."""
+
+
+def stored_as(key: str) -> dict[str, str]:
+    """Metadata of a field whose key is not its name."""
+    return {"key": key}
+
+
+def key_of(one: Field[Any]) -> str:
+    """The document's key of a field."""
+    return str(one.metadata.get("key", one.name))
+
+
+def write(value: object) -> Any:
+    """The JSON values of a dataclass, or of what its fields hold."""
+    if hasattr(value, "as_document"):
+        return value.as_document()
+    if is_dataclass(value):
+        kept = ((one, getattr(value, one.name)) for one in fields(value))
+        return {key_of(one): write(item) for one, item in kept if not _is_left_out(one, item)}
+    if isinstance(value, Mapping):
+        return {key: write(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [write(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def _is_left_out(one: Field[Any], item: object) -> bool:
+    return "omitted" in one.metadata and item == one.default
+
+
+def read(kind: type[T], document: object, place: str = "") -> T:
+    """The value of a dataclass that a document holds; raises DocumentError."""
+    return cast("T", _read(kind, document, place))
+
+
+def _read(kind: Any, value: Any, place: str) -> Any:
+    origin, options = get_origin(kind), get_args(kind)
+    if origin is UnionType:
+        return _read_one_of(options, value, place)
+    if origin is not None:
+        return _read_items(origin, options, value, place)
+    if hasattr(kind, "from_document"):
+        return kind.from_document(value, place)
+    if not _fits(kind, value):
+        raise _refused(value, place)
+    if is_dataclass(kind):
+        return cast("Any", kind)(**_read_fields(kind, value, place))
+    return kind(value) if issubclass(kind, Enum) else value
+
+
+def _read_items(origin: Any, kinds: tuple[Any, ...], value: Any, place: str) -> Any:
+    """A tuple of any or of a fixed length, or a mapping from text."""
+    if origin is tuple and isinstance(value, list | tuple):
+        expected = kinds[:1] * len(value) if kinds[1:] == (...,) else kinds
+        if len(expected) == len(value):
+            pairs = enumerate(zip(expected, value, strict=True))
+            return tuple(_read(kind, item, f"{place}[{index}]") for index, (kind, item) in pairs)
+    if origin is Mapping and isinstance(value, Mapping):
+        return {key: _read(kinds[1], item, _inner(place, key)) for key, item in value.items()}
+    raise _refused(value, place)
+
+
+def _read_fields(kind: Any, document: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The arguments of a dataclass."""
+    arguments = {}
+    for one in fields(kind):
+        key = key_of(one)
+        value, inner = document.get(key), _inner(place, key)
+        optional = one.default is not MISSING or one.default_factory is not MISSING
+        if not one.init and value != one.default:
+            raise _refused(value, inner)
+        if not one.init or (optional and value is None):
+            continue
+        if key not in document:
+            raise DocumentError(f"{inner} is missing")
+        arguments[one.name] = _read(_hints(kind)[one.name], value, inner)
+    return arguments
+
+
+def _read_one_of(kinds: Iterable[Any], value: Any, place: str) -> Any:
+    if value is None and NoneType in kinds:
+        return None
+    kinds = [kind for kind in kinds if kind is not NoneType]
+    *others, last = [kind for kind in kinds if _is_named(kind, value)] or kinds
+    for kind in others:
+        try:
+            return _read(kind, value, place)
+        except DocumentError:
+            continue
+    return _read(last, value, place)
+
+
+def _is_named(kind: Any, value: Any) -> bool:
+    """Whether a document names the class: by the fields that are no argument of it."""
+    names = [one for one in fields(kind) if not one.init] if is_dataclass(kind) else []
+    document = value if isinstance(value, Mapping) else {}
+    return all(document.get(key_of(one)) == one.default for one in names)
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a value is of a plain type; a whole number may stand for any."""
+    if kind in (int, float):
+        numbers = int if kind is int else int | float
+        return isinstance(value, numbers) and not isinstance(value, bool) and is_figure(value)
+    if is_dataclass(kind):
+        return isinstance(value, Mapping)
+    if issubclass(kind, Enum):
+        return value in [one.value for one in kind]
+    return kind is Any or isinstance(value, kind)
+
+
+def _refused(value: object, place: str) -> DocumentError:
+    return DocumentError(f"{place or 'the document'} is {shown(value)}")
+
+
+def _inner(place: str, key: object) -> str:
+    return f"{place}.{key}" if place else str(key)
