@@ -12,6 +12,8 @@ import gc
 import json
 import os
 import resource
+import select
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +29,8 @@ from tests.mutants.mutations import Mutant
 OPTIONS = ["-q", "-p", "no:cacheprovider"]
 # A mutant that takes so much longer than its tests goes in a circle: seconds of processor time.
 TIMES_LONGER, LONGER = 4, 10
+# And one that takes so many seconds by the clock waits for what never comes.
+LONGEST_WAIT = 120
 # Tests are left out from here on, in seconds of all before.
 ENOUGH = 8.0
 KILLED, ALIVE, UNKNOWN = 0, 1, 2
@@ -79,6 +83,8 @@ def in_a_fork(work: Callable[[], object], *, seconds: float | None = None) -> tu
         os._exit(ended)
     os.close(write)
     with os.fdopen(read) as pipe:
+        if seconds is not None and not select.select([pipe], [], [], LONGEST_WAIT)[0]:
+            os.kill(child, signal.SIGKILL)
         text = pipe.read()
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     return (json.loads(text) if text else None), ended
