@@ -118,3 +118,12 @@ def test_other_trials_still_count_where_one_cannot_be_read(services: Any) -> Non
     services.store.put(key, UNREADABLE["another schema"])
 
     assert ("benchmark", "continue") == verdicts(services)
+
+
+def test_the_last_three_trials_count_the_oldest_first(services: Any) -> None:
+    for number, warm in enumerate((4.0, 5.0, 7.0, 11.0, 16.0), start=1):
+        decided(services, f"0000000{number}", warm=warm)
+    past = services.ledger.history("bert-docs")
+    measured = past_overheads("bert-docs", past, services.store)
+
+    assert [7.0, 11.0, 16.0] == [one.warm_seconds for one in measured]

@@ -55,6 +55,15 @@ def test_a_quota_that_holds_a_job_is_recorded_with_what_rounds_need(
     assert need["at_once"] >= 1
 
 
+@pytest.mark.parametrize(("spot", "quota"), [(False, 64), (True, 3)])
+def test_spot_jobs_have_a_quota_of_their_own(spot: bool, quota: int, services: Services) -> None:
+    quotas = FixedQuotas({KIND: 64, f"spot {KIND}": 3})
+    plan = plan_for(change(SOUND, training__spot=spot), services.settings, quotas=quotas)
+
+    assert isinstance(plan, Plan)
+    assert [quota] == [need.quota for need in plan.quotas]
+
+
 def test_a_quota_that_is_not_known_stops_nothing(services: Services) -> None:
     """Jobs then run one after the other: the quota may hold no more than one."""
     unknown = dataclasses.replace(services, quotas=FixedQuotas())

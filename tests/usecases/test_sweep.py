@@ -244,7 +244,8 @@ def measured() -> Any:
     memory = services()
     for name in ("one", "two"):
         register(memory, name, None)
-        ran(memory, name, NOW - 60, "baseline", usd=10.0)
+        ran(memory, name, NOW - 24 * HOURS + 1, "baseline", usd=10.0)
+        ran(memory, name, NOW - 24 * HOURS - 1, "baseline", usd=100.0)
         write(memory, name, decided("a", NOW - 60, spent_usd=2))
     return memory
 

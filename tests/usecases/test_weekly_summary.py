@@ -12,7 +12,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.trials import ApprovalRequested
-from compilegate.usecases.operations.weekly_summary import digests, send_digests
+from compilegate.usecases.operations.weekly_summary import digests, fleet, send_digests
 from compilegate.usecases.records import to_json
 from tests.decision_builder import decision_document
 from tests.fakes import FixedClock, MemoryTopic
@@ -47,8 +47,8 @@ def only(cloud: Any, owner: str | None = "ml") -> Any:
 def test_a_week_of_runs_is_counted_by_arm_with_failures_and_waiting(cloud: Any) -> None:
     register(cloud, "bert", "ml")
     promote(cloud, "bert", NOW - 6 * DAY)
-    ran(cloud, "bert", NOW - 8 * DAY, "baseline")  # last week's
-    ran(cloud, "bert", NOW - 5 * DAY, "baseline")
+    ran(cloud, "bert", NOW - 7 * DAY - 1, "baseline")  # last week's
+    ran(cloud, "bert", NOW - 7 * DAY + 1, "baseline")
     ran(cloud, "bert", NOW - 4 * DAY, "compile", usd=7.0)
     ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0, finished=False)
     for number in (0, 1):
@@ -272,3 +272,34 @@ def test_a_record_that_cannot_be_read_does_not_keep_back_the_week(
 
 def test_an_owner_without_workloads_is_an_empty_digest(cloud: Any) -> None:
     assert "Nothing ran and nothing changed (0 workloads)." in only(cloud, "nobody").text
+
+
+@pytest.mark.parametrize(
+    ("owner", "names", "unread"),
+    [(None, ["a", "b", "c"], ["broken"]), ("ads", ["b"], []), ("nobody", [], [])],
+)
+def test_the_fleet_is_everyones_or_one_owners_with_its_last_seven_days(
+    cloud: Any, owner: str | None, names: list[str], unread: list[str]
+) -> None:
+    for name, whose in (("a", "ml"), ("b", "ads"), ("c", None)):
+        register(cloud, name, whose)
+        ran(cloud, name, NOW - 7 * DAY - 1, "baseline")
+        ran(cloud, name, NOW - 7 * DAY + 1, "baseline")
+    cloud.store.put(naming.registration_key("broken"), b"{")
+    simulated = replace(cloud, settings=replace(cloud.settings, simulated="here"))
+
+    shown = fleet(simulated, owner=owner)
+
+    assert names == sorted(one.workload for one in shown.summaries)
+    assert all(one.runs == {"baseline": 1} for one in shown.summaries)
+    assert (unread, "prod", "here") == (shown.unread, shown.stage, shown.simulated)
+    assert (NOW - 7 * DAY, NOW) == (shown.window.since, shown.window.until)
+
+
+def test_a_digest_of_another_week_is_of_the_seven_days_before(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    for days in (1, 8, 9, 20):
+        ran(cloud, "bert", NOW - days * DAY, "baseline")
+
+    (digest,) = digests(cloud, until=NOW - 7 * DAY)
+    assert {"baseline": 2} == body(digest.notification)["figures"]["runs"]

@@ -95,6 +95,19 @@ def test_a_run_that_its_event_did_not_record_is_recorded_by_the_sweep(production
     assert 0 == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
 
 
+@pytest.mark.parametrize(("seconds", "recorded"), [(14 * 86400 - 1, 1), (14 * 86400, 0)])
+def test_the_sweep_looks_back_as_far_as_dead_letters_are_kept(production, seconds, recorded):
+    services = production.services
+    services.store.put(f"workloads/{NAME}/specs/x.json", b"{}")
+    production.ends("Completed", output=summary_tar())
+    detail = {"executionArn": production.execution, "input": json.dumps({"workload": NAME}),
+              "status": "FAILED"}  # fmt: skip
+    services.ends[production.execution] = ExecutionEnd("FAILED", services.clock.now(), detail)
+    services.clock.seconds += seconds
+
+    assert recorded == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
+
+
 def test_a_run_that_never_had_a_job_says_why(production):
     ended(production, error="InvalidInputError", cause="the image is gone")
 
