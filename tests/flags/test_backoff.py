@@ -57,6 +57,19 @@ def test_a_busy_service_is_asked_until_the_time_is_over(code: str) -> None:
     assert service.calls > 4
 
 
+@pytest.mark.parametrize(("last", "calls", "time"), [(5.0, 4, 10.0), (5.5, 3, 5.0)])
+def test_the_last_question_comes_no_later_than_the_time_is_over(
+    last: float, calls: int, time: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Backoff, "waits", lambda _: iter((2.0, 3.0, last, 0.5)))
+    service = Service(refusal("Throttling"))
+
+    with pytest.raises(type(refusal("Throttling"))):
+        service.ask(Backoff(seconds=10.0))
+
+    assert (calls, time) == (service.calls, service.time)
+
+
 def test_a_service_that_becomes_free_answers() -> None:
     service = Service(refusal("ThrottlingException"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import math
@@ -314,6 +315,47 @@ def test_the_environment_sets_the_time(
 @pytest.mark.parametrize(("asked", "most"), [(0.0, DEADLINE), (600.0, 600.0), (math.inf, 3600.0)])
 def test_a_caller_may_wait_longer_for_a_busy_service(asked: float, most: float) -> None:
     assert (Backoff(seconds=asked), most) == bounded.bounds(Backoff(seconds=asked))
+
+
+class Sends:
+    """A session of botocore's that answers with so many bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.raw, self.sent = io.BytesIO(b"x" * size), 0
+
+    def send(self, _: Any) -> With:
+        self.sent += 1
+        return With(raw=self.raw)
+
+
+class With:
+    """A client, an endpoint, a request, a response: with attributes."""
+
+    def __init__(self, **attributes: Any) -> None:
+        vars(self).update(attributes)
+
+
+def sent(session: Sends, *, most: int, seconds: float) -> int:
+    client = With(_endpoint=With(http_session=session))
+    bound = bounded.limited(client, most, seconds)._endpoint.http_session
+    assert client._endpoint.http_session is session
+    return len(b"".join(bound.send(With()).raw.stream()))
+
+
+def test_an_answer_has_as_many_bytes_as_it_may_and_no_more() -> None:
+    assert 10_000 == sent(Sends(10_000), most=10_000, seconds=60.0)
+    flood = Sends(10_001)
+    with pytest.raises(bounded.TooLongError):
+        sent(flood, most=10_000, seconds=60.0)
+    assert flood.raw.closed
+    late = Sends(1)
+    with pytest.raises(TimeoutError):
+        sent(late, most=10, seconds=-1.0)
+    assert 0 == late.sent
+
+
+def test_a_flag_and_a_job_have_bounds_of_their_own() -> None:
+    assert (65_536, 2_097_152) == (bounded.MOST_BYTES, bounded.MOST_BYTES_OF_A_JOB)
 
 
 def test_the_longest_flag_fits_however_it_is_written() -> None:

@@ -198,7 +198,10 @@ def test_another_entry_point_is_applied_where_its_file_is_known_to_be(tmp_path: 
 
     v2 = FORMS["sdk v2"].asked(client, source_dir=str(tmp_path))
     from_bundle = FORMS["sdk v2"].asked(client, source_dir=bundle)
-    elsewhere = FORMS["sdk v2"].asked(client, source_dir="s3://data/mine.tar.gz")
+    elsewhere = [
+        FORMS["sdk v2"].asked(client, source_dir=place)
+        for place in ("s3://data/mine.tar.gz", bundle.replace("bert-docs", "gpt"))
+    ]
     v3 = FORMS["sdk v3"].asked(client, source_code={"source_dir": str(tmp_path)})
     places = json.dumps(bundle), bundle, json.dumps(str(tmp_path)), str(tmp_path)
     requests = [
@@ -209,9 +212,9 @@ def test_another_entry_point_is_applied_where_its_file_is_known_to_be(tmp_path: 
         for place in places
     ]
 
-    assert ("ported.py", "ported.py", "train.py") == tuple(
-        job["entry_point"] for job in (v2, from_bundle, elsewhere)
-    )
+    assert ["ported.py", "ported.py", "train.py", "train.py"] == [
+        job["entry_point"] for job in (v2, from_bundle, *elsewhere)
+    ]
     assert "ported.py" == v3["source_code"]["entry_script"]
     programs = [request["HyperParameters"]["sagemaker_program"] for request in requests]
     assert ['"ported.py"'] * len(places) == programs

@@ -34,6 +34,11 @@ def test_one_job_in_so_many_is_a_baseline_of_the_same_decision() -> None:
     assert 1200 == arms["baseline"] + arms["compile"]
 
 
+@pytest.mark.parametrize(("chance", "arm"), [(0.166, "baseline"), (1 / 6, "compile")])
+def test_that_is_one_in_six(chance: float, arm: str) -> None:
+    assert arm == tags("probation", lambda: chance)["arm"]
+
+
 def test_after_it_every_job_follows_the_flag() -> None:
     assert "compile" == tags("permanent", lambda: 0.0)["arm"]
 

@@ -106,6 +106,7 @@ def test_a_disabled_flag_is_the_baseline_without_a_word(
         '{"schema": 1, "enabled": true, "state": "permanent", "overrides": [1]}',
         '{"schema": 1, "enabled": true, "state": "permanent"}',
         '{"schema": 1, "enabled": true, "state": "permanent", "overrides": {"batch_size": 8}}',
+        '{"schema": 1, "enabled": true, "state": "permanent", "candidate": "c", "overrides": {}}',
         '{"schema": 1, "enabled": true, "state": "permanent", "candidate": "c", '
         '"overrides": {"compiler": "future"}}',
         refusal("AccessDeniedException"),
@@ -139,10 +140,10 @@ def test_a_process_asks_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     client = FakeSsm(ON.to_json(), off)
 
     first = resolve("bert-docs", client=client)
-    now[0] += 59
+    now[0] += 59.75
     assert first == resolve("bert-docs", client=client)
     assert 1 == len(client.asked)
-    now[0] += 2
+    now[0] += 0.25
     assert {} == resolve("bert-docs", client=client)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
 
 from compilegate.domain.flag import Flag
+from compilegate.flags.overlay import CannotCarryError, hyperparameters
+from compilegate.flags.reading import Choice
 from tests.flags.forms import ESTIMATOR, FORMS, IMAGE, REQUEST, Form, warned
 from tests.flags.ssm import FakeSsm, promoted, refusal
 
@@ -110,6 +113,39 @@ def test_a_hyperparameter_that_may_be_the_same_under_another_name_is_not_guessed
     assert "arm" not in refused
     assert "pass names={'batch_size': 'per_device_train_batch_size'}" in warned(caplog)
     assert {"per_device_train_batch_size": 48, "arm": "compile"} == renamed
+
+
+@pytest.mark.parametrize(
+    ("key", "alias"),
+    [("batch_size", alias) for alias in (
+        "per_device_train_batch_size", "train_batch_size", "batch-size", "train-batch-size", "bs",
+    )] + [("learning_rate", alias) for alias in ("lr", "learning-rate")],
+)  # fmt: skip
+def test_a_script_s_other_name_for_ours_is_known(key: str, alias: str) -> None:
+    choice = Choice("compile", {key: 2, "precision": "bf16"})
+    asked = functools.partial(hyperparameters, choice=choice, script="train.py")
+
+    with pytest.raises(CannotCarryError, match=f"hyperparameter {alias} looks like {key}:"):
+        asked({alias: 1}, names={})
+    assert {"arm": "compile", "precision": "bf16", alias: 2} == asked(
+        {alias: 1}, names={key: alias}
+    )
+    assert {"arm": "compile", "precision": "bf16", alias: 1, key: 2} == asked(
+        {alias: 1, key: 1}, names={}
+    )
+
+
+@pytest.mark.parametrize(("own", "arm"), [(97, "compile"), (98, None)])
+def test_more_variables_than_a_job_may_have_leave_the_job_as_it_was(
+    own: int, arm: str | None
+) -> None:
+    """Ours are three: of the arm, of the stage, of the image."""
+    variables = {f"V{number}": "1" for number in range(own)}
+    form = FORMS["request"]
+    job = form.asked(promoted(compiler="torch_compile"), Environment=variables)
+
+    assert arm == job["Environment"].get("COMPILEGATE_ARM")
+    assert (100 if arm else own) == len(job["Environment"])
 
 
 def test_more_tags_than_a_job_may_have_leave_the_job_as_it_was(

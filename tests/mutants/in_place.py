@@ -121,8 +121,9 @@ def _inner(code: CodeType) -> Iterator[CodeType]:
 
 
 def _without_inner(code: CodeType) -> CodeType:
+    """What a module or class does itself, wherever in a line its functions end."""
     constants = (0 if isinstance(one, CodeType) else one for one in code.co_consts)
-    return code.replace(co_consts=tuple(constants))
+    return code.replace(co_consts=tuple(constants), co_linetable=b"")
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):

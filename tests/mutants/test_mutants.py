@@ -103,6 +103,7 @@ SHOWN = "kept(), One().size, One().twice, One.level, outer()"
     ("change", "swapped", "imported"),
     [
         ("self.size * 2 > self.size * 4", (67, 3, 12, 0.5, 10), (67, 3, 12, 0.5, 10)),
+        ("return inner() > return inner() + 10", (67, 3, 6, 0.5, 20), (67, 3, 6, 0.5, 20)),
         ("return 10 > return 11", (67, 3, 6, 0.5, 11), (67, 3, 6, 0.5, 11)),
         ("KEPT_S = 60 > KEPT_S = 61", (68, 3, 6, 0.5, 10), (68, 3, 6, 0.5, 10)),
         ("n=7 > n=8", (68, 3, 6, 0.5, 10), (68, 3, 6, 0.5, 10)),
