@@ -19,11 +19,12 @@ LAYOUT = """\
 {# a comment
    of two lines #}
 % endif
+
 - a point of {{ words }}
 {{ hanging }}  name: {{ words }}
   key  {{ hang }}{{ words }}
 {{ whole }}  path/of/{{ words }}
-{{ rows([("first", "1"), ("none", ""), ("second", words)]) }}
+{{ say_rows([("first", "1"), ("none", ""), ("second", words)]) }}
 
 {{ usd | money }}, {{ at | minute }}
 """
@@ -33,6 +34,7 @@ Title of x
   a paragraph of words that
   need more than one line,
   continued
+
 - a point of words that need
   more than one line
   name: words that need more

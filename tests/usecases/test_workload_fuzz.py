@@ -17,7 +17,7 @@ from rich.console import Console
 from compilegate.cli.check.batch import Totals, line, show_totals
 from compilegate.cli.check.eligibility import show_eligibility
 from compilegate.cli.plan.command import examples
-from compilegate.cli.plan.screen import explain_plan, show_plan
+from compilegate.cli.plan.screen import show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.plan import Plan
@@ -111,8 +111,7 @@ def test_whatever_is_read_can_be_shown(document: Any) -> None:
         show_eligibility(eligibility)
         show_totals(totals)
         if isinstance(plan, Plan):
-            show_plan(plan, spot=workload.training.spot)
-            explain_plan(plan, workload)
+            show_plan(plan, workload, explain=True)
 
     assert workload.name in shown.getvalue()
     lines = line(eligibility, SCREEN).splitlines()

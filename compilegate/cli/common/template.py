@@ -10,8 +10,8 @@ is the text of the screen:
 - a line that begins with a backslash continues the one before it
 - ``% if``, ``% for``, ``% set`` are lines of their own, and so are comments, ``{# … #}``;
   ``{% if %}`` is within a line
-- blocks, each on a line of its own: ``{{ rows(…) }}``, ``{{ table(…) }}``, ``{{ verdict(…) }}``,
-  ``{{ reasons(…) }}`` (``say_rows``, ``say_table``, ``say_verdict``, ``reason_lines``)
+- blocks, each on a line of its own: ``{{ say_rows(…) }}``, ``{{ say_table(…) }}``,
+  ``{{ say_verdict(…) }}``, ``{{ reason_lines(…) }}``
 - figures and times by filters: ``{{ usd | money }}``, ``{{ at | minute }}``
 
 ``answer(document, template, as_json=…)`` prints the document or the screen. What a screen needs
@@ -48,15 +48,15 @@ WHOLE, BOLD, DIM, HANGING, HANG, BLOCK, JOINED = map(chr, range(0xE000, 0xE007))
 MARKS = {"whole": WHOLE, "bold": BOLD, "dim": DIM, "hanging": HANGING, "hang": HANG}
 _NOT_IN_VALUES = re.compile(f"[\n{WHOLE}-{JOINED}]")
 _CONTINUES = re.compile(r"^ *\\", re.MULTILINE)
+_EMPTY = re.compile(r"^\n", re.MULTILINE)  # Jinja drops one after a statement
 _COMMENT = re.compile(r"^ *{#.*?#}\n", re.MULTILINE | re.DOTALL)
 Printer = Callable[..., None]
-BLOCKS: Mapping[str, Printer] = {
-    "rows": say_rows, "table": say_table, "verdict": say_verdict, "reasons": reason_lines,
-}  # fmt: skip
+BLOCKS: tuple[Printer, ...] = (say_rows, say_table, say_verdict, reason_lines)
 FILTERS = {
-    "clock": formats.clock, "duration": formats.duration, "minute": minute, "money": formats.money,
-    "percent": formats.percent, "plural": formats.plural, "ratio": ratio, "shown": formats.shown,
-    "shortened": shortened, "significant": formats.significant,
+    "clock": formats.clock, "count": formats.count, "duration": formats.duration,
+    "hours": lambda amount: formats.duration(amount * 3600), "minute": minute,
+    "money": formats.money, "percent": formats.percent, "plural": formats.plural, "ratio": ratio,
+    "shown": formats.shown, "shortened": shortened, "significant": formats.significant,
 }  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def show(template: str, document: Any = None, **more: Any) -> None:
     """Print the screen of a document; one that is no mapping is the template's ``document``."""
     values = document if isinstance(document, Mapping) else {"document": document}
     blocks: list[Callable[[], None]] = []
-    makers = {name: _block(printer, blocks) for name, printer in BLOCKS.items()}
+    makers = {printer.__name__: _block(printer, blocks) for printer in BLOCKS}
     text = _environment().get_template(f"{template}.txt.j2").render(values, **makers, **more)
     for line in text.removesuffix("\n").replace(f"\n{JOINED}", "").split("\n"):
         if line.startswith(BLOCK):
@@ -110,9 +110,10 @@ def _say_paragraph(line: str) -> None:
 
 class _Loader(FileSystemLoader):
     def get_source(self, environment: Environment, template: str) -> Any:
-        """The text without comments, in which a mark says what continues a line."""
+        """The text without comments; marks keep empty lines and say what continues a line."""
         text, *others = super().get_source(environment, template)
-        return _CONTINUES.sub(JOINED, _COMMENT.sub("", text)), *others
+        text = _EMPTY.sub(f"{HANGING}\n", _COMMENT.sub("", text))
+        return _CONTINUES.sub(JOINED, text), *others
 
 
 @cache

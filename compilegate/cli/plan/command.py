@@ -10,10 +10,11 @@ import typer
 
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
-from compilegate.cli.common.output import emit_json, say
+from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.cli.common.session import JsonOption, RegionOption
-from compilegate.cli.plan.screen import explain_plan, show_plan
+from compilegate.cli.common.template import answer
+from compilegate.cli.plan.screen import show_plan
 from compilegate.domain import naming
 from compilegate.domain.judging.next_step import FIRST_SEED
 from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
@@ -63,19 +64,13 @@ def plan(
         requests = examples(workload, trial_plan)
         emit_json({**trial_plan.to_dict(), "placeholders": PLACEHOLDERS, "examples": requests})
     else:
-        show_plan(trial_plan, spot=workload.training.spot)
-        if explain:
-            explain_plan(trial_plan, workload)
+        show_plan(trial_plan, workload, explain=explain)
 
 
 def _refuse(workload: Workload, refusal: Refusal, *, as_json: bool) -> None:
     message = with_fix(refusal.reason.message, refusal.reason.fix)
-    reason = {"code": refusal.reason.code, "message": message}
-    if as_json:
-        emit_json({"workload": workload.name, "refused": reason})
-    else:
-        say(f"{workload.name}: the trial would be refused: {message}.")
-        say("For all reasons: compilegate check FILE", indent=2)
+    refused = {"code": refusal.reason.code, "message": message}
+    answer({"workload": workload.name, "refused": refused}, "plan_refused", as_json=as_json)
     raise typer.Exit(REFUSED)
 
 
