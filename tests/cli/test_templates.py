@@ -24,7 +24,11 @@ LAYOUT = """\
 {{ hanging }}  name: {{ words }}
   key  {{ hang }}{{ words }}
 {{ whole }}  path/of/{{ words }}
-{{ say_rows([("first", "1"), ("none", ""), ("second", words)]) }}
+: first: 1
+: none: {{ "" }}
+: second:
+\\ {{ words }}
+{{ say_rows([("third", "3")]) }}
 
 {{ usd | money }}, {{ at | minute }}
 """
@@ -45,6 +49,7 @@ Title of x
   first  1
   second words that need more
          than one line
+  third 3
 
 $1,200, 2023-11-14 22:13 UTC
 """
@@ -72,11 +77,11 @@ def test_the_text_of_a_template_is_the_text_of_the_screen(
 
 def test_a_value_sets_no_mark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "value.txt.j2").write_text("{{ value }}|\n")
-    marks = "".join(chr(code) for code in range(0xE000, 0xE007))
+    marks = "".join(chr(code) for code in range(0xE000, 0xE008))
 
     show("value", {"value": f"{marks}0"})
 
-    assert "       0|\n" == capsys.readouterr().out
+    assert "        0|\n" == capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

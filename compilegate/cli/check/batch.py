@@ -13,10 +13,11 @@ import typer
 from rich.console import Console
 
 from compilegate.cli.common.figures import saving_between
-from compilegate.cli.common.output import TONE_STYLES, console, say, say_line, say_rows
+from compilegate.cli.common.output import TONE_STYLES, console
+from compilegate.cli.common.template import show
 from compilegate.domain.economics import Range
 from compilegate.domain.eligibility import Eligibility, EligibilityVerdict, blocking
-from compilegate.domain.errors import InvalidInputError, printable, shortened
+from compilegate.domain.errors import InvalidInputError, printable
 from compilegate.domain.formats import money, plural
 from compilegate.domain.script_compiles import AGAINST, ScriptCompiles
 from compilegate.domain.words import verdict_label
@@ -119,49 +120,32 @@ def _word(verdict: EligibilityVerdict) -> str:
 
 def show_totals(totals: Totals) -> None:
     """Verdicts and dollars, then the top few."""
-    checked = sum(totals.verdicts.values())
-    say()
-    say(f"{plural(checked, 'workload')}: {_counts(totals)}", "bold")
-    repeated = [(text, files) for text, files in totals.wrong.most_common(LISTED) if files > 1]
-    for text, files in repeated:
-        say(f"in {plural(files, 'file')}: {shortened(text)}", indent=2, hang=2)
-    if not checked:
-        return
-    unpriced = f" ({totals.unpriced:,} without a known price)" if totals.unpriced else ""
-    compiling = f" ({totals.compiling:,} {AGAINST})" if totals.compiling else ""
-    codes = [f"{code} {count:,}" for code, count in totals.stopped_by.most_common()]
-    say_rows(
-        [
-            ("training costs per year", f"{money(totals.training_usd)}{unpriced}"),
-            (
-                "plausible saving per year",
-                f"{saving_between(Range(totals.saving_low, totals.saving_high))}{compiling}",
-            ),
-            ("first blocked by", ", ".join(codes)),
-        ]
-    )
-    _few("Largest savings, at most per year", totals.most_to_gain)
-    _few("Largest training costs without an eligible compiler, per year", totals.dearest_stopped)
-
-
-def _counts(totals: Totals) -> str:
-    words = [
+    counts = [
         f"{totals.verdicts[verdict]:,} {_word(verdict)}"
         for verdict in EligibilityVerdict
         if totals.verdicts[verdict]
     ]
-    wrong = [f"{plural(totals.errors, 'file')} invalid"] if totals.errors else []
-    return ", ".join(words + wrong) or "nothing could be checked"
+    invalid = [f"{plural(totals.errors, 'file')} invalid"] if totals.errors else []
+    wrong = [(text, files) for text, files in totals.wrong.most_common(LISTED) if files > 1]
+    show(
+        "check_totals", {"totals": totals},
+        checked=sum(totals.verdicts.values()), counts=counts + invalid, wrong=wrong,
+        saving=saving_between(Range(totals.saving_low, totals.saving_high)), against=AGAINST,
+        top=[
+            ("Largest savings, at most per year", _few(totals.most_to_gain)),
+            ("Largest training costs without an eligible compiler, per year",
+             _few(totals.dearest_stopped)),
+        ],
+    )  # fmt: skip
 
 
-def _few(title: str, ranked: Sequence[Ranked]) -> None:
-    if not ranked:
-        return
-    say()
-    say(title, "bold", indent=2)
-    for ranking in sorted(ranked, reverse=True):
-        left = f"    {ranking.workload:<{_NAME}}  {money(ranking.usd):>12}  "
-        say_line(_fitted(left, ranking.note, console().width))
+def _few(ranked: Sequence[Ranked]) -> list[list[str]]:
+    """The lines of each, the first one first."""
+    width = console().width
+    return [
+        _fitted(f"    {one.workload:<{_NAME}}  {money(one.usd):>12}  ", one.note, width).split("\n")
+        for one in sorted(ranked, reverse=True)
+    ]
 
 
 def _fitted(left: str, note: str, width: int) -> str:

@@ -8,10 +8,11 @@ is the text of the screen:
 - ``{{ whole }}`` begins a line that is never wrapped, such as a path or a command to copy,
   ``{{ bold }}`` and ``{{ dim }}`` a line of that style
 - a line that begins with a backslash continues the one before it
+- ``: name: value`` lines in a row are names beside their values; without a value a line is left out
 - ``% if``, ``% for``, ``% set`` are lines of their own, and so are comments, ``{# … #}``;
   ``{% if %}`` is within a line
-- blocks, each on a line of its own: ``{{ say_rows(…) }}``, ``{{ say_table(…) }}``,
-  ``{{ say_verdict(…) }}``, ``{{ reason_lines(…) }}``
+- blocks, each on a line of its own: ``{{ say_table(…) }}``, ``{{ say_verdict(…) }}``,
+  ``{{ reason_lines(…) }}``, ``{{ say_rows(…) }}`` for rows that a template cannot name
 - figures and times by filters: ``{{ usd | money }}``, ``{{ at | minute }}``
 
 ``answer(document, template, as_json=…)`` prints the document or the screen. What a screen needs
@@ -23,6 +24,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +46,12 @@ from compilegate.domain.utc import minute
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 # Private characters: values lose theirs, so that only a template can set a mark.
-WHOLE, BOLD, DIM, HANGING, HANG, BLOCK, JOINED = map(chr, range(0xE000, 0xE007))
+WHOLE, BOLD, DIM, HANGING, HANG, ROW, BLOCK, JOINED = map(chr, range(0xE000, 0xE008))
 MARKS = {"whole": WHOLE, "bold": BOLD, "dim": DIM, "hanging": HANGING, "hang": HANG}
 _NOT_IN_VALUES = re.compile(f"[\n{WHOLE}-{JOINED}]")
 _CONTINUES = re.compile(r"^ *\\", re.MULTILINE)
 _EMPTY = re.compile(r"^\n", re.MULTILINE)  # Jinja drops one after a statement
+_ROW = re.compile(r"^ *: ([^:{]+): *", re.MULTILINE)
 _COMMENT = re.compile(r"^ *{#.*?#}\n", re.MULTILINE | re.DOTALL)
 Printer = Callable[..., None]
 BLOCKS: tuple[Printer, ...] = (say_rows, say_table, say_verdict, reason_lines)
@@ -80,13 +83,23 @@ def show(template: str, document: Any = None, **more: Any) -> None:
     blocks: list[Callable[[], None]] = []
     makers = {printer.__name__: _block(printer, blocks) for printer in BLOCKS}
     text = _environment().get_template(f"{template}.txt.j2").render(values, **makers, **more)
-    for line in text.removesuffix("\n").replace(f"\n{JOINED}", "").split("\n"):
-        if line.startswith(BLOCK):
-            blocks[int(line[1:])]()
-        elif line.startswith(WHOLE):
-            say_line(line[1:])
-        else:
-            _say_paragraph(line)
+    lines = text.removesuffix("\n").replace(f"\n{JOINED}", "").split("\n")
+    for are_rows, group in groupby(lines, lambda line: line.startswith(ROW)):
+        if are_rows:
+            say_rows([_row(line) for line in group])
+            continue
+        for line in group:
+            if line.startswith(BLOCK):
+                blocks[int(line[1:])]()
+            elif line.startswith(WHOLE):
+                say_line(line[1:])
+            else:
+                _say_paragraph(line)
+
+
+def _row(line: str) -> tuple[str, str]:
+    _, name, value = line.split(ROW)
+    return name, value.strip(" ")
 
 
 def _block(printer: Printer, blocks: list[Callable[[], None]]) -> Callable[..., _Mark]:
@@ -110,9 +123,10 @@ def _say_paragraph(line: str) -> None:
 
 class _Loader(FileSystemLoader):
     def get_source(self, environment: Environment, template: str) -> Any:
-        """The text without comments; marks keep empty lines and say what continues a line."""
+        """The text without comments; marks say what continues a line and what is a row."""
         text, *others = super().get_source(environment, template)
         text = _EMPTY.sub(f"{HANGING}\n", _COMMENT.sub("", text))
+        text = _ROW.sub(rf"{ROW}\1{ROW}", text)
         return _CONTINUES.sub(JOINED, text), *others
 
 
