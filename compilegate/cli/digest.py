@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compilegate.adapters.local_files import write_whole
-from compilegate.cli.common.output import emit_json, say, say_line
+from compilegate.cli.common.output import emit_json, say_line
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
@@ -49,14 +49,6 @@ def digest(
         else:
             say_line(str(html))
         return
-    owner_digests = digests(cloud.services, owner=owner)
-    if invocation.as_json:
-        emit_json([one.notification.body() for one in owner_digests])
-        return
-    if not owner_digests:
-        say("No workload is registered. To begin: compilegate register workloads/my-job.yaml")
-    for number, one in enumerate(owner_digests):
-        if number:
-            say("")
-        for line in one.notification.message.splitlines():
-            say(line)
+    sent = [one.notification for one in digests(cloud.services, owner=owner)]
+    messages = [one.message.splitlines() for one in sent]
+    invocation.answer([one.body() for one in sent], "digest", messages=messages)

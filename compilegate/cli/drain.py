@@ -12,7 +12,7 @@ import typer
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED
-from compilegate.cli.common.output import confirm, console, emit_json, say, say_line
+from compilegate.cli.common.output import confirm, console, emit_json, say
 from compilegate.cli.common.session import (
     Invocation,
     YesOption,
@@ -24,12 +24,11 @@ from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
-from compilegate.domain.utc import iso, minute
+from compilegate.domain.utc import iso
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 
 STILL_RUNNING = 11
-MOST_NAMES = 20
 
 CheckOption = Annotated[
     bool, typer.Option("--check", help="Only show whether anything runs; changes nothing.")
@@ -80,7 +79,9 @@ def drain(
     deployment, by = _deployment(cloud), f"{HUMAN}{cloud.who()}"
     stack = stack_name(cloud.stage)
     if undo:
-        _show_undone(stack, end_drain(deployment, by), as_json=invocation.as_json)
+        enabled = end_drain(deployment, by)
+        undone = {"drained": False, "schedules_enabled": list(enabled or ())}
+        invocation.answer(undone, "drain_undone", stack=stack, enabled=enabled)
         return
     jobs = "are stopped as well" if stop_jobs else "finish first"
     confirm(
@@ -92,10 +93,18 @@ def drain(
         deployment, by, stop_jobs=stop_jobs, minutes=timeout, poll=cloud.poll_seconds,
         quiet=invocation.as_json,
     )  # fmt: skip
-    if invocation.as_json:
-        emit_json(report.document(cloud.stage))
-    else:
-        _show_drained(report, cloud)
+    document = report.document(cloud.stage)
+    stopped = document["stopped"]
+    lists = [
+        *([] if report.work.idle else _lists(report.work)),
+        ("schedules disabled", document["schedules_disabled"]),
+        ("executions stopped", stopped["executions"]),
+        ("jobs stopped", stopped["jobs"]),
+        ("leases released", stopped["leases"]),
+    ]
+    invocation.answer(
+        document, "drain", stack=stack, cloud=cloud, lists=lists, under_way=in_progress(report.work)
+    )
     raise typer.Exit(0 if report.work.idle else STILL_RUNNING)
 
 
@@ -124,10 +133,11 @@ def _check(invocation: Invocation) -> int:
     work = Drainage(deployment, time.monotonic).read()
     mark, enabled = drain_mark(cloud.services.ledger), tuple(deployment.schedules.enabled())
     report = Report(work=work, enabled=enabled, mark=mark)
-    if invocation.as_json:
-        emit_json(report.document(cloud.stage))
-    else:
-        _show_check(report, stack_name(cloud.stage))
+    invocation.answer(
+        report.document(cloud.stage), "drain_check",
+        stack=stack_name(cloud.stage), under_way=in_progress(work), drained_at=mark and mark.at,
+        lists=[*_lists(work), ("schedules enabled", enabled)],
+    )  # fmt: skip
     return 0 if report.may_be_removed else STILL_RUNNING
 
 
@@ -240,62 +250,11 @@ def in_progress(work: Work) -> str:
     return f"In progress: {', '.join(some)}." if some else "Nothing is in progress."
 
 
-def _show_drained(report: Report, cloud: Cloud) -> None:
-    """The end of a drain, complete or not."""
-    stack = stack_name(cloud.stage)
-    if report.work.idle:
-        say(f"{stack} is drained: nothing is in progress and nothing new starts.")
-    else:
-        say(f"{stack} is not drained yet: the time is up. Nothing new starts.")
-        _show_work(report.work)
-    _show_names("schedules disabled", report.mark.schedules if report.mark else ())
-    _show_names("executions stopped", report.stopped_executions)
-    _show_names("jobs stopped", report.stopped_jobs)
-    _show_names("leases released", report.released)
-    say("Flags did not change.")
-    if not report.work.idle:
-        say(f"To continue waiting: {cloud.command('drain')}")
-    say(f"To allow work again: {cloud.command('drain --undo')}")
-
-
-def _show_check(report: Report, stack: str) -> None:
-    """Whether anything runs or could start."""
-    if report.may_be_removed:
-        say(f"{stack} is idle: nothing is in progress and no schedule is enabled.")
-        return
-    say(f"{stack} is in use.")
-    _show_work(report.work)
-    _show_names("schedules enabled", report.enabled)
-    if report.drained and report.mark is not None:
-        say(f"Drained since {minute(report.mark.at)}. To wait for the end: compilegate drain")
-    else:
-        say("To stop what runs and prevent new work: compilegate drain")
-
-
-def _show_undone(stack: str, enabled: Sequence[str] | None, *, as_json: bool) -> None:
-    """The end of ``--undo``; ``enabled`` is None where the stack was not drained."""
-    if as_json:
-        emit_json({"drained": False, "schedules_enabled": list(enabled or ())})
-    elif enabled is None:
-        say(f"{stack} was not drained; nothing was changed.")
-    else:
-        say(f"{stack} accepts work again; {plural(len(enabled), 'schedule')} enabled.")
-        say("To rerun a trial that the drain stopped: compilegate run FILE")
-
-
-def _show_work(work: Work) -> None:
-    say(in_progress(work))
-    _show_names("trials", [one.name for one in work.trials])
-    _show_names("production runs", [f"{one.name} ({one.phase})" for one in work.runs])
-    _show_names("training jobs", [one.name for one in work.jobs])
-    _show_names("leases", [one.workload for one in work.leases])
-
-
-def _show_names(what: str, names: Sequence[str]) -> None:
-    """Names are lines to copy; of many the first, of none nothing."""
-    if names:
-        say(f"{what}: {len(names)}", indent=2)
-    for name in names[:MOST_NAMES]:
-        say_line(f"    {name}")
-    if len(names) > MOST_NAMES:
-        say(f"and {len(names) - MOST_NAMES} more", indent=4)
+def _lists(work: Work) -> list[tuple[str, Sequence[str]]]:
+    """What is in progress, by kind."""
+    return [
+        ("trials", [one.name for one in work.trials]),
+        ("production runs", [f"{one.name} ({one.phase})" for one in work.runs]),
+        ("training jobs", [one.name for one in work.jobs]),
+        ("leases", [one.workload for one in work.leases]),
+    ]

@@ -12,7 +12,7 @@ import typer
 from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
-from compilegate.cli.common.output import console, emit_json, say, say_line, say_rows
+from compilegate.cli.common.output import console
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
@@ -25,10 +25,9 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.failures import explain
 from compilegate.domain.flag import parse_flag
-from compilegate.domain.formats import UNKNOWN, clock, money, significant
 from compilegate.domain.production.next_arm import MALFORMED, FlagReading
 from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.words import run_reason
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
@@ -71,7 +70,8 @@ def train(
     refuse_if_drained(cloud.services)
     run, arn = start_run(workload, cloud, time.time_ns() // 1_000_000)
     if not wait:
-        _say_started(workload, run, arn, as_json=invocation.as_json)
+        started = {"workload": workload, "run": run, "execution": arn, "status": "RUNNING"}
+        invocation.answer(started, "train_started")
         return
     try:
         # With --json, standard output is the document's alone.
@@ -83,10 +83,12 @@ def train(
         typer.echo(f"No longer watching {workload}; run {run} continues.", err=True)
         raise typer.Exit(STOPPED) from None
     reading = _flag(workload, cloud.services)
-    if invocation.as_json:
-        emit_json(document(view, reading))
-    else:
-        show_run(view, reading)
+    invocation.answer(
+        document(view, reading), "train",
+        view=view, reason=_why(view), chosen=chosen, run_reason=run_reason,
+        metric_of=metric_of, wall_seconds_of=wall_seconds_of,
+        flag_words=reading.explanation or on_words(reading.flag),
+    )  # fmt: skip
     raise typer.Exit(exit_code(view))
 
 
@@ -98,14 +100,6 @@ def start_run(workload: str, cloud: Cloud, milliseconds: int) -> tuple[str, str]
     payload = {"workload": workload, "scheduled": scheduled}
     executions = cloud.with_production().executions
     return run, executions.start(naming.execution_name(workload, run), payload)
-
-
-def _say_started(workload: str, run: str, arn: str, *, as_json: bool) -> None:
-    if as_json:
-        emit_json({"workload": workload, "run": run, "execution": arn, "status": "RUNNING"})
-        return
-    say(f"{workload}: run {run} has started.")
-    say_line(f"  {arn}")
 
 
 def _flag(workload: str, services: Services) -> FlagReading:
@@ -149,32 +143,7 @@ def exit_code(view: RunView) -> int:
     return 0 if trained and view.state.succeeded else FAILURE
 
 
-def show_run(view: RunView, reading: FlagReading) -> None:
-    """The end of a run: its arm and why, its attempts, and the flag after it."""
-    say()
-    if view.begun is not None:
-        say(f"{view.trial.workload}: {chosen(view.begun)}", style="bold")
-    for run in view.runs:
-        _show_attempt(run)
-    if not view.runs:
-        reason = _why(view) or "no attempt was recorded"
-        say(f"{view.stage}: {reason}", indent=2)
-    verdict = view.review and (view.review.verdict or "nothing to judge")
-    say_rows([("judge", verdict or ""), ("flag", reading.explanation or on_words(reading.flag))])
-
-
 def chosen(begun: BegunRun) -> str:
     """Which arm, and why."""
     flag_message = f": {begun.flag_told}" if begun.flag_told else ""
     return f"run {begun.run} trained {begun.arm} ({run_reason(begun.why)}{flag_message})"
-
-
-def _show_attempt(run: ProductionRun) -> None:
-    say(f"{run.job}: {run.arm}, {run.status}, {run_reason(run.why)}", indent=2)
-    if run.reason:
-        say(run.reason, indent=4)
-    metric = metric_of(run)
-    seconds = wall_seconds_of(run) or run.ended_at - run.started_at
-    say_line(f"    metric     {UNKNOWN if metric is None else significant(metric, 4)}")
-    say_line(f"    wall clock {clock(seconds)}")
-    say_line(f"    cost       {UNKNOWN if run.usd is None else money(run.usd)}")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.output import confirm, emit_json, say
+from compilegate.cli.common.output import confirm
 from compilegate.cli.common.session import (
     Invocation,
     NameArgument,
@@ -18,8 +17,7 @@ from compilegate.domain.notification import command_at
 from compilegate.domain.production.approvals import answer_words, check_answer
 from compilegate.domain.production.history import Approval
 from compilegate.domain.records.flags import HUMAN
-from compilegate.domain.utc import minute
-from compilegate.usecases.flag.approval import Answered, answer_approval, question
+from compilegate.usecases.flag.approval import answer_approval, question
 
 APPROVE_HELP = """Approve a promotion that waits for approval.
 
@@ -39,6 +37,7 @@ The workload's flag does not change.
 compilegate flag reject bert-docs --reason "not before the release"
 compilegate flag reject bert-docs --reason "too little gain" --local --yes
 """
+ANSWER_KEYS = ("approved", "by", "at", "reason")
 
 
 def answer_command(*, approved: bool) -> Callable[..., None]:
@@ -61,10 +60,18 @@ def answer_command(*, approved: bool) -> Callable[..., None]:
             [_effect(workload, approval, approved=approved)], yes=yes, as_json=invocation.as_json
         )
         answered = answer_approval(workload, override, approved=approved, services=cloud.services)
-        if invocation.as_json:
-            emit_json(_document(workload, answered))
-        else:
-            _show(answered, cloud)
+        invocation.answer(
+            {
+                "workload": workload,
+                "trial": answered.trial,
+                **{key: getattr(answered.answer, key) for key in ANSWER_KEYS},
+                "repeated": answered.repeated,
+                "woken": answered.woken,
+            },
+            "flag_answer",
+            who=answered.answer.by.removeprefix(HUMAN),
+            status=command_at("compilegate status", cloud.stage),
+        )
 
     return command
 
@@ -85,29 +92,3 @@ def _effect(workload: str, approval: Approval, *, approved: bool) -> str:
         f"{workload}: leaves the flag unchanged. Candidate {candidate} of trial {approval.trial} "
         "is not promoted."
     )
-
-
-def _document(workload: str, answered: Answered) -> dict[str, object]:
-    keys = ("approved", "by", "at", "reason")
-    return {
-        "workload": workload,
-        "trial": answered.trial,
-        **{key: getattr(answered.answer, key) for key in keys},
-        "repeated": answered.repeated,
-        "woken": answered.woken,
-    }
-
-
-def _show(answered: Answered, cloud: Cloud) -> None:
-    answer = answered.answer
-    verdict = "approved" if answer.approved else "not approved"
-    by = answer.by.removeprefix(HUMAN)
-    before = "had already been" if answered.repeated else "is now"
-    say(f"Trial {answered.trial} {before} {verdict} by {by}, {minute(answer.at)}.")
-    if answered.woken:
-        say("The waiting trial resumes.")
-    elif answered.repeated:
-        say("No trial is waiting for it.")
-    else:
-        status = command_at("compilegate status", cloud.stage)
-        say(f"The trial reads the answer as soon as it waits for it; see `{status}`.")

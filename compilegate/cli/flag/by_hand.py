@@ -8,7 +8,7 @@ import typer
 
 from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.error_handling import FAILURE
-from compilegate.cli.common.output import confirm, emit_json, say, say_line
+from compilegate.cli.common.output import confirm
 from compilegate.cli.common.session import (
     Invocation,
     NameArgument,
@@ -55,7 +55,7 @@ def set_flag(
     override = Override(cloud.who(), reason)
     confirm(_effect_of_set(workload, chosen), yes=yes, as_json=invocation.as_json)
     made = set_by_hand(workload, chosen, override, services=cloud.services)
-    _report(workload, made, override, cloud, as_json=invocation.as_json)
+    _report(invocation, cloud, workload, made, override)
 
 
 @on_cloud
@@ -83,7 +83,7 @@ def revert(
     sentence = f"{workload}: {effect}; production trains the baseline from its next run on."
     confirm([sentence, PRECEDENCE], yes=yes, as_json=invocation.as_json)
     made = revert_by_hand(workload, override, services=cloud.services)
-    _report(workload, made, override, cloud, as_json=invocation.as_json)
+    _report(invocation, cloud, workload, made, override)
 
 
 def _effect_of_set(workload: str, chosen: PlannedCandidate) -> list[str]:
@@ -104,30 +104,21 @@ def _effect_of_set(workload: str, chosen: PlannedCandidate) -> list[str]:
 
 
 def _report(
-    workload: str, made: Changed, override: Override, cloud: Cloud, *, as_json: bool
+    invocation: Invocation, cloud: Cloud, workload: str, made: Changed, override: Override
 ) -> None:
     """Notify the owner and show the record; typer.Exit(1) if the parameter was not written."""
     version = flag_versions(workload, cloud.services)[made.version - 1]
     unsent = _publish(workload, version, cloud)
-    if as_json:
-        emit_json({
-            "workload": workload, "changed": made.changed, "version": made.version,
-            "by": override.who, "reason": version.reason, "enabled": made.flag.enabled,
-            "state": made.flag.state, "candidate": made.flag.candidate,
-            "overrides": dict(made.flag.overrides), "since": made.flag.since,
-            "written": made.unwritten is None, "unwritten_because": made.unwritten,
-            "told": unsent is None, "untold_because": unsent,
-        })  # fmt: skip
-    else:
-        agrees = ", and the parameter agrees" if made.unwritten is None else ""
-        say(f"Recorded as version {made.version}{agrees}:")
-        say(change_line(version), indent=2)
-        if made.unwritten is not None:
-            say(f"The parameter could not be written: {made.unwritten}. Until it is, production "
-                "follows its previous value. To write it:")  # fmt: skip
-            say_line(f"  {cloud.command(f'flag repair {workload}')}")
-        if unsent is not None:
-            say(f"The owner was not notified ({unsent}).")
+    document = {
+        "workload": workload, "changed": made.changed, "version": made.version,
+        "by": override.who, "reason": version.reason, "enabled": made.flag.enabled,
+        "state": made.flag.state, "candidate": made.flag.candidate,
+        "overrides": dict(made.flag.overrides), "since": made.flag.since,
+        "written": made.unwritten is None, "unwritten_because": made.unwritten,
+        "told": unsent is None, "untold_because": unsent,
+    }  # fmt: skip
+    repair = cloud.command(f"flag repair {workload}")
+    invocation.answer(document, "flag_changed", change=change_line(version), repair=repair)
     if made.unwritten is not None:
         raise typer.Exit(FAILURE)
 
