@@ -15,21 +15,14 @@ from compilegate.cli.common.error_handling import STOPPED, worst_exit_code
 from compilegate.cli.common.figures import decision_rows, full_run_words
 from compilegate.cli.common.kept_cloud import Keeper
 from compilegate.cli.common.outcome import Outcome, read_outcome
-from compilegate.cli.common.output import (
-    console,
-    emit_json,
-    reason_lines,
-    say,
-    say_line,
-    say_rows,
-    say_verdict,
-)
+from compilegate.cli.common.output import console, emit_json
 from compilegate.cli.common.session import (
     REPORTS,
     Invocation,
     ReportsOption,
     on_cloud,
 )
+from compilegate.cli.common.template import show
 from compilegate.cli.trials.interrupted import interrupted, start_or_go_on
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, stop
 
@@ -116,27 +109,7 @@ def _stop_or_leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:
 
 def show_outcome(outcome: Outcome) -> None:
     """Verdict and headline, reasons, figures, where the report is."""
-    say()
-    say_verdict(outcome.workload, outcome.verdict, outcome.verdict)
-    ended = outcome.headline.endswith(".")  # a sentence, or one that was cut
-    say(outcome.headline if ended else f"{outcome.headline}.", indent=2)
-    if outcome.decision is None:
-        if not outcome.missing:
-            say("Nothing was decided; the flag is unchanged.", indent=2)
-        _show_missing(outcome)
-        return
-    reason_lines(outcome.reasons)
-    rows = decision_rows(outcome.decision, outcome.applied)
-    say_rows([*rows, ("full runs", full_run_words(outcome.full_runs))])
-    if outcome.script_compiles:
-        say(outcome.script_compiles.text, indent=2)
-    if outcome.report is not None:
-        say_line(f"  report    {outcome.report}")
-    _show_missing(outcome)
-
-
-def _show_missing(outcome: Outcome) -> None:
-    for item in outcome.missing:
-        say(item.message, indent=2)
-        if item.command:
-            say_line(f"    {item.command}")
+    decision = outcome.decision
+    rows = [] if decision is None else decision_rows(decision, outcome.applied)
+    rows.append(("full runs", full_run_words(outcome.full_runs)))
+    show("run", outcome.to_dict(), outcome=outcome, rows=rows)

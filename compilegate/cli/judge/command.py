@@ -9,8 +9,9 @@ import typer
 
 from compilegate.cli.common import project
 from compilegate.cli.common.figures import decision_rows
-from compilegate.cli.common.output import emit_json, reason_lines, say_rows, say_verdict
+from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.session import Invocation, JsonOption, LocalOption, StageOption, session
+from compilegate.cli.common.template import show
 from compilegate.cli.judge.documents import evidence_of, judged, read_json, stream
 from compilegate.domain import naming
 from compilegate.domain.decision import EXIT_CODES
@@ -198,7 +199,7 @@ def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -
     if as_json:
         emit_json(answer)
     else:
-        plan.show(answer)
+        plan.show_plan(answer)
     designs = answer.get("designs")
     return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
@@ -207,8 +208,6 @@ def show_decision(
     decision: RecordedDecision, evidence: Evidence | None, silent: Mapping[str, Reason]
 ) -> None:
     """Verdict first, then reasons, figures and the next step."""
-    say_verdict(decision.workload, decision.verdict, decision.verdict)
-    reason_lines(shown_reasons(decision, evidence, silent=silent))
     rows = [
         ("candidate", decision.candidate or UNKNOWN),
         *decision_rows(decision),
@@ -217,7 +216,11 @@ def show_decision(
     ]
     if decision.next_step:
         rows.append(("next", next_words(decision.next_step)))
-    say_rows(rows)
+    reasons = shown_reasons(decision, evidence, silent=silent)
+    show(
+        "judge", {"workload": decision.workload, "verdict": decision.verdict},
+        explained_reasons=reasons, rows=rows,
+    )  # fmt: skip
 
 
 def next_words(step: Mapping[str, Any]) -> str:

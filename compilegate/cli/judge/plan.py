@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.yaml_file import load_yaml
-from compilegate.cli.common.output import say
-from compilegate.cli.common.tables import say_table
+from compilegate.cli.common.template import show
 from compilegate.cli.judge.documents import STANDARD_INPUT, read_json
 from compilegate.domain.codec import write
 from compilegate.domain.decision import EvaluationFinding
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.formats import percent, plural, significant
+from compilegate.domain.formats import significant
 from compilegate.domain.judging.evidence import metrics
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
@@ -174,41 +173,31 @@ def _spread(samples: Samples) -> float:
     return math.sqrt(samples.pooled_variance or 0.0)
 
 
-def show(plan: Mapping[str, Any]) -> None:
+def show_plan(plan: Mapping[str, Any]) -> None:
     """The answer for one case, or the planning table."""
-    if "designs" in plan:
-        _show_case(plan)
-    else:
-        _show_table(plan)
-
-
-def _show_table(table: Mapping[str, Any]) -> None:
-    """Runs needed by spread over margin, then the margins that a number of runs can prove."""
-    several = f", shared by {table['candidates']} candidates" if table["candidates"] > 1 else ""
-    say("Full runs of a candidate that a proof of quality takes", "bold")
-    say(
-        f"For an 80% / 90% chance of a proof, if the candidate loses nothing. Rows: spread of the "
-        f"metric between runs, in margins. Columns: past runs. At most {percent(table['alpha'])} "
-        f"of trials promote a bad candidate{several}. {NONE} is underpowered: reduce the spread or "
-        "accept a larger margin.",
-        indent=2,
-    )
-    say()
-    _grid(
-        table["runs_needed"], "spread_per_margin", "spread/margin",
-        lambda cell: f"{cell['runs_80'] or NONE}/{cell['runs_90'] or NONE}",
-    )  # fmt: skip
-    say()
-    say("Smallest margin that a number of runs proves", "bold")
-    say("In spreads, with an 80% chance.", indent=2)
-    say()
-    _grid(
-        table["provable_margin"], "runs", "runs",
-        lambda cell: f"{cell['margin_per_spread']:.2f}" if cell["margin_per_spread"] else NONE,
+    if "designs" not in plan:
+        needed = _grid(
+            plan["runs_needed"], "spread_per_margin", "spread/margin",
+            lambda cell: f"{cell['runs_80'] or NONE}/{cell['runs_90'] or NONE}",
+        )  # fmt: skip
+        provable = _grid(
+            plan["provable_margin"], "runs", "runs",
+            lambda cell: f"{cell['margin_per_spread']:.2f}" if cell["margin_per_spread"] else NONE,
+        )  # fmt: skip
+        show("judge_plan", plan, needed=needed, provable=provable)
+        return
+    designs = [design for design in plan["designs"] if design["max_runs"]]
+    titles = [f"{design['mode']} <= {design['max_runs']}" for design in designs]
+    show(
+        "judge_plan_case", plan,
+        titles=["runs of a candidate", *titles], rows=_design_rows(designs) if designs else [],
+        evaluation_words=evaluation_words(plan), schedule=SCHEDULE,
     )  # fmt: skip
 
 
-def _grid(cells: Sequence[Mapping[str, Any]], row: str, title: str, shown: Any) -> None:
+def _grid(
+    cells: Sequence[Mapping[str, Any]], row: str, title: str, shown: Callable[[Any], str]
+) -> dict[str, Any]:
     columns = list(dict.fromkeys((c["mode"], c["max_runs"], c["history"]) for c in cells))
     titles = [title]
     for index, (mode, most, history) in enumerate(columns):
@@ -218,31 +207,10 @@ def _grid(cells: Sequence[Mapping[str, Any]], row: str, title: str, shown: Any) 
     for key in dict.fromkeys(c[row] for c in cells):
         texts = {(c["mode"], c["max_runs"], c["history"]): shown(c) for c in cells if c[row] == key}
         rows.append([f"{key:g}", *(texts.get(column, "") for column in columns)])
-    say_table(titles, rows, right=range(len(titles)), gap=1)
+    return {"titles": titles, "rows": rows}
 
 
-def _show_case(plan: Mapping[str, Any]) -> None:
-    """The case in words, a table of what each mode can prove, then what would happen."""
-    relative = significant(plan["spread_per_margin"])
-    say(
-        f"Rule out a loss of {plan['margin']:g} where runs differ by "
-        f"{significant(plan['spread'])} ({relative} margins); "
-        f"{plural(plan['history'], 'past run')}, {plural(plan['candidates'], 'candidate')}, "
-        f"alpha {percent(plan['alpha'])}."
-    )
-    say()
-    designs = [design for design in plan["designs"] if design["max_runs"]]
-    if designs:
-        _print_designs(designs)
-        say()
-    for design in plan["designs"]:
-        say(_outcome(design, plan), indent=2, hang=2)
-    if words := evaluation_words(plan):
-        say(words, indent=2, hang=2)
-    say(f"The judge looks at {', '.join(map(str, SCHEDULE))} runs.", indent=2)
-
-
-def _print_designs(designs: Sequence[Mapping[str, Any]]) -> None:
+def _design_rows(designs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     rows = [
         [words, *(str(design[key] or NONE) for design in designs)]
         for words, key in (
@@ -262,24 +230,4 @@ def _print_designs(designs: Sequence[Mapping[str, Any]]) -> None:
             for one in margins
         ]  # fmt: skip
         rows.append([f"{row['runs']:>4} runs", *cells])
-    titles = [f"{design['mode']} <= {design['max_runs']}" for design in designs]
-    right = range(1, len(titles) + 1)
-    say_table(["runs of a candidate", *titles], rows, right=right)
-
-
-def _outcome(design: Mapping[str, Any], plan: Mapping[str, Any]) -> str:
-    mode = design["mode"]
-    if design["max_runs"] is None:
-        return f"{mode}: refused: too few production runs remain for a proof."
-    best = significant(design["provable_margin"])
-    limit = f"{design['max_runs']} runs could prove a margin of {best}"
-    if design["refused"]:
-        when = "refused" if design["refused_before_start"] else "stopped during the trial"
-        chance = percent(design["least_chance"])
-        return (
-            f"{mode}: {when} as underpowered, its chance is below {chance}; {limit}, not "
-            f"{plan['margin']:g}."
-        )
-    if design["runs_80"] is None:
-        return f"{mode}: possible, with less than an 80% chance; {limit}."
-    return f"{mode}: {design['runs_80']} runs for an 80% chance; {limit}."
+    return rows

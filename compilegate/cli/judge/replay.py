@@ -9,11 +9,9 @@ from typing import Any
 from compilegate import judges
 from compilegate.cli.common.cloud import check_workload_exists
 from compilegate.cli.common.error_handling import INVALID_EVIDENCE
-from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import shortened
-from compilegate.domain.formats import plural
 from compilegate.usecases.trial.replay import Replay, find_decision, replay
 
 EQUAL, NOT_REPLAYABLE = 0, 11
@@ -28,10 +26,10 @@ def replay_decision(invocation: Invocation, decision_id: str, *, workload: str |
     workloads = [workload] if workload else cloud.overview.workloads()
     record = find_decision(decision_id, workloads, cloud.services)
     replayed = replay(record, cloud.services, judges)
-    if invocation.as_json:
-        emit_json(_document(replayed))
-    else:
-        _show(replayed, cloud.services.store.bucket)
+    invocation.answer(
+        _document(replayed), "judge_replay",
+        bucket=cloud.services.store.bucket, most_shown=MOST_SHOWN, value=_value,
+    )  # fmt: skip
     if replayed.comparison is None:
         return NOT_REPLAYABLE
     return EQUAL if replayed.comparison.equal else INVALID_EVIDENCE
@@ -50,31 +48,6 @@ def _document(replayed: Replay) -> dict[str, Any]:
         "limit": dict(comparison.limit) if comparison and comparison.limit else None,
         "differences": [asdict(one) for one in comparison.differences] if comparison else [],
     }
-
-
-def _show(replayed: Replay, bucket: str) -> None:
-    comparison, recorded = replayed.comparison, replayed.decision
-    name = f"{replayed.record.workload}-{replayed.record.trial}: decision {recorded.decision_id}"
-    if comparison is None:
-        say(f"{name} ({recorded.verdict}) cannot be replayed: {replayed.why_not}.")
-    elif comparison.equal:
-        say(f"{name} ({recorded.verdict}) is the same, field by field.")
-    else:
-        fields = len(comparison.differences)
-        say(f"{name} ({recorded.verdict}) differs in {plural(fields, 'field')}:")
-        for one in comparison.differences[:MOST_SHOWN]:
-            say(f"{one.field}: recorded {_value(one.recorded)}, now {_value(one.again)}", indent=2,
-                hang=2)  # fmt: skip
-        if fields > MOST_SHOWN:
-            say(f"and {fields - MOST_SHOWN} more; --json lists all", indent=2)
-    if versions := _versions(replayed):
-        then, now = versions
-        say(f"Judge {then} made it and repeated it from its archive; today's is judge {now}.")
-    if comparison and comparison.limit:
-        say("The judge would have continued; the trial ended at its own limit: "
-            f"{comparison.limit['message']}.")  # fmt: skip
-    if replayed.why_not is None:
-        say_line(f"  s3://{bucket}/{replayed.record.evidence_key}")
 
 
 def _versions(replayed: Replay) -> tuple[str, str] | None:
