@@ -83,7 +83,7 @@ def screens(
     for columns in (width, WIDE):
         monkeypatch.setenv("COLUMNS", str(columns))
         texts.append(invoke(*command.split()).stdout)
-    narrow, wide = (re.sub(r"for \d+:\d+", "", text) for text in texts)
+    narrow, wide = (re.sub(r"for [\d:]+", "", text) for text in texts)
     assert narrow
     return narrow, wide
 
