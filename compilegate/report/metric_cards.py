@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from compilegate.domain.arithmetic import ratio
@@ -15,15 +16,16 @@ from compilegate.domain.formats import (  # fmt: skip
     money,
     number,
     pair,
-    percent,
     plural,
     shown,
     significant,
 )
 from compilegate.domain.script_compiles import AGAINST
-from compilegate.report import statements
+from compilegate.report import statements, wording
 from compilegate.report.measured import confidence_words, reference_of
 from compilegate.report.trial_report import TrialReport
+
+say = partial(wording.say, "cards")
 
 JUDGED_CARDS = 3  # speed, quality, saving
 LABEL_WIDTH = 17.0  # percent of the scale that a label takes
@@ -69,24 +71,20 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
 
 
 def _speed(trial: TrialReport) -> MetricCard:
-    name, speed = statements.WHOLE_JOB, trial.speed
+    name, speed, fall = statements.WHOLE_JOB, trial.speed, trial.fall
     if speed.estimate is None:
         return MetricCard(name, UNKNOWN, _why_no_speed(trial))
-    note = "no interval was recorded"
-    if speed.interval is not None:
-        note = statements.ratio_interval(speed)
-        note += f" ({percent(speed.confidence)} interval)" if speed.confidence is not None else ""
-    if not speed.full_runs and speed.blocks:
-        note += "; predicted by short blocks alone"
-    if trial.price_ratio != 1:
-        in_dollars = speed.estimate / trial.price_ratio
-        note += f"; {ratio(in_dollars)} in dollars, at {trial.price_ratio:.2f} times the price "
-        note += "per hour"
-    if trial.fall is not None and trial.fall.speedup is not None:
-        note = f"{trial.fall.words}; in all: {note}"
-    note += f"; {AGAINST}" if trial.script_compiles else ""
+    dearer = trial.price_ratio if trial.price_ratio != 1 else None
+    note = say(
+        "speed", fall=fall.words if fall and fall.speedup is not None else None,
+        ends=statements.ratio_interval(speed), unrecorded=not speed.interval,
+        level=speed.confidence if speed.interval else None,
+        predicted=not speed.full_runs and bool(speed.blocks),
+        dollars=dearer and speed.estimate / dearer, price=dearer,
+        against=AGAINST if trial.script_compiles else None,
+    )  # fmt: skip
     bullet = None
-    if trial.thresholds is not None:
+    if trial.thresholds:
         reject, _ = trial.thresholds  # promote is asked of the short blocks
         limits = [(1.0, "1x", "plain"), (reject, ratio(reject), "bad")]
         words = "Scale with equal time and the limit for whole jobs"
@@ -103,22 +101,18 @@ def _why_no_speed(trial: TrialReport) -> str:
 
 
 def _quality(trial: TrialReport) -> MetricCard:
-    name, quality = f"Quality: {trial.metric}", trial.quality
+    name, quality, fall = f"Quality: {trial.metric}", trial.quality, trial.fall
     if quality.estimate is None:
         return MetricCard(name, UNKNOWN, _why_no_quality(trial))
     reference = reference_of(trial.measured, quality)
-    ends = statements.delta_interval(quality.delta_interval)
-    checked = statements.IN_CHECK if trial.figures.checked_worse else ""
-    if trial.fall is not None and trial.fall.delta is not None:
-        checked = trial.fall.words
-    parts = [
-        checked,
-        statements.delta_of_runs(trial.figures) + (f" ({ends})" if ends else ""),
-        f"margin {shown(quality.margin, significant)}",
-        statements.goal(quality),
-        confidence_words(quality),
-        f"reference: {reference.words}" if reference else "",
-    ]
+    checked = statements.IN_CHECK if trial.figures.checked_worse else None
+    note = say(
+        "quality", checked=fall.words if fall and fall.delta is not None else checked,
+        size=statements.delta_of_runs(trial.figures),
+        ends=statements.delta_interval(quality.delta_interval),
+        margin=shown(quality.margin, significant), goal=statements.goal(quality),
+        level=confidence_words(quality), reference=reference.words if reference else None,
+    )  # fmt: skip
     bullet = None
     if quality.delta is not None and quality.limit is not None:
         limits = [(quality.limit, statements.with_sign(quality.limit), "bad"),
@@ -126,7 +120,7 @@ def _quality(trial: TrialReport) -> MetricCard:
         words = "Scale with the margin"
         bullet = _bullet(quality.delta, quality.delta_interval, sorted(limits), words)
     words = statements.QUALITY_WORDS[trial.figures.quality_claim]
-    return MetricCard(name, words.capitalize(), "; ".join(part for part in parts if part), bullet)
+    return MetricCard(name, words.capitalize(), note, bullet)
 
 
 def _why_no_quality(trial: TrialReport) -> str:
@@ -147,14 +141,14 @@ def _saving(trial: TrialReport) -> MetricCard:
         return MetricCard(name, UNKNOWN, f"Not stated: {NO_AMOUNT[claim]}.")
     if per_year is None:
         return MetricCard("Saving per run", shown(per_run, money), "Runs per year are unknown.")
-    parts = [statements.saving_interval(trial.figures)]
-    parts += [] if per_run is None else [f"{money(per_run)} per run"]
     whole = trial.saving.usd_per_run_baseline
-    if per_run and whole:
-        spent = money(per_year * whole / per_run)
-        parts.append(f"{percent(abs(per_run) / whole, 2)} of the {spent} that training costs")
-    parts += [AGAINST] if trial.script_compiles else []
-    return MetricCard(name, money(per_year), "; ".join(part for part in parts if part))
+    note = say(
+        "saving", ends=statements.saving_interval(trial.figures), usd=per_run,
+        share=abs(per_run) / whole if per_run and whole else None,
+        spent=per_year * whole / per_run if per_run and whole else None,
+        against=AGAINST if trial.script_compiles else None,
+    )  # fmt: skip
+    return MetricCard(name, money(per_year), note.removesuffix("; "))
 
 
 def _payback(trial: TrialReport) -> MetricCard:
@@ -167,11 +161,8 @@ def _payback(trial: TrialReport) -> MetricCard:
         if per_run is not None and per_run <= 0:
             return MetricCard("Payback", "never", "A run with the candidate does not cost less.")
         return MetricCard("Payback", UNKNOWN, "Needs the saving per run and the trial's cost.")
-    note = "until the trial has paid for itself"
-    per_week = trial.evidence.runs_per_week if trial.evidence else None
-    if per_week:
-        days = plural(7 * runs / per_week, "day")
-        note += f", about {days} at {significant(per_week)} runs a week"
+    per_week = (trial.evidence.runs_per_week if trial.evidence else None) or None
+    note = say("payback", per_week=per_week, days=per_week and 7 * runs / per_week)
     return MetricCard("Payback", plural(runs, "run"), note)
 
 
@@ -179,12 +170,11 @@ def _trial_cost(trial: TrialReport) -> MetricCard:
     name, usd = "Cost of this trial", trial.trial_usd
     expected = number(trial.plan.expected_usd) if trial.plan else None
     cap = trial.plan.max_trial_usd if trial.plan else None
-    parts = [] if expected is None else [f"expected about {money(expected)}"]
-    parts += [] if cap is None else [f"cap {money(cap)}"]
+    planned = say("trial_cost", expected=expected, cap=cap).removesuffix(", ")
     if usd is None:
         reason = "Nothing was started." if trial.source["evidence"] is None else "Not recorded."
-        return MetricCard(name, UNKNOWN, " ".join([reason, ", ".join(parts)]).strip())
-    return MetricCard(name, money(usd), ", ".join(parts) or "by billable time")
+        return MetricCard(name, UNKNOWN, f"{reason} {planned}".strip())
+    return MetricCard(name, money(usd), planned or "by billable time")
 
 
 def _economics(trial: TrialReport) -> list[MetricCard]:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, SpeedClaim
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.formats import money, number, percent, plural, shown, significant
+from compilegate.domain.formats import number, percent, shown, significant
 from compilegate.domain.reasons import headline as reason_headline
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer
 from compilegate.domain.words import ALARM, FLAG_STATES, VERDICTS, Label
-from compilegate.report import statements
+from compilegate.report import statements, wording
 from compilegate.report.figures import Document
 from compilegate.report.reasons import FAILURES
 from compilegate.report.trial_report import TrialReport
+
+say = partial(wording.say, "words")
 
 # Characters that fit on one line of the page on a desktop screen.
 LONGEST = 70
 MAY_BE_SLOWER = {"speedup_too_small", "full_run_disagrees"}
 CANNOT_PAY = {"run_too_short", "saving_below_trial_cost"}
-TRIAL_COSTS_TOO_MUCH = "a trial here would cost more than a compiler can save"
-NO_COMPILER = "no compiler can help this job in its current form"
 FLAG_WORDS = {
     FlagAction.ENABLE: "The flag was switched on",
     FlagAction.DISABLE: "The flag is off",
@@ -49,21 +50,22 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
     """
     match trial.verdict:
         case None:
-            return "The trial failed: nothing was decided, the flag was left as it was"
+            return say("failed")
         case Verdict.PROMOTE:
-            return f"{_change(trial)}: {_gain(trial)}, quality held"
+            return say("promote", change=_change(trial), gain=_gain(trial))
         case Verdict.PERMANENT:
-            return f"{_change(trial)} permanently: probation passed"
+            return say("permanent", change=_change(trial))
         case Verdict.INELIGIBLE:
             cannot_pay = trial.codes and trial.codes <= CANNOT_PAY
             stay_off = VERDICTS[Verdict.STAY_OFF].text
-            return f"{stay_off}: {TRIAL_COSTS_TOO_MUCH if cannot_pay else NO_COMPILER}"
+            return say("cannot_pay" if cannot_pay else "no_compiler", opening=stay_off)
         case Verdict.CONTINUE if trial.on_probation:
             opening = FLAG_STATES["probation"].text
         case Verdict.CONTINUE:
-            speed = statements.faster_or_slower(trial.speed)
-            so_far = f"{speed} so far" if trial.speed.estimate else "nothing measured yet"
-            return f"{label(trial).text}: {so_far}"
+            speed = statements.faster_or_slower(trial.speed) if trial.speed.estimate else None
+            return say(
+                "so_far", opening=label(trial).text, speed=speed, nothing=not trial.speed.estimate
+            )
         case Verdict.INCONCLUSIVE:
             evidence = trial.evidence
             unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
@@ -89,8 +91,8 @@ def _gain(trial: TrialReport) -> str:
     speedup = trial.speed.estimate
     if speedup is None or trial.price_ratio == 1:
         return statements.faster_or_slower(trial.speed)
-    share = 1 - trial.price_ratio / speedup
-    return f"{percent(round(share, 2))} cheaper a run at {ratio(speedup)} the speed"
+    share = round(1 - trial.price_ratio / speedup, 2)
+    return say("cheaper_run", share=share, speedup=speedup)
 
 
 def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
@@ -146,10 +148,9 @@ def lede(trial: TrialReport) -> list[str]:
     """A few sentences under the headline: of a failure its cause and fix, else the key figures."""
     if trial.verdict is None:
         failure, usd = str(trial.source["context"].get("failure")), trial.trial_usd
-        spent = [] if usd is None else [f"Until then the trial had cost {money(usd)}."]
-        return [failure, *spent]
+        return [failure, *([] if usd is None else [say("spent", usd=usd)])]
     if trial.verdict is Verdict.INELIGIBLE:
-        return ["Nothing was started and nothing was spent.", flag_sentence(trial)]
+        return [say("nothing_spent"), flag_sentence(trial)]
     first = trial.reasons[:1]
     if first and first[0].code in FAILURES:
         return [f"{with_fix(first[0].message, first[0].fix)}.", flag_sentence(trial)]
@@ -159,29 +160,25 @@ def lede(trial: TrialReport) -> list[str]:
 
 
 def _speed_sentence(trial: TrialReport) -> str:
-    speed = trial.speed
+    speed, fall = trial.speed, trial.fall
     if speed.estimate is None or trial.candidate is None:
         return ""
     takes = f"takes about {_less(1 - 1 / speed.estimate)}"
-    if speed.claim is SpeedClaim.OPEN and speed.interval is not None:
+    if speed.claim is SpeedClaim.OPEN and speed.interval:
         takes = "may take less or more"
-    text = f"A whole production job with “{trial.candidate}” {takes} time: {ratio(speed.estimate)}"
-    if speed.interval is not None:
-        level = "" if speed.confidence is None else f"{percent(speed.confidence)} interval "
-        text += f" ({level}{statements.ratio_interval(speed)})"
-    if speed.blocks:
-        apart = not isinstance(trial.measured, str) and trial.measured.apart
-        where = "on nodes of its own" if apart else "back to back"
-        verb = "measured" if speed.full_runs else "predicted"
-        text += f", {verb} by {plural(speed.blocks, 'short block')} {where}"
-        text += f" and {plural(speed.full_runs, 'full run')}" if speed.full_runs else ""
-    if trial.fall is not None and trial.fall.speedup is not None:
-        text += f"; {trial.fall.words}"
-    if trial.price_ratio == 1:
-        return f"{text}."
-    cheaper = _less(1 - trial.price_ratio / speed.estimate)
-    times = f"{trial.price_ratio:.2f} times as much per hour"
-    return f"{text}. Its cluster costs {times}, so that a run costs {cheaper}."
+    ends, verb = statements.ratio_interval(speed), "measured" if speed.full_runs else "predicted"
+    apart = not isinstance(trial.measured, str) and trial.measured.apart
+    dearer = trial.price_ratio if trial.price_ratio != 1 else None
+    return say(
+        "speed", candidate=trial.candidate, takes=takes, estimate=speed.estimate,
+        ends=ends and say("ends", level=speed.confidence, ends=ends),
+        production=speed.blocks == 0 and not speed.full_runs,
+        measured=verb if speed.blocks else None, blocks=speed.blocks,
+        where="on nodes of its own" if apart else "back to back",
+        full_runs=speed.full_runs if speed.blocks and speed.full_runs else None,
+        fall=fall.words if fall and fall.speedup is not None else None, price=dearer,
+        cost=dearer and _less(1 - dearer / speed.estimate),
+    )  # fmt: skip
 
 
 def baseline_sentence(trial: TrialReport) -> str:
@@ -196,34 +193,32 @@ def _less(share: float) -> str:
 
 
 def _quality_sentence(trial: TrialReport) -> str:
-    quality = trial.quality
+    quality, fall = trial.quality, trial.fall
     if quality.estimate is None or quality.margin is None:
         return ""
     words, size = statements.quality_words(trial.figures), statements.delta_of_runs(trial.figures)
-    if trial.fall is not None and trial.fall.delta is not None:
+    if fall and fall.delta is not None:
         claim = statements.QUALITY_WORDS[trial.figures.quality_claim]
-        words = f"{claim}, {trial.fall.words}"
-    details = "; ".join(filter(None, (size, statements.goal(quality))))
-    text, margin = f"{trial.metric}: {words} ({details})", significant(quality.margin)
-    if "quality_held" in trial.own_codes:
-        return f"{text}; a loss of {margin} or more is ruled out."
-    return f"{text}; the margin allowed is {margin}."
+        words = f"{claim}, {fall.words}"
+    return say(
+        "quality_held" if "quality_held" in trial.own_codes else "quality",
+        metric=trial.metric, words=words, size=size, goal=statements.goal(quality),
+        margin=quality.margin,
+    )  # fmt: skip
 
 
 def _saving_sentence(trial: TrialReport) -> str:
-    per_year, payback = trial.saving.usd_per_year, trial.saving.payback_runs
-    claim = trial.figures.money_claim
+    per_year, claim = trial.saving.usd_per_year, trial.figures.money_claim
     if per_year is None or claim is MoneyClaim.OFF:
         return ""
     if claim is MoneyClaim.COSTS:
-        return f"It would cost about {money(-per_year)} more per year."
+        return say("costs_more", usd=-per_year)
     if not claim.has_amount:
-        return f"No saving is stated: {NO_AMOUNT[claim]}."
-    ends = statements.saving_interval(trial.figures)
-    about = f"about {money(per_year)} per year{f' ({ends})' if ends else ''}"
-    back = "" if payback is None else f", and the trial is paid back after {plural(payback, 'run')}"
-    verb = "saves" if claim is MoneyClaim.SAVES else "would save"
-    return f"That {verb} {about}{back}."
+        return say("no_saving", why=NO_AMOUNT[claim])
+    return say(
+        "saving", verb="saves" if claim is MoneyClaim.SAVES else "would save", usd=per_year,
+        ends=statements.saving_interval(trial.figures), payback=trial.saving.payback_runs,
+    )  # fmt: skip
 
 
 def flag_sentence(trial: TrialReport) -> str:
@@ -239,20 +234,17 @@ def flag_sentence(trial: TrialReport) -> str:
 def _parts_of_people(flag: FlagOutcome) -> Iterator[str]:
     answer = flag.approval
     if answer and answer.approved:
-        yield f"{_author(answer)} approved it: {_quoted(answer)}"
+        yield say("approved", by=_author(answer), reason=_quoted(answer))
     elif not flag.approved:
-        by = f" by {_author(answer)}" if answer and answer.by.startswith(HUMAN) else ""
-        yield f"The promotion was not approved{by}{f': {_quoted(answer)}' if answer else '.'}"
+        person = answer and answer.by.startswith(HUMAN)
+        yield say(
+            "not_approved", by=_author(answer) if answer and person else None,
+            reason=_quoted(answer) if answer else None, silent=answer is None,
+        )  # fmt: skip
     if flag.held_by:
-        yield (
-            f"The change by {_author(flag.held_by)} outranks it, because it is newer than the "
-            f"evidence: {_quoted(flag.held_by)}"
-        )
+        yield say("held", by=_author(flag.held_by), reason=_quoted(flag.held_by))
     if flag.overrode:
-        yield (
-            f"Newer evidence replaced the change by {_author(flag.overrode)}: "
-            f"{_quoted(flag.overrode)}"
-        )
+        yield say("overrode", by=_author(flag.overrode), reason=_quoted(flag.overrode))
 
 
 def _author(change: Author | GivenAnswer) -> str:
@@ -265,16 +257,14 @@ def _quoted(change: Author | GivenAnswer) -> str:
 
 def control_sentences(controls: Sequence[Document]) -> list[str]:
     """One for each control; controls decide nothing."""
-    return [
-        f"The same versions without the compiler ({one['name']}): {_control_figures(one)}."
-        for one in controls
-    ]
+    return [say("control", name=one["name"], figures=_control_figures(one)) for one in controls]
 
 
 def _control_figures(control: Mapping[str, Any]) -> str:
     speedup, compiler = map(number, (control.get("speedup"), control.get("compiler_speedup")))
     if speedup is None and control.get("reason"):
-        return f"not measured: {str(control['reason']).rstrip('.')}"
-    whole = "not measured" if speedup is None else f"{ratio(speedup)} of the baseline"
-    alone = "not measured" if compiler is None else ratio(compiler)
-    return f"{whole}; the compiler alone on them: {alone}"
+        return say("control_unmeasured", reason=str(control["reason"]).rstrip("."))
+    return say(
+        "control_measured", whole=speedup, no_whole=speedup is None,
+        alone=compiler, no_alone=compiler is None,
+    )  # fmt: skip
