@@ -7,7 +7,7 @@ up there, never taken from a reason's message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -17,6 +17,10 @@ from typing import Any, Self
 from compilegate.domain.codec import DocumentError
 from compilegate.domain.errors import shown
 from compilegate.domain.outside import VALUE_MAX, visible
+from compilegate.domain.wording import fill, sentences
+
+# What a rule may phrase itself.
+OWN = ("message", "fix")
 
 
 class Severity(StrEnum):
@@ -80,7 +84,8 @@ class Reason:
 class ReasonKind:
     """What one code means, for documentation, headlines and advice: a row of ``reasons.toml``.
 
-    ``page`` is the part of the file that the code is in.
+    ``page`` is the part of the file that the code is in. ``says`` has the templates of message and
+    fix of eligibility's codes, of one with several situations for each of them.
     """
 
     page: str
@@ -89,17 +94,16 @@ class ReasonKind:
     fix: str = ""
     headline: str = ""
     variants: Mapping[str, str] = field(default_factory=dict)
+    says: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
 def registry() -> Mapping[str, ReasonKind]:
     """Every code, read on first use: most steps give reasons and phrase none."""
-    import tomllib  # noqa: PLC0415 - no step pays for it on its start
-
-    text = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+    pages = sentences(Path(__file__).with_suffix(".toml"))
     return {
-        code: ReasonKind(page, tuple(map(Severity, row.pop("severities"))), **row)
-        for page, rows in tomllib.loads(text).items()
+        code: ReasonKind(page, **{**row, "severities": tuple(map(Severity, row["severities"]))})
+        for page, rows in pages.items()
         for code, row in rows.items()
     }
 
@@ -121,19 +125,37 @@ def advice_for(codes: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for code in codes if (text := advice(code))))
 
 
-def block(code: str, field: str, message: str, *, fix: str, source: str) -> Reason:
-    """A reason that makes a candidate ineligible."""
+def block(code: str, field: str, situation: str = "", *, source: str, **values: Any) -> Reason:
+    """A reason that makes a candidate ineligible, in the words for the code in this situation.
+
+    ``values`` are those that the templates name; ``message`` and ``fix`` among them stand instead.
+    """
+    message, fix = _phrased(code, situation, values)
     return Reason(code, message, None, Severity.BLOCK, field, fix, source)
 
 
-def warn(code: str, field: str, message: str, *, fix: str, source: str) -> Reason:
-    """A reason to be careful."""
+def warn(code: str, field: str, situation: str = "", *, source: str, **values: Any) -> Reason:
+    """A reason to be careful, likewise."""
+    message, fix = _phrased(code, situation, values)
     return Reason(code, message, None, Severity.WARN, field, fix, source)
 
 
-def info(code: str, field: str, message: str, *, fix: str, source: str) -> Reason:
-    """A reason that is a note."""
+def info(code: str, field: str, situation: str = "", *, source: str, **values: Any) -> Reason:
+    """A reason that is a note, likewise."""
+    message, fix = _phrased(code, situation, values)
     return Reason(code, message, None, Severity.INFO, field, fix, source)
+
+
+def _phrased(code: str, situation: str, values: Mapping[str, Any]) -> Iterator[str]:
+    words = words_for(code, situation)
+    return (str(values[key]) if key in values else fill(words[key], values) for key in OWN)
+
+
+def words_for(code: str, situation: str = "") -> Mapping[str, Any]:
+    """The templates of message and fix; empty for a code whose rules phrase it themselves."""
+    says = registry()[code].says
+    words: Mapping[str, Any] = says[situation] if situation else says
+    return words
 
 
 def in_one_line(fix: str) -> str:

@@ -60,7 +60,7 @@ def _has_all(part: str, values: Mapping[str, Any]) -> bool:
 
 
 @cache
-def sentences(file: Path) -> Mapping[str, Mapping[str, str]]:
+def sentences(file: Path) -> Mapping[str, Mapping[str, Any]]:
     """The templates of a file by group and kind, read on first use."""
     import tomllib  # noqa: PLC0415 - no step pays for it on its start
 

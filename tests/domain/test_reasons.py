@@ -15,16 +15,21 @@ from compilegate.domain.reasons import (
     Reason,
     Severity,
     advice,
+    block,
     headline,
     in_one_line,
     registry,
     with_fix,
+    words_for,
 )
+from compilegate.domain.wording import names
 
 ROOT = Path(compilegate.__file__).parent
 # The check of a deployment has findings of its own.
 OWN_FINDINGS = ("domain/deployment", "cli/doctor")
 MAKERS = {"Reason", "block", "warn", "info", "make"}
+# Of hyperparameters that count steps (eligibility/batch.py).
+UNSCALED = ["run_length_unscaled", "warmup_unscaled"]
 # Codes that are put together from the name of a field or figure.
 COMPUTED = {
     *(f"{field}_changed" for field in FIELDS), *(f"{figure}_not_watched" for figure in BLIND),
@@ -75,6 +80,47 @@ def test_every_registered_code_is_raised(modules: Modules) -> None:
     code = (node for tree in modules.values() for node in ast.walk(tree))
 
     assert set(registry()) <= COMPUTED | _constants(code)
+
+
+PHRASED = {"block", "warn", "info"}
+
+
+def _given(modules: Modules) -> Iterator[tuple[str, str, set[str]]]:
+    """Code, situation and values of each reason that is phrased by the registry."""
+    for tree in modules.values():
+        for call in ast.walk(tree):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in PHRASED:
+                code, situation = call.args[0], [*call.args[2:], ast.Constant("")][0]
+                codes = [code.value] if isinstance(code, ast.Constant) else UNSCALED
+                values = {str(keyword.arg) for keyword in call.keywords} - {"source"}
+                if "message" not in values:
+                    yield from ((str(one), ast.literal_eval(situation), values) for one in codes)
+
+
+def _situations(code: str) -> Iterator[str]:
+    says = registry()[code].says
+    yield from [""] if "message" in says else says
+
+
+def test_a_reason_is_given_the_values_that_its_words_name_and_no_words_are_left(
+    modules: Modules,
+) -> None:
+    given = list(_given(modules))
+    written = {(code, situation) for code in registry() for situation in _situations(code)}
+
+    assert written == {(code, situation) for code, situation, _ in given}
+    for code, situation, values in given:
+        words = words_for(code, situation)
+        assert {"message"} <= set(words) <= {"message", "fix"}
+        named = {name for text in words.values() for name in names(text)}
+        assert values == (named if "fix" in words else named | {"fix"}), (code, situation)
+
+
+def test_a_rule_may_phrase_a_message_or_a_fix_itself() -> None:
+    own = block("saving_below_trial_cost", "f", "few_runs", source="s", fix="{x}", runs_per_week=3)
+
+    assert ("{x}", "s", Severity.BLOCK) == (own.fix, own.source, own.severity)
+    assert "3 runs a week" in own.message
 
 
 def _is_message(node: ast.AST, names: Set[str] = frozenset()) -> bool:

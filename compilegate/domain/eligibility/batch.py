@@ -8,7 +8,6 @@ from typing import Any
 
 from compilegate.domain.eligibility.candidate_job import PROFILE, WORKLOAD_FILE, CandidateJob
 from compilegate.domain.eligibility.frameworks import compiler_instead
-from compilegate.domain.formats import significant
 from compilegate.domain.planning.arm_plan import scaled_learning_rate
 from compilegate.domain.reasons import Reason, block, info, warn
 
@@ -16,17 +15,16 @@ TESTED = "training-compiler-support.md of the SageMaker developer guide"
 SCALING_SOURCE = "Goyal et al. 2017, linear scaling with gradual warm-up"
 # Bytes of a number, to tell which precisions take more memory; masters and optimizer aside.
 WIDTHS = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
-# Hyperparameters that count steps, which hold more samples in a larger batch: the reason's code
-# and what the candidate then does over more data.
+# Hyperparameters that count steps, each of more samples in a larger batch; the reason's code.
 COUNTS_OF_STEPS = {
     **dict.fromkeys(
         ("steps", "full_run_steps", "max_steps", "max_train_steps", "num_train_steps",
          "num_training_steps", "max_iters"),
-        ("run_length_unscaled", "trains on"),
+        "run_length_unscaled",
     ),
     **dict.fromkeys(
         ("warmup_steps", "num_warmup_steps", "lr_warmup_steps", "warmup_iters"),
-        ("warmup_unscaled", "warms up over"),
+        "warmup_unscaled",
     ),
 }  # fmt: skip
 # Batches that one optimizer step adds up.
@@ -46,21 +44,16 @@ def learning_rate_rule(job: CandidateJob) -> Iterator[Reason]:
     if scaling in ("linear", "sqrt"):
         rate = scaled_learning_rate(base.learning_rate, after / before, scaling)
         yield info(
-            "learning_rate_warmup", job.field("learning_rate_scaling"),
-            f"{change} and the learning rate from {base.learning_rate:g} to {rate:.3g} ({scaling})",
-            fix="warm up the rate in the script over the first steps; use sqrt where linear "
-            "diverges",
-            source=SCALING_SOURCE,
+            "learning_rate_warmup", job.field("learning_rate_scaling"), source=SCALING_SOURCE,
+            change=change, learning_rate=base.learning_rate, rate=rate, scaling=scaling,
         )  # fmt: skip
         return
     keep, same = "keep the global batch", before / devices
     if devices != base_devices and same.is_integer():
         keep += f" with batch_size: {same:.0f}"
     yield warn(
-        "learning_rate_unscaled", job.field("batch_size"), f"{change} at the same learning rate",
-        fix="set learning_rate_scaling: linear or sqrt on the candidate with warm-up in the "
-        f"script, or {keep}",
-        source=f"{WORKLOAD_FILE}; {SCALING_SOURCE}",
+        "learning_rate_unscaled", job.field("batch_size"),
+        source=f"{WORKLOAD_FILE}; {SCALING_SOURCE}", change=change, keep=keep,
     )  # fmt: skip
 
 
@@ -77,11 +70,10 @@ def tested_rule(job: CandidateJob) -> Iterator[Reason]:
         keep = f"set batch_size: {row.compiled_batch} on the candidate, with learning_rate_scaling"
     length = f" at sequence length {row.sequence_length}" if row.sequence_length else ""
     yield warn(
-        "batch_may_shrink", job.field("batch_size"),
-        f"the tested models list {row.model} on {row.instance_type}{length} with at most "
-        f"{row.compiled_batch} samples per GPU compiled, {row.native_batch} without",
-        fix=f"{keep}, or try {instead}" if instead else keep,
-        source=TESTED,
+        "batch_may_shrink", job.field("batch_size"), source=TESTED,
+        fix=f"{keep}, or try {instead}" if instead else keep, model=row.model,
+        instance_type=row.instance_type, length=length, compiled_batch=row.compiled_batch,
+        native_batch=row.native_batch,
     )  # fmt: skip
 
 
@@ -101,20 +93,15 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
     growth, source = own.batch_size / base.batch_size, f"{PROFILE}; {instance.source}"
     if growth >= 1 and peak > memory and width == base_width:
         yield block(
-            "memory_headroom", job.field("instance_type"),
-            f"the job's peak of {peak:g} GiB per GPU does not fit the {memory:g} GiB of "
-            f"{instance.instance_type}",
-            fix="use a GPU with more memory, or a smaller batch_size", source=source,
+            "memory_headroom", job.field("instance_type"), "too_small", source=source, peak=peak,
+            memory=memory, instance_type=instance.instance_type,
         )  # fmt: skip
     elif peak * max(growth, 1.0) > memory:
         yield warn(
-            "memory_headroom", job.field("batch_size"),
-            f"a batch of {own.batch_size} may take up to {significant(peak * max(growth, 1.0))} "
-            f"GiB per GPU, and {instance.instance_type} has {memory:g} (an upper bound: weights "
-            f"and optimizer, part of today's {peak:g}, do not grow with the batch)",
-            fix=f"batch_size up to {int(base.batch_size * memory / peak)} fits by this bound; test "
-            "larger ones",
-            source=source,
+            "memory_headroom", job.field("batch_size"), "may_be_too_small", source=source,
+            batch_size=own.batch_size, grown=peak * max(growth, 1.0),
+            instance_type=instance.instance_type, memory=memory, peak=peak,
+            fitting=int(base.batch_size * memory / peak),
         )  # fmt: skip
 
 
@@ -124,17 +111,13 @@ def step_count_rule(job: CandidateJob) -> Iterator[Reason]:
     own, base = job.candidate.hyperparameters or {}, job.workload.training.hyperparameters
     if growth is None or growth == 1:
         return
-    for name, (code, does) in COUNTS_OF_STEPS.items():
+    for name, code in COUNTS_OF_STEPS.items():
         count = _count(base.get(name))
         ignored = name == "steps" and _count(base.get("epochs"))  # as this project's scripts do
         if name not in own and count and not ignored:
             yield warn(
-                code, job.field("batch_size"),
-                f"{name} stays {count} while a step holds {significant(growth)}x the samples: the "
-                f"candidate {does} as many times the data",
-                fix="give the candidate hyperparameters: "
-                f"{{{name}: {max(1, round(count / growth))}}}",
-                source=WORKLOAD_FILE,
+                code, job.field("batch_size"), source=WORKLOAD_FILE, name=name, count=count,
+                growth=growth, fewer=max(1, round(count / growth)),
             )  # fmt: skip
 
 

@@ -25,9 +25,8 @@ def no_graph_rule(job: CandidateJob) -> Iterator[Reason]:
     if job.compiled and not job.has_graph:
         what = name if name in LEVERS else f"a model of family {job.workload.model.family}"
         yield block(
-            "framework_unsupported", job.field("framework.name"),
-            f"{what} has no tensor graph for {job.compiler} to compile",
-            fix=f"leave {job.compiler} off for this workload", source=WORKLOAD_FILE,
+            "framework_unsupported", job.field("framework.name"), "no_graph", source=WORKLOAD_FILE,
+            what=what, compiler=job.compiler,
         )  # fmt: skip
 
 
@@ -40,11 +39,9 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
     if framework.kind != compiler.kind:
         instead = compiler_instead(job)
         yield block(
-            "framework_unsupported", job.field("framework.name"),
-            f"{compiler.name} compiles {needed}, not {framework.name}",
-            fix=f"use {instead}" if instead else "for TensorFlow, tf.function(jit_compile=True), "
-            f"or the managed compiler, which is {job.facts.managed.status}",
-            source=compiler.source,
+            "framework_unsupported", job.field("framework.name"), "other_library",
+            source=compiler.source, compiler=compiler.name, needed=needed, framework=framework.name,
+            instead=instead, nothing=instead is None, status=job.facts.managed.status,
         )  # fmt: skip
     elif compiler.since and parts(framework.version) < compiler.since:
         rows = [row for row in job.facts.images if row.framework == framework.name]
@@ -52,9 +49,9 @@ def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
         series = f"{compiler.since[0]}.x"
         current = f"{row.framework} {label(row)}" if row else f"{compiler.kind} {series}"
         yield block(
-            "version_unsupported", job.field("framework.version"),
-            f"{needed} {framework.version} has no {compiler.title}",
-            fix=f"move to {needed} {series}; a current image is {current}", source=compiler.source,
+            "version_unsupported", job.field("framework.version"), "framework",
+            source=compiler.source, needed=needed, version=framework.version,
+            compiler=compiler.title, series=series, current=current,
         )  # fmt: skip
 
 
@@ -83,18 +80,15 @@ def _image(job: CandidateJob, run: CandidateJob, whose: str) -> Iterator[Reason]
         return  # the job would not start
     if image.uri is None:
         yield block(
-            image.code, field, f"{image.why}: {whose} cannot run",
+            image.code, field, source=f"image facts as of {job.facts.as_of}",
+            message=f"{image.why}: {whose} cannot run",
             fix="name a version and region that have an image, or your own image under "
             "facts.images",
-            source=f"image facts as of {job.facts.as_of}",
         )  # fmt: skip
     elif image.patched_until and image.patched_until < job.facts.as_of:
         yield info(
-            "image_unpatched", field,
-            f"images of {run.framework.name} {run.framework.version} have had no patches since "
-            f"{image.patched_until}",
-            fix="plan the move to a patched version, and measure it as a separate change",
-            source=image.source,
+            "image_unpatched", field, "framework", source=image.source,
+            framework=run.framework.name, version=run.framework.version, until=image.patched_until,
         )  # fmt: skip
 
 
@@ -105,17 +99,17 @@ def change_rule(job: CandidateJob) -> Iterator[Reason]:
         return
     if own.kind != base.kind and job.candidate.entry_point is None:
         yield block(
-            "framework_unsupported", job.field("framework.name"),
-            f"the script is for {base.name}, the candidate's image is {own.name}",
-            fix="name a script for that framework as the candidate's entry_point",
-            source=WORKLOAD_FILE,
+            "framework_unsupported", job.field("framework.name"), "other_script",
+            source=WORKLOAD_FILE, base=base.name, own=own.name,
         )  # fmt: skip
         return
+    change = f"{own.name} {label(own)} instead of {base.name} {label(base)}"
     older = own.kind == base.kind and parts(own.version) < parts(base.version)
     yield info(
         "framework_downgrade" if older else "framework_change", job.field("framework.version"),
-        f"the candidate runs on {own.name} {label(own)} instead of {base.name} {label(base)}",
-        fix=_separation(job, older=older), source=WORKLOAD_FILE,
+        source=WORKLOAD_FILE,
+        message=f"the candidate runs on {change}",
+        fix=_separation(job, older=older),
     )  # fmt: skip
 
 

@@ -22,18 +22,15 @@ def instance_rule(job: CandidateJob) -> Iterator[Reason]:
             near = difflib.get_close_matches(instance_type, job.facts.instances, n=3, cutoff=0.5)
             hint = f"did you mean {', '.join(near)}? Otherwise " if near else ""
             yield block(
-                "instance_unsupported", field,
-                f"{instance_type or 'nothing'} is not among the {len(job.facts.instances)} "
-                "instance types on file, so its GPUs are unknown",
-                fix=f"{hint}use a type that is on file (compilegate facts)",
+                "instance_unsupported", field, "unknown",
                 source=f"instance facts as of {job.facts.as_of}",
+                instance_type=instance_type or "nothing", types=len(job.facts.instances),
+                hint=hint,
             )  # fmt: skip
         elif instance.retired:
             yield block(
-                "instance_retired", field,
-                f"{instance_type} is accepted by the SDK and the API, but no longer offered",
-                fix="use a current type, such as ml.g5 or ml.p4d",
-                source=instance.note or instance.source,
+                "instance_retired", field, source=instance.note or instance.source,
+                instance_type=instance_type,
             )  # fmt: skip
 
 
@@ -48,11 +45,7 @@ def instance_groups_rule(job: CandidateJob) -> Iterator[Reason]:
         why = "the managed compiler refuses clusters of several instance groups"
         source = job.facts.managed.instance_families_source
     yield block(
-        "heterogeneous_cluster", "training.instance_groups",
-        f"the job runs on a heterogeneous cluster ({names}); {why}",
-        fix="remove training.instance_groups and measure the part that trains, on "
-        "training.instance_type alone",
-        source=source,
+        "heterogeneous_cluster", "training.instance_groups", source=source, names=names, why=why,
     )  # fmt: skip
 
 
@@ -60,11 +53,8 @@ def gpu_rule(job: CandidateJob) -> Iterator[Reason]:
     """A compiler needs a GPU to compile for."""
     if job.compiled and job.has_graph and job.instance is not None and not job.instance.gpus:
         yield block(
-            "not_gpu", job.field("instance_type"),
-            f"{job.training.instance_type} has no GPU; training compilers pay off on GPUs",
-            fix="train on a GPU instance first (ml.g4dn.xlarge and ml.g5.xlarge are the "
-            "smallest), then check again",
-            source=job.instance.source,
+            "not_gpu", job.field("instance_type"), "job", source=job.instance.source,
+            instance_type=job.training.instance_type,
         )  # fmt: skip
 
 
@@ -77,9 +67,7 @@ def precision_rule(job: CandidateJob) -> Iterator[Reason]:
     name = f"{gpu.name} (compute capability {gpu.compute_capability})"
     if precision == "fp8" and job.runs_managed:
         yield block(
-            "precision_unsupported", field, "the managed compiler's images predate fp8",
-            fix="fp16 with the managed compiler, or fp8 without it",
-            source=job.facts.managed.status_source,
+            "precision_unsupported", field, "managed", source=job.facts.managed.status_source,
         )  # fmt: skip
     elif precision == "fp8" and not gpu.fp8:
         families = sorted({
@@ -87,13 +75,13 @@ def precision_rule(job: CandidateJob) -> Iterator[Reason]:
             if one.gpu is not None and one.gpu.fp8 and not one.retired
         })  # fmt: skip
         yield block(
-            "precision_unsupported", field, f"{name} has no fp8",
-            fix=f"fp8 needs an L4, L40S, H100 or H200: {', '.join(families)}", source=gpu.source,
+            "precision_unsupported", field, "lacking", source=gpu.source, gpu=name,
+            families=", ".join(families),
         )  # fmt: skip
     elif precision in ("bf16", "tf32") and not gpu.bf16:
         yield warn(
-            "precision_unsupported", field, f"{name} does not compute {precision} in hardware",
-            fix="use fp16 there", source=gpu.source,
+            "precision_unsupported", field, "emulated", source=gpu.source, gpu=name,
+            precision=precision,
         )  # fmt: skip
     elif precision == "fp32" and job.compiled:
         yield _full_precision(job, gpu)
@@ -106,12 +94,9 @@ def _full_precision(job: CandidateJob, gpu: Gpu) -> Reason:
     low, high = (amdahl_speedup(1 - waiting, gain) for gain in (published.low, published.high))
     after = f", with the {percent(waiting, 2)} that a step waits" if waiting else ""
     return warn(
-        "fp32_only", job.field("precision"),
-        f"the job trains in fp32. Published jobs got {low:.2g} to {high:.2g} times as fast by "
-        f"{better} alone{after} (on {published.measured_on}, so {published.confidence} confidence "
-        f"for {gpu.name}), and torch.compile gained {percent(published.compiler_gain_lower, 2)} in "
-        f"it, {percent(published.compiler_gain_fp32, 2)} in fp32 on an "
-        f"{published.compiler_measured_on}",
-        fix=f"add a candidate with precision: {better}; one change at a time",
-        source=published.source,
+        "fp32_only", job.field("precision"), source=published.source, low=low, high=high,
+        better=better, after=after, measured_on=published.measured_on,
+        confidence=published.confidence, gpu=gpu.name, gain=published.compiler_gain_lower,
+        gain_fp32=published.compiler_gain_fp32,
+        compiler_measured_on=published.compiler_measured_on,
     )  # fmt: skip

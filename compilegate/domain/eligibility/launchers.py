@@ -30,9 +30,8 @@ def launcher_rule(job: CandidateJob) -> Iterator[Reason]:
     for run in [job.baseline, job] if changed and not job.managed else [job.baseline]:
         for message, instead in _refusals(run):
             yield block(
-                "distribution_unsupported", run.field("distribution"),
-                f"{run.training.distribution} cannot be used: {message}",
-                fix=f"set distribution: {instead}", source=SOURCE,
+                "distribution_unsupported", run.field("distribution"), "baseline", source=SOURCE,
+                distribution=run.training.distribution, why=message, instead=instead,
             )  # fmt: skip
 
 
@@ -83,11 +82,7 @@ def baseline_rule(job: CandidateJob) -> Iterator[Reason]:
     """``pytorchxla`` belongs to the managed compiler; a baseline cannot run under it."""
     if job.workload.training.distribution == "pytorchxla":
         yield block(
-            "distribution_unsupported", "training.distribution",
-            "the baseline cannot run under pytorchxla, which exists in the managed compiler's "
-            "images only",
-            fix="set training.distribution: torch_distributed, and distribution: pytorchxla on "
-            "the candidate that uses the managed compiler",
+            "distribution_unsupported", "training.distribution", "pytorchxla",
             source=job.facts.managed.instance_families_source,
         )  # fmt: skip
 
@@ -104,12 +99,8 @@ def native_rule(job: CandidateJob) -> Iterator[Reason]:
         and job.training.distribution == "none"
     ):
         yield warn(
-            "distribution_missing", job.field("distribution"),
-            f"{job.devices} GPUs and no distribution: all but one per instance are idle, or each "
-            "trains a separate model",
-            fix="set training.distribution: torch_distributed, which likely saves more than a "
-            "compiler",
-            source=WORKLOAD_FILE,
+            "distribution_missing", job.field("distribution"), "unused", source=WORKLOAD_FILE,
+            devices=job.devices,
         )  # fmt: skip
 
 
@@ -133,9 +124,7 @@ def _xla(job: CandidateJob, row: CompilerImage) -> Iterator[Reason]:
     launcher = job.training.distribution
     if launcher == "none" and job.several_devices:
         yield block(
-            "distribution_missing", job.field("distribution"),
-            "without pytorchxla every GPU would train a separate model; the SDK only warns",
-            fix="set distribution: pytorchxla on the candidate", source=row.source,
+            "distribution_missing", job.field("distribution"), "pytorchxla", source=row.source,
         )  # fmt: skip
     elif launcher not in ("none", "pytorchxla"):
         why = f"{row.framework} {row.version} with the managed compiler accepts pytorchxla only"
@@ -144,8 +133,7 @@ def _xla(job: CandidateJob, row: CompilerImage) -> Iterator[Reason]:
 
 def _unsupported(job: CandidateJob, message: str, instead: str) -> Reason:
     return block(
-        "distribution_unsupported", job.field("distribution"),
-        f"{job.training.distribution} cannot be used: {message}",
-        fix=f"set distribution: {instead} on the candidate",
-        source=job.facts.managed.instance_families_source,
+        "distribution_unsupported", job.field("distribution"), "managed",
+        source=job.facts.managed.instance_families_source, distribution=job.training.distribution,
+        why=message, instead=instead,
     )  # fmt: skip

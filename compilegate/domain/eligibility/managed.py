@@ -40,23 +40,18 @@ def version_rule(job: CandidateJob) -> Iterator[Reason]:
         yield from _documented_only(job, row)
     elif last is None:
         yield block(
-            "framework_unsupported", job.field("framework.name"),
-            f"the managed compiler does not exist for {framework.name}",
-            fix=nearest(job), source=managed.status_source,
+            "framework_unsupported", job.field("framework.name"), "managed",
+            source=managed.status_source, fix=nearest(job), framework=framework.name,
         )  # fmt: skip
     else:
         yield block(
-            "version_unsupported", job.field("framework.version"),
-            f"the managed compiler has no image of {framework.name} {label(framework)}; its "
-            f"last for {framework.name} is {label(last)}, even if the SDK accepts newer ones",
-            fix=nearest(job), source=last.source,
+            "version_unsupported", job.field("framework.version"), "managed", source=last.source,
+            fix=nearest(job), framework=framework.name, version=label(framework), last=label(last),
         )  # fmt: skip
         if job.candidate.framework is None and parts(framework.version) > parts(last.version):
             yield info(
                 "framework_downgrade", job.field("framework.version"),
-                f"it requires going back from {framework.version} to {last.version}",
-                fix="compare the cost of the older framework with the compiler's gain",
-                source=managed.status_source,
+                source=managed.status_source, version=framework.version, last=last.version,
             )  # fmt: skip
 
 
@@ -68,10 +63,9 @@ def _documented_only(job: CandidateJob, row: CompilerImage) -> Iterator[Reason]:
         return
     near = [one for one in images if parts(one)[:2] == parts(version)[:2]]
     yield block(
-        "version_unsupported", job.field("framework.version"),
-        f"{row.framework} {version} is in the managed compiler's documentation, but in no "
-        "table of existing images",
-        fix=f"version: \"{near[0]}\"" if near else nearest(job), source=row.source,
+        "version_unsupported", job.field("framework.version"), "documented", source=row.source,
+        fix=f'version: "{near[0]}"' if near else nearest(job), framework=row.framework,
+        version=version,
     )  # fmt: skip
 
 
@@ -85,11 +79,9 @@ def region_rule(job: CandidateJob) -> Iterator[Reason]:
     row = fitting_image(job)
     if row is not None and job.region not in row.regions and not _has_own_image(job):
         yield block(
-            "region_unsupported", job.field("framework.version"),
-            f"{row.repository} {row.version} with the managed compiler is not offered in "
-            f"{job.region}",
-            fix=f"use one of its {len(row.regions)} regions, such as us-east-1{_or_instead(job)}",
-            source=row.source,
+            "region_unsupported", job.field("framework.version"), source=row.source,
+            repository=row.repository, version=row.version, region=job.region,
+            regions=len(row.regions), instead=_or_instead(job),
         )  # fmt: skip
 
 
@@ -100,11 +92,9 @@ def family_rule(job: CandidateJob) -> Iterator[Reason]:
         return
     if instance.family not in managed.instance_families:
         yield block(
-            "instance_unsupported", job.field("instance_type"),
-            f"the managed compiler does not support {instance.instance_type}, only "
-            f"{', '.join(managed.instance_families)}",
-            fix=f"use ml.g5, ml.g4dn or ml.p4d (the p3 types are retired){_or_instead(job)}",
-            source=managed.instance_families_source,
+            "instance_unsupported", job.field("instance_type"), "managed",
+            source=managed.instance_families_source, instance_type=instance.instance_type,
+            families=", ".join(managed.instance_families), instead=_or_instead(job),
         )  # fmt: skip
 
 
@@ -120,16 +110,14 @@ def lifecycle_rule(job: CandidateJob) -> Iterator[Reason]:
     managed, instead = job.facts.managed, compiler_instead(job)
     prefer = f"prefer {instead} if it performs as well; " if instead else ""
     yield warn(
-        "image_unpatched", job.compiler_field, f"the managed compiler is {managed.status}",
-        fix=f"{prefer}get security approval for the image", source=managed.status_source,
+        "image_unpatched", job.compiler_field, "managed", source=managed.status_source,
+        status=managed.status, prefer=prefer,
     )  # fmt: skip
     row = fitting_image(job)
     if row and row.native_image is None and job.image("none").uri is None:
         yield warn(
-            "no_same_version_baseline", job.field("framework.version"),
-            f"there is no image of {row.framework} {row.version} without the compiler, so "
-            "a comparison mixes compiler and framework version",
-            fix=paired(job), source=row.source,
+            "no_same_version_baseline", job.field("framework.version"), source=row.source,
+            fix=paired(job), framework=row.framework, version=row.version,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from compilegate.domain.compilers import compute_speedup
 from compilegate.domain.economics import amdahl_speedup
 from compilegate.domain.eligibility.candidate_job import PROFILE, WORKLOAD_FILE, CandidateJob
 from compilegate.domain.eligibility.overhead import BreakEven, Overhead
-from compilegate.domain.formats import duration, money, percent, significant
+from compilegate.domain.formats import percent
 from compilegate.domain.judging.power import allowed_runs
 from compilegate.domain.reasons import Reason, Severity, block, info, warn
 
@@ -62,10 +62,8 @@ def bottleneck_rule(job: CandidateJob) -> Iterator[Reason]:
         waits = f", {percent(waiting, 2)} of a step waiting," if waiting else ""
         yield block(
             "speedup_below_policy", "policy.promote_speedup",
-            f"a compiler is assumed to make the job{waits} at most {most:.2f} times as fast, less "
-            f"than policy.promote_speedup ({required:.2f})",
-            fix=f"set it to {math.floor(most * 100) / 100:.2f} or less",
-            source=f"{WORKLOAD_FILE}; {assumed.basis if assumed else ''}",
+            source=f"{WORKLOAD_FILE}; {assumed.basis if assumed else ''}", waits=waits, most=most,
+            required=required, reachable=math.floor(most * 100) / 100,
         )  # fmt: skip
     yield from _idle(job, waiting)
 
@@ -79,13 +77,8 @@ def _idle(job: CandidateJob, explained: float) -> Iterator[Reason]:
     assumed = compute_speedup(job.compiler)
     busy = amdahl_speedup(used, assumed.high if assumed else 1.0)
     yield warn(
-        "low_gpu_utilization", "profile.gpu_utilization",
-        f"the GPU is busy {percent(used, 2)} of the time, and waiting for data or "
-        f"communication explains only {percent(explained, 2)} of a step; a compiler that "
-        f"leaves the rest idle makes the job {busy:.2f} times as fast (Amdahl's law)",
-        fix="find out what the GPU waits for: a compiler helps with many small kernels, not "
-        "with slow data or host work",
-        source=PROFILE,
+        "low_gpu_utilization", "profile.gpu_utilization", source=PROFILE, used=used,
+        explained=explained, busy=busy,
     )  # fmt: skip
 
 
@@ -95,9 +88,8 @@ def family_rule(job: CandidateJob) -> Iterator[Reason]:
     if job.compiled and family in UNPROVEN_FAMILIES:
         yield warn(
             "family_unproven", "model.family",
-            f"models of family {family} gain from compilation in some cases and lose in others",
-            fix="measure it; the speed gate is cheap",
             source="the managed compiler's tested models list no diffusion or custom model",
+            family=family,
         )  # fmt: skip
 
 
@@ -107,40 +99,16 @@ def shapes_rule(job: CandidateJob) -> Iterator[Reason]:
     if not job.compiled or not job.has_graph:
         return
     if not shapes.static:
-        yield warn(
-            "dynamic_shapes", "shapes.static",
-            "shapes change from step to step; every new one may recompile and use up the gain",
-            fix="pad to a few fixed lengths and report non-padding tokens, or measure it as is",
-            source=WORKLOAD_FILE,
-        )  # fmt: skip
+        yield warn("dynamic_shapes", "shapes.static", source=WORKLOAD_FILE)
     if shapes.padding == "longest":
-        yield warn(
-            "padding_longest", "shapes.padding",
-            "padding to the longest sample of a batch gives almost every batch a new shape",
-            fix="padding: max_length or a few buckets (more padding also slows the baseline)",
-            source=PITFALLS,
-        )  # fmt: skip
+        yield warn("padding_longest", "shapes.padding", source=PITFALLS)
     if not shapes.drop_last:
-        yield info(
-            "ragged_last_batch", "shapes.drop_last",
-            "the last, smaller batch of an epoch has a different shape and recompiles",
-            fix="drop_last: true in training", source=WORKLOAD_FILE,
-        )  # fmt: skip
+        yield info("ragged_last_batch", "shapes.drop_last", source=WORKLOAD_FILE)
     augmented = job.workload.model.family in AUGMENTED_FAMILIES
     if shapes.static and shapes.padding == "none" and augmented:
-        yield warn(
-            "shapes_by_augmentation", "shapes.padding",
-            "only the augmentation (crop, resize) keeps the shapes equal",
-            fix="check that every augmentation path ends in one size, evaluation included",
-            source=WORKLOAD_FILE,
-        )  # fmt: skip
+        yield warn("shapes_by_augmentation", "shapes.padding", source=WORKLOAD_FILE)
     if shapes.loader == "custom":
-        yield warn(
-            "custom_loader", "shapes.loader",
-            "a custom data loader may be the bottleneck, and may change shapes unnoticed",
-            fix="measure it and set profile.data_wait_fraction; the run counts recompilations",
-            source=WORKLOAD_FILE,
-        )  # fmt: skip
+        yield warn("custom_loader", "shapes.loader", source=WORKLOAD_FILE)
 
 
 def amortisation_rule(job: CandidateJob) -> Iterator[Reason]:
@@ -153,13 +121,9 @@ def amortisation_rule(job: CandidateJob) -> Iterator[Reason]:
     elif run <= job.break_even.cold_seconds:
         limits, overhead = job.break_even, job.overhead
         yield warn(
-            "run_too_short", "schedule.run_hours",
-            f"a run of {duration(run)} at best pays when compiling takes the measured "
-            f"{duration(overhead.warm_seconds)} (break-even {duration(limits.warm_seconds)}), not "
-            f"when it takes {duration(overhead.cold_seconds)} without a cache (break-even "
-            f"{duration(limits.cold_seconds)})",
-            fix="keep the compile cache between runs and compare full runs",
-            source=overhead.basis,
+            "run_too_short", "schedule.run_hours", "cold", source=overhead.basis, run=run,
+            warm=overhead.warm_seconds, warm_break_even=limits.warm_seconds,
+            cold=overhead.cold_seconds, cold_break_even=limits.cold_seconds,
         )  # fmt: skip
 
 
@@ -168,12 +132,9 @@ def _too_short(run: float, limits: BreakEven, overhead: Overhead) -> Reason:
     if not measured:
         fix += "; if compiling is measured to take less, set profile.compile_seconds"
     return block(
-        "run_too_short", "schedule.run_hours",
-        f"a run of {duration(run)} is too short: compiling "
-        f"{'is measured to cost' if measured else 'may cost'} a run "
-        f"{duration(overhead.sure_seconds)}, and at best only runs longer than "
-        f"{duration(limits.sure_seconds)} save time",
-        fix=fix, source=overhead.basis,
+        "run_too_short", "schedule.run_hours", "always", source=overhead.basis, fix=fix, run=run,
+        costs="is measured to cost" if measured else "may cost", overhead=overhead.sure_seconds,
+        break_even=limits.sure_seconds,
     )  # fmt: skip
 
 
@@ -182,24 +143,13 @@ def mode_rule(job: CandidateJob) -> Iterator[Reason]:
     mode, static = job.candidate.compile_mode, job.workload.shapes.static
     if mode == "max-autotune":
         yield info(
-            "compile_mode_cost", job.field("compile_mode"),
-            "max-autotune compiles for a long time; the assumed overhead is that of the "
-            "default mode",
-            fix="try the default mode first, or measure it and set profile.compile_seconds",
-            source=MODES_SOURCE,
+            "compile_mode_cost", job.field("compile_mode"), "max_autotune", source=MODES_SOURCE,
         )  # fmt: skip
     elif mode == "reduce-overhead" and static:
-        yield info(
-            "compile_mode_cost", job.field("compile_mode"),
-            "reduce-overhead uses more GPU memory than the default mode",
-            fix="watch peak memory", source=MODES_SOURCE,
-        )  # fmt: skip
+        yield info("compile_mode_cost", job.field("compile_mode"), "memory", source=MODES_SOURCE)
     elif mode == "reduce-overhead":
         yield warn(
-            "compile_mode_cost", job.field("compile_mode"),
-            "reduce-overhead uses more GPU memory than the default mode; it records one CUDA "
-            "graph for each shape",
-            fix="watch peak memory, and keep shapes static",
+            "compile_mode_cost", job.field("compile_mode"), "shapes",
             source=f"{MODES_SOURCE}; {WORKLOAD_FILE}",
         )  # fmt: skip
 
@@ -209,10 +159,8 @@ def saving_rule(job: CandidateJob) -> Iterator[Reason]:
     saving = job.plausible_saving
     if job.too_few_runs:
         yield block(
-            "saving_below_trial_cost", "schedule.runs_per_week",
-            f"not worth a benchmark: {job.workload.schedule.runs_per_week:g} runs a week leave "
-            "too few in a year to prove quality on",
-            fix="leave things as they are; check again when the job runs more often", source=POWER,
+            "saving_below_trial_cost", "schedule.runs_per_week", "few_runs", source=POWER,
+            runs_per_week=job.workload.schedule.runs_per_week,
         )  # fmt: skip
     elif (
         saving is not None
@@ -221,11 +169,9 @@ def saving_rule(job: CandidateJob) -> Iterator[Reason]:
         and saving.high < job.trial_usd
     ):
         yield block(
-            "saving_below_trial_cost", "schedule.runs_per_week",
-            f"not worth a benchmark: the best plausible saving, {money(saving.high)} a year, is "
-            f"less than the {money(job.trial_usd)} that measuring it is expected to cost",
-            fix="leave the compiler off at this schedule; check again when the job runs more often",
-            source="price facts and the workload's schedule",
+            "saving_below_trial_cost", "schedule.runs_per_week", "small_saving",
+            source="price facts and the workload's schedule", saving=saving.high,
+            trial=job.trial_usd,
         )  # fmt: skip
 
 
@@ -249,11 +195,8 @@ def price_rule(job: CandidateJob) -> Iterator[Reason]:
     if job.usd_per_hour is None:
         yield warn(
             "price_unknown", job.field("instance_type"),
-            f"there is no price of {job.training.instance_type}; economics stay empty and no "
-            "trial can be planned",
-            fix="set its price per hour under facts.prices here, or under price_overrides in "
-            "cdk.json",
             source=f"price facts as of {job.facts.as_of}",
+            instance_type=job.training.instance_type,
         )  # fmt: skip
 
 
@@ -266,8 +209,5 @@ def cluster_price_rule(job: CandidateJob) -> Iterator[Reason]:
     if needed > UNLIKELY_SPEEDUP:
         yield warn(
             "cluster_too_dear", job.field("instance_type"),
-            f"the cluster costs {significant(then / now)} times as much an hour, so it would have "
-            f"to be {significant(needed)} times as fast to be promoted",
-            fix="use a smaller or cheaper cluster, unless you expect such a speed-up",
-            source="price facts and policy.promote_speedup",
+            source="price facts and policy.promote_speedup", price=then / now, needed=needed,
         )  # fmt: skip

@@ -35,33 +35,23 @@ def script_rule(job: CandidateJob) -> Iterator[Reason]:
     needs = None if compiler is None else compiler.script_needs
     xla = row is not None and training.distribution == "pytorchxla"
     if xla and not training.entry_point.endswith(".py"):
-        yield block(
-            "script_unsupported", field,
-            f"pytorchxla starts Python scripts only, not {training.entry_point}",
-            fix="name a .py file as entry_point", source=TOOLKIT,
-        )  # fmt: skip
+        yield block("script_unsupported", field, source=TOOLKIT, entry_point=training.entry_point)
     elif job.candidate.entry_point is not None:
         return
     elif row is not None and (need := _need(job, row)):
         instead = compiler_instead(job)
         other = f", or use {instead}, which needs one line" if instead else ""
         yield warn(
-            "script_needs_port", field, f"under the managed compiler the script needs {need}",
-            fix=f"port the script and name it as the candidate's entry_point{other}",
-            source=GUIDE.format(row.framework.rpartition("-")[2]),
+            "script_needs_port", field, "managed",
+            source=GUIDE.format(row.framework.rpartition("-")[2]), need=need, other=other,
         )  # fmt: skip
     elif needs is not None and job.has_graph:
         yield warn(
-            "script_needs_port", field, f"under {job.compiler} the script needs {needs.what}",
-            fix="port the script and name it as the candidate's entry_point", source=needs.source,
+            "script_needs_port", field, "compiler", source=needs.source, compiler=job.compiler,
+            need=needs.what,
         )  # fmt: skip
     elif row is None and job.candidate.precision == "fp8" and job.has_graph:
-        yield warn(
-            "script_needs_port", field,
-            "fp8 is not a switch: the script must use it, by Transformer Engine or torchao",
-            fix="port the script and name it as the candidate's entry_point; measure quality too",
-            source=WORKLOAD_FILE,
-        )  # fmt: skip
+        yield warn("script_needs_port", field, "fp8", source=WORKLOAD_FILE)
 
 
 def _need(job: CandidateJob, row: CompilerImage) -> str:
@@ -87,12 +77,7 @@ def hyperparameters_rule(job: CandidateJob) -> Iterator[Reason]:
             yield _switch(job, key)
     for key in PROFILERS:
         if key in values and not _is_off(values, key):
-            yield warn(
-                "profiler_on", _path(job, key),
-                f"{key} is an argument of the SDK; as a hyperparameter it reaches the script "
-                "alone, and debugger or profiler hooks would slow a compiled run down",
-                fix="remove it; jobs of a trial run with the profiler off", source=PITFALLS,
-            )  # fmt: skip
+            yield warn("profiler_on", _path(job, key), source=PITFALLS, key=key)
 
 
 def _is_off(values: Mapping[str, Any], key: str) -> bool:
@@ -110,29 +95,9 @@ def _switch(job: CandidateJob, key: str) -> Reason:
     """A key that SageMaker's toolkit reads, with what it would do."""
     off, field = _is_off(job.training.hyperparameters, key), _path(job, key)
     if key == ENABLED and off and job.managed:
-        return block(
-            "compiler_disabled", field,
-            "the compiler is disabled by hand: the job would run in its image without it",
-            fix="remove the key; compiler: on the candidate decides", source=XLA_GUIDE,
-        )  # fmt: skip
+        return block("compiler_disabled", field, source=XLA_GUIDE)
     if key == DEBUG and not off:
-        return block(
-            "compiler_debug", field,
-            "debug mode makes the managed compiler write its graphs to the output; timings of such "
-            "a run are meaningless",
-            fix="remove the key", source=XLA_GUIDE,
-        )  # fmt: skip
+        return block("compiler_debug", field, source=XLA_GUIDE)
     if key == XLA and off and job.managed:
-        return block(
-            "distribution_missing", field,
-            "with pytorchxla disabled every GPU and host trains a separate model, and the SDK does "
-            "not reject it",
-            fix="remove the key and set distribution: pytorchxla on the candidate",
-            source=XLA_GUIDE,
-        )  # fmt: skip
-    return block(
-        "reserved_hyperparameter", field,
-        f"{key} is read by SageMaker's toolkit, not by the script, and can change how the job "
-        "starts",
-        fix="remove the key; distribution, compiler and entry_point decide", source=KEYS_TOOLKIT,
-    )  # fmt: skip
+        return block("distribution_missing", field, "disabled", source=XLA_GUIDE)
+    return block("reserved_hyperparameter", field, source=KEYS_TOOLKIT, key=key)

@@ -11,7 +11,7 @@ from compilegate.domain.eligibility.candidate_job import WORKLOAD_FILE, Candidat
 from compilegate.domain.eligibility.frameworks import LEVERS, OTHER_LEVERS
 from compilegate.domain.eligibility.payoff import POWER
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.formats import money, significant
+from compilegate.domain.formats import money
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.planning.arms import Refusal, plan_arms
 from compilegate.domain.planning.proof import plan_proof
@@ -30,10 +30,9 @@ def no_graph_rule(job: CandidateJob) -> Iterator[Reason]:
     framework, model = job.workload.framework.name, job.workload.model.name
     if not job.has_graph:
         yield block(
-            "not_gpu", "framework.name",
-            f"{framework} ({model}) on {job.workload.training.instance_type} is not a tensor graph "
-            "on a GPU, so no graph compiler applies",
-            fix=f"use instead: {LEVERS.get(framework, OTHER_LEVERS)}", source=WORKLOAD_FILE,
+            "not_gpu", "framework.name", "no_graph", source=WORKLOAD_FILE, framework=framework,
+            model=model, instance_type=job.workload.training.instance_type,
+            instead=LEVERS.get(framework, OTHER_LEVERS),
         )  # fmt: skip
 
 
@@ -48,10 +47,8 @@ def budget_rule(tried: Sequence[CandidateJob], trial: float | None) -> Iterator[
         usd, name = min(alone)
         fewer = f", or name fewer candidates ({name} alone: {money(usd)})"
     yield warn(
-        "trial_over_budget", "policy.max_trial_usd",
-        f"measuring is expected to cost {money(trial)}, the cap is {money(cap)}",
-        fix=f"raise policy.max_trial_usd, measure on a shorter or smaller run{fewer}",
-        source=WORKLOAD_FILE,
+        "trial_over_budget", "policy.max_trial_usd", source=WORKLOAD_FILE, trial=trial, cap=cap,
+        fewer=fewer,
     )  # fmt: skip
 
 
@@ -60,28 +57,21 @@ def proof_rule(workload: Workload, *, candidates: int) -> Iterator[Reason]:
     quality, proof = workload.quality, plan_proof(workload, candidates=candidates)
     if proof is not None and proof.refused is not None:
         yield warn(
-            "underpowered", "quality.margin",
-            f"no trial would be planned: {proof.refused.message}",
-            fix=proof.refused.fix, source=POWER,
+            "underpowered", "quality.margin", source=POWER, fix=proof.refused.fix,
+            why=proof.refused.message,
         )  # fmt: skip
         return
     share = quality.goal == "maximize" and all(0 <= value <= 1 for value in quality.history)
     # A share that may fall by half: most likely the margin is written in percent.
     if share and quality.history and quality.margin > WIDE * mean(quality.history):
         yield warn(
-            "margin_wide", "quality.margin",
-            f"a margin of {quality.margin:g} lets {quality.metric} fall by more than half of its "
-            f"{significant(mean(quality.history))}, so nearly every candidate would pass",
-            fix="set the loss that you would accept, in the metric's own unit",
-            source=WORKLOAD_FILE,
+            "margin_wide", "quality.margin", source=WORKLOAD_FILE, margin=quality.margin,
+            metric=quality.metric, mean=mean(quality.history),
         )  # fmt: skip
     if len(quality.history) < ENOUGH_HISTORY:
         yield info(
-            "history_missing", "quality.history",
-            f"{len(quality.history)} past runs are on record; from {ENOUGH_HISTORY} on, fewer "
-            "new runs are needed, and the plan uses how much the metric varies",
-            fix=f"list the final {quality.metric} of past runs",
-            source=WORKLOAD_FILE,
+            "history_missing", "quality.history", source=WORKLOAD_FILE, runs=len(quality.history),
+            ENOUGH_HISTORY=ENOUGH_HISTORY, metric=quality.metric,
         )  # fmt: skip
 
 
@@ -92,12 +82,7 @@ def same_job_rule(job: CandidateJob, others: Sequence[CandidateJob]) -> Iterator
     for other in others:
         if _always_differ(job) == _always_differ(other) and _request(job) == _request(other):
             twin = "the baseline" if other.candidate.name == BASELINE else other.candidate.name
-            yield block(
-                "same_job", f"candidates[{job.index}]",
-                f"it would be the same job as {twin}, and use a share of the error budget without "
-                "benefit",
-                fix="remove it, or change a setting that matters", source=REQUESTS,
-            )  # fmt: skip
+            yield block("same_job", f"candidates[{job.index}]", source=REQUESTS, twin=twin)
             return
 
 
