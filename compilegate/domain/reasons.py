@@ -147,15 +147,9 @@ def info(code: str, field: str, situation: str = "", *, source: str, **values: A
 
 
 def _phrased(code: str, situation: str, values: Mapping[str, Any]) -> Iterator[str]:
-    words = words_for(code, situation)
-    return (str(values[key]) if key in values else fill(words[key], values) for key in OWN)
-
-
-def words_for(code: str, situation: str = "") -> Mapping[str, Any]:
-    """The templates of message and fix; empty for a code whose rules phrase it themselves."""
     says = registry()[code].says
-    words: Mapping[str, Any] = says[situation] if situation else says
-    return words
+    words = says[situation] if situation else says
+    return (str(values[key]) if key in values else fill(words[key], values) for key in OWN)
 
 
 def in_one_line(fix: str) -> str:

@@ -20,7 +20,6 @@ from compilegate.domain.reasons import (
     in_one_line,
     registry,
     with_fix,
-    words_for,
 )
 from compilegate.domain.wording import names
 
@@ -110,7 +109,8 @@ def test_a_reason_is_given_the_values_that_its_words_name_and_no_words_are_left(
 
     assert written == {(code, situation) for code, situation, _ in given}
     for code, situation, values in given:
-        words = words_for(code, situation)
+        says = registry()[code].says
+        words = says[situation] if situation else says
         assert {"message"} <= set(words) <= {"message", "fix"}
         named = {name for text in words.values() for name in names(text)}
         assert values == (named if "fix" in words else named | {"fix"}), (code, situation)

@@ -12,7 +12,7 @@ import pytest
 import compilegate
 from compilegate.domain.wording import names, sentences
 from compilegate.report.history.timeline import event_row
-from compilegate.report.wording import FILE, group, say
+from compilegate.report.wording import FILE, say
 
 REPORT = Path(compilegate.__file__).parent / "report"
 # What an event's row may say, beside what it is like.
@@ -54,7 +54,12 @@ def given(call: ast.Call) -> set[str]:
 
 def test_what_is_said_has_a_template_and_every_template_is_said() -> None:
     said = {(group_of(tree), kind) for tree, call in calls("say") for kind in kinds(call.args[0])}
-    written = {(name, kind) for name in sentences(FILE) if name != "events" for kind in group(name)}
+    written = {
+        (name, kind)
+        for name in sentences(FILE)
+        if name != "events"
+        for kind in sentences(FILE)[name]
+    }
 
     assert said == written
 
@@ -71,7 +76,7 @@ def test_a_sentence_is_given_the_values_that_its_template_names(kind: str, call:
     assert given(call) == {
         name
         for one in alternatives
-        for name in names(group(one.partition(".")[0])[one.partition(".")[2]])
+        for name in names(sentences(FILE)[one.partition(".")[0]][one.partition(".")[2]])
     }
 
 
@@ -80,11 +85,13 @@ def test_every_event_has_a_row_with_values_that_its_call_gives() -> None:
     for _, call in calls("event", "_event"):
         kind = call.args[0 if len(call.args) == 1 else 2]
         computed = [
-            row for row in group("events") if row.startswith(("flag", "by_hand", "canary_"))
+            row
+            for row in sentences(FILE)["events"]
+            if row.startswith(("flag", "by_hand", "canary_"))
         ]
         for one in kinds(kind) or computed:
             used.setdefault(one, set()).update(given(call))
-    rows = {kind: event_row(kind) for kind in group("events")}
+    rows = {kind: event_row(kind) for kind in sentences(FILE)["events"]}
 
     assert set(rows) == set(used)
     for kind, row in rows.items():

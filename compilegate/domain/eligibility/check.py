@@ -12,7 +12,6 @@ from compilegate.domain.eligibility import (
     managed,
     payoff,
     script,
-    starts,
     trial_rules,
 )
 from compilegate.domain.eligibility.candidate_job import CandidateJob
@@ -111,7 +110,7 @@ def check_eligibility(
             (
                 *trial_rules.budget_rule(tried, economics.trial_usd),
                 *trial_rules.proof_rule(workload, candidates=len(tried)),
-                *starts.start_rule(workload),
+                *trial_rules.start_rule(workload),
             )
             if tried
             else trial_rules.no_graph_rule(jobs[0])

@@ -18,7 +18,8 @@ from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.reasons import Reason, block, info, warn
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.request.sections import JobSite
-from compilegate.domain.workload.model import BASELINE, Workload
+from compilegate.domain.workload.model import BASELINE, PREVIOUS, Workload
+from compilegate.domain.workload.starts import earlier_models, keeps_lines
 
 # Of the metric's level: what a margin may be before it is doubted.
 WIDE = 0.5
@@ -106,3 +107,21 @@ def _request(job: CandidateJob) -> dict[str, Any] | object:
         return quality_request(job.workload, arm, run="", replicate=0, seed=0, context=where)
     except InvalidInputError:
         return object()
+
+
+# Is it said what a run starts from, and what does it mean for a trial?
+
+FIELD = "training.starts_from"
+
+
+def start_rule(workload: Workload) -> Iterator[Reason]:
+    """Runs that go on from earlier ones are no independent trials of a candidate."""
+    training = workload.training
+    if training.starts_from == PREVIOUS:
+        yield warn("starts_from_previous", FIELD, source=WORKLOAD_FILE)
+    elif keeps_lines(training):
+        yield info("starts_from_own_line", FIELD, source=WORKLOAD_FILE)
+    elif training.starts_from is None:
+        unsaid = next(earlier_models(training), None)
+        if unsaid is not None:
+            yield warn("start_unsaid", unsaid, source=WORKLOAD_FILE, unsaid=unsaid)

@@ -29,7 +29,7 @@ from compilegate.domain.records.trials import (
     TrialStarted,
 )
 from compilegate.domain.utc import bare_minute
-from compilegate.domain.wording import fill
+from compilegate.domain.wording import fill, sentences
 from compilegate.domain.words import run_reason, verdict_label
 from compilegate.report import wording
 from compilegate.report.history.view import (
@@ -38,6 +38,7 @@ from compilegate.report.history.view import (
     HistoryView,
     fault_in,
 )
+from compilegate.report.wording import FILE
 
 say = partial(wording.say, "history")
 
@@ -174,13 +175,13 @@ def _event(view: HistoryView, record: Record, what: str, **values: Any) -> Event
 
 def event_row(what: str) -> Mapping[str, str]:
     """The templates of an event, with those of the event that it is like."""
-    row = dict(wording.group("events")[what])
+    row = dict(sentences(FILE)["events"][what])
     like = row.pop("like", None)
     return {**event_row(like), **row} if like else row
 
 
 def _or_plain(what: str, otherwise: str) -> str:
-    return what if what in wording.group("events") else otherwise
+    return what if what in sentences(FILE)["events"] else otherwise
 
 
 def _ended(view: HistoryView, run: ProductionRun) -> Event:
