@@ -10,11 +10,14 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
+from compilegate.domain.facts.model import Quota
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.workload.model import Candidate
 from compilegate.ports import Services
+from compilegate.usecases import planning
 from compilegate.usecases.planning import plan_for
+from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from compilegate.usecases.trial.plan_trial import plan_trial
@@ -56,12 +59,23 @@ def test_a_quota_that_holds_a_job_is_recorded_with_what_rounds_need(
 
 
 @pytest.mark.parametrize(("spot", "quota"), [(False, 64), (True, 3)])
-def test_spot_jobs_have_a_quota_of_their_own(spot: bool, quota: int, services: Services) -> None:
+def test_spot_jobs_have_a_quota_of_their_own_asked_for_or_read_before(
+    spot: bool, quota: int, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     quotas = FixedQuotas({KIND: 64, f"spot {KIND}": 3})
-    plan = plan_for(change(SOUND, training__spot=spot), services.settings, quotas=quotas)
+    workload, settings = change(SOUND, training__spot=spot), services.settings
+    facts = facts_for_workload(workload, settings)
+    read = {
+        (KIND, of_spot): Quota(KIND, of_spot, number, "2026-11-01", "the account")
+        for of_spot, number in ((False, 64), (True, 3))
+    }
+    with_quotas = dataclasses.replace(facts, quotas=read)
+    monkeypatch.setattr(planning, "facts_for_workload", lambda *_: with_quotas)
 
-    assert isinstance(plan, Plan)
-    assert [quota] == [need.quota for need in plan.quotas]
+    for asked in (quotas, FixedQuotas(), None):
+        plan = plan_for(workload, settings, quotas=asked)
+        assert isinstance(plan, Plan)
+        assert [quota] == [need.quota for need in plan.quotas]
 
 
 def test_a_quota_that_is_not_known_stops_nothing(services: Services) -> None:

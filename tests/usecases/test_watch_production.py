@@ -72,6 +72,7 @@ def test_the_last_decision_of_a_probation_is_recorded_beside_the_trials_own(
     again = watch(services, review.run)
     assert (verdict, review.decision_key) == (again["verdict"], again["decision_key"])
     assert (2, "train", review.action) == (last.version, last.by, last.action)
+    assert (1, change.decided_at) == (last.based_on, last.decided_at)
 
 
 @pytest.mark.parametrize("kind", ["nothing promoted", "turned off by hand", "set by hand"])
