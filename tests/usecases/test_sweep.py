@@ -19,7 +19,7 @@ from compilegate.usecases.operations.measure_day import measure_day
 from compilegate.usecases.operations.sweep import sweep
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services
-from tests.usecases.production_ledger import NOW, decided, ran, register, write
+from tests.usecases.production_ledger import NOW, decided, promote, ran, register, waited, write
 
 STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev"
 TRIAL = f"{STATES}-evaluate:w-0mabc123"
@@ -268,6 +268,31 @@ def test_figures_of_all_workloads_are_summed(measured: Any, caplog: Any) -> None
     assert ("promote", 2) == (decisions.Verdict, decisions.Decisions)
     (directive,) = decisions._aws["CloudWatchMetrics"]
     assert [[metrics.STAGE, metrics.VERDICT]] == directive["Dimensions"]
+
+
+def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:
+    """Three runs save 3 USD each; what four failed ones cost saved nothing."""
+    memory = services()
+    register(memory, "one", None)
+    promote(memory, "one", NOW - 2 * 24 * HOURS)
+    ran(memory, "one", NOW - 3 * 24 * HOURS, "baseline", usd=10.0)
+    for hours in (1, 2, 3):
+        ran(memory, "one", NOW - hours * HOURS, "compile", usd=7.0)
+    for hours in range(4, 8):
+        ran(memory, "one", NOW - hours * HOURS, "compile", usd=0.25, finished=False)
+        for run in ("r1", "r2", f"r{hours}"):
+            write(memory, "one", waited(run, hours, NOW - hours * HOURS))
+    write(memory, "one", decided("a", NOW - 60, spent_usd=2.5))
+    with caplog.at_level(logging.INFO):
+        measure_day(services=memory)
+
+    record, _ = written(caplog)
+    assert {
+        metrics.TRIAL_USD: 2.5, metrics.PRODUCTION_RUNS: 7, metrics.FAILED_RUNS: 4,
+        metrics.WAITED_RUNS: 6, metrics.PRODUCTION_USD: 22.0, metrics.SAVED_USD: 8.0,
+        metrics.FLAGS_ON: 1,
+    } == {item["Name"]: getattr(record, item["Name"])
+          for item in record._aws["CloudWatchMetrics"][0]["Metrics"]}  # fmt: skip
 
 
 def test_a_workload_that_cannot_be_read_does_not_hide_the_others(
