@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks import results
-from compilegate.adapters.ledger import RecordLedger
+from compilegate.adapters.stores import RecordLedger
 from compilegate.domain import naming
+from compilegate.domain.claims import BYTES_MAX
 from compilegate.domain.flag import Flag
-from compilegate.domain.notification import BYTES_MAX
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services

@@ -24,7 +24,7 @@ import yaml
 
 from benchmarks import results
 from benchmarks.checks import SHIPPED, documents
-from compilegate.adapters.ledger import RecordLedger
+from compilegate.adapters.stores import RecordLedger
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.check.files import find_files, read_files
@@ -33,7 +33,7 @@ from compilegate.cli.register.many import WORKERS, register_files
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import RUNTIME_PACKAGE
 from compilegate.ports import Services, Settings
-from compilegate.usecases.registration.register import RegisterOptions
+from compilegate.usecases.registration import RegisterOptions
 
 WORKLOADS = 10_000
 # A call of S3, DynamoDB or Scheduler from the same region.

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from compilegate.domain.workload.model import FactOverrides
 
 if TYPE_CHECKING:  # a function loads the types of those ports alone that it uses
+    from compilegate.domain.claims import Notification
     from compilegate.domain.judging.evidence import FullRun, SpeedRun
-    from compilegate.domain.notification import Notification
     from compilegate.domain.production.attempts import JobEvidence
     from compilegate.domain.production.history import WorkloadHistory
     from compilegate.domain.production.orphans import ExecutionEnd

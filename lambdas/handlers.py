@@ -57,7 +57,7 @@ STEPS: Mapping[str, Step] = {
     # A production run, in the order of its state machine.
     "read_flag": Step("production.begin_run:begin_run"),
     "build_request": Step("production.build_request:build_request"),
-    "record_run": Step("production.on_run_ended:on_run_ended"),
+    "record_run": Step("production.record_run:on_run_ended"),
     "watch_production": Step("production.watch_production:watch_production"),
     # By the clock.
     "sweep": Step("operations.sweep:daily", needs=("topic", "training_logs")),

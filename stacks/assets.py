@@ -14,8 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
 from compilegate.place import INSTALLED, PACKAGE, PROJECT, work_folder
 
 PACKAGES = Path("build") / "lambda-packages"

@@ -13,7 +13,7 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from compilegate.domain import metrics, naming
+from compilegate.domain import arithmetic, naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.production.summaries import FAILED
 from stacks.notifications import Watched
@@ -43,7 +43,7 @@ class Dashboard(Construct):
                     _graph(
                         "Decisions by verdict, per day",
                         [
-                            self._daily(metrics.DECISIONS, end, {metrics.VERDICT: end})
+                            self._daily(arithmetic.DECISIONS, end, {arithmetic.VERDICT: end})
                             for end in ENDS
                         ],
                     ),
@@ -53,9 +53,9 @@ class Dashboard(Construct):
                     _graph(
                         "Production runs, per day",
                         [
-                            self._daily(metrics.PRODUCTION_RUNS, "ended"),
-                            self._daily(metrics.WAITED_RUNS, "waited for capacity"),
-                            self._daily(metrics.FAILED_RUNS, "failed"),
+                            self._daily(arithmetic.PRODUCTION_RUNS, "ended"),
+                            self._daily(arithmetic.WAITED_RUNS, "waited for capacity"),
+                            self._daily(arithmetic.FAILED_RUNS, "failed"),
                         ],
                     ),
                 ],
@@ -63,14 +63,14 @@ class Dashboard(Construct):
                     _graph(
                         "Spend, USD per day",
                         [
-                            self._daily(metrics.TRIAL_USD, "trials"),
-                            self._daily(metrics.PRODUCTION_USD, "production runs"),
+                            self._daily(arithmetic.TRIAL_USD, "trials"),
+                            self._daily(arithmetic.PRODUCTION_USD, "production runs"),
                         ],
                     ),
-                    _graph("Savings, USD per day", [self._daily(metrics.SAVED_USD, "saved")]),
+                    _graph("Savings, USD per day", [self._daily(arithmetic.SAVED_USD, "saved")]),
                 ],
                 [
-                    _graph("Flags on", [self._daily(metrics.FLAGS_ON, "workloads")]),
+                    _graph("Flags on", [self._daily(arithmetic.FLAGS_ON, "workloads")]),
                     _graph("Failures", self._failures(watched)),
                 ],
             ],
@@ -88,9 +88,9 @@ class Dashboard(Construct):
             period=HOUR,
         )
         problems = cloudwatch.Metric(
-            namespace=metrics.NAMESPACE,
-            metric_name=metrics.FLAG_PROBLEMS,
-            dimensions_map={metrics.STAGE: self._stage},
+            namespace=arithmetic.NAMESPACE,
+            metric_name=arithmetic.FLAG_PROBLEMS,
+            dimensions_map={arithmetic.STAGE: self._stage},
             statistic="Sum",
             period=HOUR,
             label="flags not followed",
@@ -101,9 +101,9 @@ class Dashboard(Construct):
         self, name: str, label: str, dimensions: Mapping[str, str] | None = None
     ) -> cloudwatch.Metric:
         return cloudwatch.Metric(
-            namespace=metrics.NAMESPACE,
+            namespace=arithmetic.NAMESPACE,
             metric_name=name,
-            dimensions_map={metrics.STAGE: self._stage, **(dimensions or {})},
+            dimensions_map={arithmetic.STAGE: self._stage, **(dimensions or {})},
             statistic="Maximum",
             period=DAY,
             label=label,

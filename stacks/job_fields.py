@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.problems import unsupported_fields
-from compilegate.domain.request.sample import sample_requests
-from compilegate.domain.request.sections import JobSite
+from compilegate.domain.request.build import JobSite, sample_requests
+from compilegate.domain.request.launcher import unsupported_fields
 from compilegate.facts import step_functions_fields
 
 

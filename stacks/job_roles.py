@@ -1,6 +1,6 @@
 """The roles that training jobs run as: what each may reach, and who may make one.
 
-Functions make the roles themselves, one for each workload (compilegate/adapters/job_roles.py); the
+Functions make the roles themselves, one for each workload (compilegate/adapters/sagemaker.py); the
 stack owns their policy. It names the workload by a tag of the role, so that a deployment changes
 what all of them may do at once.
 """

@@ -18,8 +18,8 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from compilegate.domain import naming
+from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, STAGE
 from compilegate.domain.deployment_settings import Settings, Slack
-from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
 from stacks.storage import OWN_ACCOUNT, Storage
 
 PERIOD = Duration.minutes(5)

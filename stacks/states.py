@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.claims import SUBJECT_MAX
 from compilegate.domain.escaping import ADDRESSES, BREAK, CHAT
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
-from compilegate.domain.notification import SUBJECT_MAX
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.rounds import QUEUE_AND_TRANSFER_SECONDS, THROTTLE_ATTEMPTS
 
@@ -54,7 +54,7 @@ def _escaped(text: str, replaced: Sequence[tuple[str, str]]) -> str:
     return text
 
 
-# The message of a step that failed itself: in the form of compilegate/domain/notification.py.
+# The message of a step that failed itself: in the form of compilegate/domain/claims.py.
 _PLAIN = (
     "$string({"
     f"'default': $string({{'schema': 1, 'kind': 'failed', 'subject': {_INPUT}.subject,"

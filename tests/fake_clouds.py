@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.adapters.dynamodb import Lock
-from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.state_machines import ExecutionState
+from compilegate.adapters.stores import Lock
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
-from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, ProblemWithFix
 from compilegate.ports import Services
 from tests.fakes import MemoryJobs, MemoryLocks, MemorySchedules, services
 

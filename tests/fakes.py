@@ -9,15 +9,14 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from compilegate.adapters.job_outputs import StoredOutputs
-from compilegate.adapters.ledger import RecordLedger
-from compilegate.adapters.s3_store import Fetched
+from compilegate.adapters.stores import Fetched, RecordLedger
+from compilegate.domain.claims import Notification
 from compilegate.domain.errors import (
     NotFoundError,
     OverwrittenEvidenceError,
     WorkloadLockedError,
+    lease_lost,
 )
-from compilegate.domain.notification import Notification
-from compilegate.domain.problem import lease_lost
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.ports import Services, Settings
 

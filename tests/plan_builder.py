@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan
 
 
 def plan_record(*arms: ArmPlan, used: str = "shadow") -> dict[str, Any]:

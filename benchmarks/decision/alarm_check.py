@@ -1,6 +1,6 @@
 """How often does the check of an alarm turn a candidate off, and after how many pairs?
 
-The shipped check (domain/judging/alarm_check.py) on independent normal runs of both arms, by what
+The shipped check (domain/judging/monitor.py) on independent normal runs of both arms, by what
 the candidate loses, how much the metric varies, and how well that is known beforehand.
 
     python -m benchmarks.decision.alarm_check [--paths 10000]
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.decision.provenance import judge_name
-from compilegate.domain.judging.alarm_check import FIRST, LAST, Outcome, look, mean_fall, spread_of
+from compilegate.domain.judging.monitor import FIRST, LAST, Outcome, look, mean_fall, spread_of
 
 RESULTS = Path(__file__).with_name("alarm_check.json")
 SEED = 11

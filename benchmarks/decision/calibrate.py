@@ -33,7 +33,7 @@ from benchmarks.decision.gate import (
     pass_levels,
     shares,
 )
-from compilegate.domain.judging.looks import SCHEDULE
+from compilegate.domain.judging.statistics import SCHEDULE
 
 ALPHA = 0.05
 CANDIDATES = (1, 2, 3, 4, 8)

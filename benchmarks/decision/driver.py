@@ -20,7 +20,7 @@ from compilegate.domain.decision import (
     Speedup,
     Verdict,
 )
-from compilegate.domain.judging import evidence as evidences
+from compilegate.domain.judging import evidence
 from compilegate.domain.judging.evidence import PROBATION, TRIAL, Arm, Evidence, SpeedRun, TrialPlan
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.workload.model import Policy, Quality
@@ -30,7 +30,7 @@ Judge = Callable[[Evidence], Decision]
 MAX_CALLS = 1000
 # Production's own seeds, far from those of a trial.
 FIRST_PRODUCTION_SEED = 1_000_000
-# Of a probation's runs that nothing was asked of, every so many is the baseline's: as next_arm.py.
+# Of a probation's runs that nothing was asked of, every so many is the baseline's: as begin.py.
 REFRESH_EVERY = 6
 
 
@@ -152,7 +152,7 @@ class Driver:
             "applied": True,
             "confirm": confirm,
         }
-        run = evidences.FullRun(
+        run = evidence.FullRun(
             **record, launched_by=None, record={**record, **self._steps(name, made)}
         )
         self._order += 1
@@ -165,7 +165,7 @@ class Driver:
         within = made.hours if made.step_hours is None else made.step_hours
         return {"steps": steps, "seconds": within * 3600}
 
-    def _add(self, name: str, **runs: SpeedRun | evidences.FullRun) -> None:
+    def _add(self, name: str, **runs: SpeedRun | evidence.FullRun) -> None:
         """Append one run to the arm's runs of that stage."""
         arms = tuple(
             replace(arm, **{stage: (*getattr(arm, stage), run) for stage, run in runs.items()})

@@ -1,7 +1,7 @@
 """The quality gate's rules once more, over many trials at once: the oracle of its error levels.
 
-Written from the rules as the judge's modules state them (noninferiority.py, concurrent.py,
-looks.py) and with none of their code but the constants, in numpy, so that a hundred thousand
+Written from the rules as the judge's modules state them (statistics.py, quality.py,
+statistics.py) and with none of their code but the constants, in numpy, so that a hundred thousand
 trials take seconds. tests/benchmarks/test_gate.py holds it and the judge against each other.
 
 Everything is in units of a run's standard deviation, metrics are better when higher, and the
@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr
 
-from compilegate.domain.judging.looks import SCHEDULE
-from compilegate.domain.judging.noninferiority import BESIDE_SHARE
+from compilegate.domain.judging.statistics import BESIDE_SHARE, SCHEDULE
 
 Array = npt.NDArray[np.float64]
 

@@ -35,7 +35,7 @@ from benchmarks.decision.gate import (
     shares,
     statistic,
 )
-from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE
+from compilegate.domain.judging.statistics import CALIBRATED, SCHEDULE
 
 LEVELS_FILE = Path(__file__).with_name("levels.json")
 LAST_LOOKS = (12, 36, 96)

@@ -1,6 +1,6 @@
 """How well is production watched after a promotion? Simulated runs, the shipped rules.
 
-Before every run the shipped rule says which arm trains (domain/production/next_arm.py), the run
+Before every run the shipped rule says which arm trains (domain/production/begin.py), the run
 joins the evidence as TRAIN records it (domain/production/watch.py), and the shipped judge reviews
 it, until it reverts or makes the promotion permanent. Jobs, nodes and noise are those of the
 study's generator (portfolio.py, truth.py). Cells differ in what is wrong with the candidate, what
@@ -37,7 +37,7 @@ from compilegate.domain.decision import ProbationStep, Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import judge_probation
-from compilegate.domain.production.next_arm import (
+from compilegate.domain.production.begin import (
     FLAG,
     REFRESH_EVERY,
     Choice,

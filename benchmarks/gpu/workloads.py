@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain.planning.arm_plan import scaled_learning_rate
+from compilegate.domain.planning.arms import scaled_learning_rate
 
 BASELINE = "baseline"
 FULL_RUN_STEPS = 20_000  # of the baseline; compilation is paid once for so many

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, ProblemWithFix
 from compilegate.domain.naming import LAUNCHER, RUNTIME_PACKAGE
-from compilegate.domain.problem import ProblemWithFix
 from compilegate.place import PROJECT
-from compilegate.usecases.registration.upload import InputFile, Package
+from compilegate.usecases.registration import InputFile, Package
 
 RUNTIME = PROJECT / "training" / RUNTIME_PACKAGE
 SKIPPED_FOLDERS = ("__pycache__",)

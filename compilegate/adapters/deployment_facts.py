@@ -8,15 +8,15 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.clients import error_code
-from compilegate.domain.deployment.account import VpcSetting
-from compilegate.domain.deployment.network import (
+from compilegate.adapters.stores import error_code
+from compilegate.domain.deployment import (
     Endpoint,
     Network,
     Permission,
     Route,
     SecurityGroup,
     Subnet,
+    VpcSetting,
 )
 from compilegate.domain.naming import stack_name
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.adapters.clients import error_code
-from compilegate.adapters.service_quotas import training_quotas
-from compilegate.domain.facts.model import Facts
+from compilegate.adapters.sagemaker import training_quotas
+from compilegate.adapters.stores import error_code
+from compilegate.domain.facts import Facts
 
 Row = dict[str, Any]
 CONFIDENCE = "list"  # AWS's own price list, read from the user's account

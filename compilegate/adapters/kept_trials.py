@@ -14,10 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, UnreadableRecordError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    NotFoundError,
+    ProblemWithFix,
+    UnreadableRecordError,
+)
 from compilegate.domain.records import ledger
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, to_json

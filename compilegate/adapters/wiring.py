@@ -15,7 +15,7 @@ from compilegate.domain.workload.model import FactOverrides
 from compilegate.ports import JobOutputs, JobRoles, Services, Settings, Topic, TrainingLogs
 
 if TYPE_CHECKING:
-    from compilegate.adapters.s3_store import S3Store
+    from compilegate.adapters.stores import S3Store
 
 _Port = TypeVar("_Port")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -42,18 +42,18 @@ def services() -> Services:
 @lru_cache(maxsize=1)
 def topic() -> Topic:
     """The deployment's topic, for the functions that publish messages themselves."""
-    from compilegate.adapters.clients import client  # noqa: PLC0415 - botocore is slow to import
-    from compilegate.adapters.sns_topic import SnsTopic  # noqa: PLC0415 - few functions need it
+    from compilegate.adapters.stores import (
+        SnsTopic,
+        client,
+    )
 
     return SnsTopic(client("sns"), os.environ["TOPIC_ARN"])
 
 
 def training_logs() -> TrainingLogs:
     """The logs of training jobs, with the retention that the deployment names."""
-    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
-    from compilegate.adapters.training_logs import (  # noqa: PLC0415 - as above
-        CloudWatchTrainingLogs,
-    )
+    from compilegate.adapters.sagemaker import CloudWatchTrainingLogs
+    from compilegate.adapters.stores import client
 
     days = os.environ.get("TRAINING_LOG_DAYS")
     return CloudWatchTrainingLogs(client("logs"), int(days) if days else None)
@@ -74,31 +74,33 @@ def _late(load: Callable[[], _Port]) -> _Port:
 
 
 def _roles(settings: Settings) -> JobRoles:
-    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
-    from compilegate.adapters.job_roles import IamJobRoles  # noqa: PLC0415
+    from compilegate.adapters.sagemaker import IamJobRoles
+    from compilegate.adapters.stores import client
 
     return IamJobRoles(client("iam"), settings)
 
 
 def _outputs(objects: S3Store) -> JobOutputs:
-    from compilegate.adapters.job_outputs import StoredOutputs  # noqa: PLC0415 - as above
+    from compilegate.adapters.job_outputs import StoredOutputs
 
     return StoredOutputs(objects)
 
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
-    from compilegate.adapters.clients import client  # noqa: PLC0415 - as above
-    from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks  # noqa: PLC0415
-    from compilegate.adapters.executions import (  # noqa: PLC0415
-        StepFunctionsEnds,
-        StepFunctionsTokens,
+    from compilegate.adapters.sagemaker import (
+        SageMakerJobs,
+        ServiceQuotas,
     )
-    from compilegate.adapters.ledger import RecordLedger  # noqa: PLC0415
-    from compilegate.adapters.s3_store import S3Store  # noqa: PLC0415 - botocore is slow to import
-    from compilegate.adapters.sagemaker_jobs import SageMakerJobs  # noqa: PLC0415
-    from compilegate.adapters.service_quotas import ServiceQuotas  # noqa: PLC0415
-    from compilegate.adapters.ssm_flags import SsmFlags  # noqa: PLC0415
+    from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
+    from compilegate.adapters.stores import (
+        DynamoDbLedger,
+        DynamoDbLocks,
+        RecordLedger,
+        S3Store,
+        SsmFlags,
+        client,
+    )
 
     store = S3Store(client("s3"), bucket)
     return Services(
@@ -118,7 +120,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
 
 
 def _quota_codes() -> Mapping[tuple[str, bool], str]:
-    from compilegate.facts import quota_codes  # noqa: PLC0415 - one function asks for quotas
+    from compilegate.facts import quota_codes
 
     return quota_codes()
 

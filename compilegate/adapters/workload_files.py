@@ -7,24 +7,164 @@ one above it, whichever holds ``training.source_dir``.
 from __future__ import annotations
 
 import difflib
+import os
+import re
+import sys
 import zoneinfo
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from compilegate.adapters.local_inputs import preparing_command, read_input
-from compilegate.adapters.workload_stand_ins import errors_elsewhere
 from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.adapters.yaml_file import read_yaml
-from compilegate.domain.errors import InvalidInputError, together
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    InvalidInputError,
+    ProblemWithFix,
+    together,
+)
 from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
+from compilegate.place import INSTALLED, PROJECT
 from compilegate.ports import ObjectStore
 from compilegate.usecases.records import read_document
+
+# Files on this machine that are whole or as they were before, also where the disk is full.
+
+
+def write_whole(path: Path, body: bytes) -> None:
+    """Write a file; raises EnvironmentNotReadyError where that fails, the old one then stays."""
+    try:
+        if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
+            path.write_bytes(body)
+        else:
+            _replace(path.resolve(), body)  # what a link names, not the link
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise EnvironmentNotReadyError(unwritten(str(path), error)) from error
+
+
+def unwritten(what: str, error: OSError) -> ProblemWithFix:
+    """That something could not be written, and what helps."""
+    return ProblemWithFix(
+        f"{what} could not be written: {error.strerror or error}",
+        fix="free space on its disk or make its folder writable, then rerun the command",
+    )
+
+
+def _replace(place: Path, body: bytes) -> None:
+    fresh = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(body)
+        fresh.replace(place)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+
+
+# Data on this disk; that of the shipped workloads is written by a script of theirs.
+
+SCRIPT = Path("training") / "prepare_data.py"
+FOLDER = Path("workloads") / "data"
+# What the script writes below FOLDER.
+SETS = ("docstrings", "table", "pictures")
+COPY = "compilegate-examples"
+PYTHON = Path(".venv-training") / "bin" / "python"
+
+
+def preparing_command(place: Path, project: Path) -> str | None:
+    """The shell command that writes the missing ``place``; None where no script of ours does."""
+    made = any(place.is_relative_to(project / FOLDER / name) for name in SETS)
+    if not made or not (project / SCRIPT).is_file():
+        return None
+    if INSTALLED:  # never into the package
+        steps = [f"cp -r {project} {COPY}", f"cd {COPY}"] if project == PROJECT else []
+        return " && ".join([*steps, f"{sys.executable} {SCRIPT} {FOLDER}"])
+    steps = [] if project == Path.cwd() else [f"cd {project}"]
+    if not (project / PYTHON).exists():
+        steps.append("make setup")
+    return " && ".join([*steps, f"{PYTHON} {SCRIPT} {FOLDER}"])
+
+
+def read_input(channel: str, location: str, project: Path) -> Path:
+    """A file or folder of the project; data may lie elsewhere behind a link that the team set."""
+    field = f"training.inputs.{channel}"
+    place = project / location
+    if not place.exists():
+        command = preparing_command(place, project)
+        fix = f"write the data with `{command}`" if command else "create it, or write an s3:// URI"
+        raise InvalidInputError(
+            f"does not exist; looked at {place}", field=field, value=location, fix=fix
+        )
+    if place.is_dir() and not any(path.is_file() for path in place.rglob("*")):
+        raise InvalidInputError(
+            "is an empty folder", field=field, value=location, fix="put the data in it"
+        )
+    return place
+
+
+# Reads on where a section of a workload document is wrong, to say what else is.
+
+# In place of wrong sections: sound in every document, whatever its other sections say.
+STAND_INS: Mapping[str, Any] = {
+    "schema": 1,
+    "name": "any",
+    "framework": {"name": "pytorch", "version": "2.4"},
+    "model": {"family": "transformer", "name": "any"},
+    "shapes": {"static": True},
+    "schedule": {"runs_per_week": 1, "run_hours": 1e-9},
+    "quality": {"metric": "any", "goal": "maximize", "margin": 1},
+}
+# Files, inputs and candidates are what this section says; nothing stands in for it.
+LEADING = "training"
+# Candidates differ from a framework, so without it nothing is said of them.
+_TOGETHER = {"framework": "candidates"}
+_INNER = re.compile(r"[.\[]")
+
+
+def errors_elsewhere(
+    document: object,
+    errors: Sequence[InvalidInputError],
+    examine: Callable[[Workload], object],
+) -> list[InvalidInputError]:
+    """What is wrong in the sections of a document that none of ``errors`` is in.
+
+    ``examine`` raises InvalidInputError for what is wrong with a workload outside its document.
+    """
+    behind: list[InvalidInputError] = []
+    wrong = _sections(errors)
+    while isinstance(document, Mapping) and LEADING not in wrong:
+        try:
+            examine(read_document(_without(document, wrong)))
+        except InvalidInputError as error:
+            fresh = [one for one in error.each if not _sections([one]) & wrong]
+        else:
+            fresh = []
+        if not fresh:
+            break
+        behind += fresh
+        wrong |= _sections(fresh)
+    return behind
+
+
+def _sections(errors: Sequence[InvalidInputError]) -> set[str]:
+    named = {_INNER.split(one.field or "")[0] for one in errors}
+    return named | {_TOGETHER[name] for name in named if name in _TOGETHER}
+
+
+def _without(document: Mapping[Any, Any], wrong: set[str]) -> dict[Any, Any]:
+    sound = {key: value for key, value in document.items() if str(key) not in wrong}
+    return sound | {key: value for key, value in STAND_INS.items() if key in wrong}
+
 
 S3 = "s3://"
 # What `compilegate init` writes where it could not read a value.

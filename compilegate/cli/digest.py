@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.output import emit_json, say_line
 from compilegate.cli.common.session import (
     Invocation,

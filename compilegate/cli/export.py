@@ -11,13 +11,17 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.output import emit_json, say, say_line
 from compilegate.cli.common.session import Invocation, on_cloud
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    InvalidInputError,
+    NotFoundError,
+    ProblemWithFix,
+)
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.exports.junit import junit
 from compilegate.report.exports.openmetrics import openmetrics

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.outcome import save_report
@@ -19,10 +19,14 @@ from compilegate.cli.common.session import (
     ReportsOption,
     on_cloud,
 )
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    InvalidInputError,
+    NotFoundError,
+    ProblemWithFix,
+)
 from compilegate.ports import Services
-from compilegate.usecases.production.history_page import bodies, history_page
+from compilegate.usecases.production.announce_review import bodies, history_page
 from compilegate.usecases.records import Trial
 
 

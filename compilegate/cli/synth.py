@@ -15,8 +15,7 @@ import typer
 from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.project import own_context
 from compilegate.cli.common.session import JsonOption
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
 from compilegate.place import INSTALLED, PROJECT
 
 OUTPUT = Path("cdk.out")

@@ -21,14 +21,14 @@ from compilegate.cli.flag.status import on_words
 from compilegate.cli.trials.run_view import RunView, RunWatcher
 from compilegate.cli.trials.start import watch
 from compilegate.domain import naming
+from compilegate.domain.claims import run_reason
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.failures import explain
 from compilegate.domain.flag import parse_flag
-from compilegate.domain.production.next_arm import MALFORMED, FlagReading
-from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
+from compilegate.domain.production.begin import MALFORMED, FlagReading
+from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.words import run_reason
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.registered import load_registered

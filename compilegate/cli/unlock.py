@@ -10,11 +10,10 @@ import typer
 from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.output import confirm, emit_json, say
 from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
-from compilegate.domain.flag_override import Override
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, ProblemWithFix
+from compilegate.domain.flag_change import Override
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.usecases.operations.unlock import unlock as release
+from compilegate.usecases.operations.drain import unlock as release
 
 STOP_SECONDS = 30.0  # Step Functions ends an execution within about a second
 WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; recorded.")]

@@ -8,16 +8,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
+from typing import Any
 
 from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import plain, visible
+from compilegate.domain.escaping import escape_chat, escape_chat_code, escape_line, escape_mail
 
 ON = frozenset({Verdict.PROMOTE, Verdict.PERMANENT})
 OFF = frozenset({Verdict.STAY_OFF, Verdict.INELIGIBLE, Verdict.REVERT, Verdict.INVALID})
 HELD = frozenset({"quality_held", "weights_identical", "probation_passed"})
 # In a probation the runs that checked the alarm decide, not the difference over all of production
-# (judging/alarm_check.py).
+# (domain/judging/monitor.py).
 CHECKED_WORSE = "quality_regressed"
 WORSE = frozenset({"quality_worse", CHECKED_WORSE})
 # Whole jobs do not confirm what the short blocks showed.
@@ -102,3 +107,225 @@ def money_claim(
         return MoneyClaim.UNMEASURED
     unconfirmed = loss or interval is None or UNCONFIRMED & set(codes)
     return MoneyClaim.UNCONFIRMED if unconfirmed else MoneyClaim.IF_ON
+
+
+# Names of verdicts, flag states and reasons of runs, for every screen, report and message.
+
+
+@dataclass(frozen=True)
+class Label:
+    """Two or three words; ``tone`` is good, off, open or bad, and decides the colour."""
+
+    text: str
+    tone: str
+
+
+# Verdicts of trials, of probations and of eligibility, and of a trial that failed.
+VERDICTS = {
+    "promote": Label("Turn it on", "good"),
+    "permanent": Label("On permanently", "good"),
+    "eligible": Label("Eligible", "good"),
+    "stay_off": Label("Leave it off", "off"),
+    "ineligible": Label("Not eligible", "off"),
+    "inconclusive": Label("Not proven", "open"),
+    "continue": Label("In progress", "open"),
+    "benchmark": Label("To measure", "open"),
+    "revert": Label("Turned back off", "bad"),
+    "invalid": Label("No valid comparison", "bad"),
+    "failed": Label("Trial failed", "bad"),
+}
+
+FLAG_STATES = {
+    "off": Label("Off", "off"),
+    "probation": Label("On probation", "good"),
+    "permanent": Label("On permanently", "good"),
+    "reverted": Label("Turned back off", "bad"),
+    "stale": Label("Stale", "open"),
+}
+
+# Of a promotion whose alarm is being checked; the flag's state stays as it is meanwhile.
+ALARM = Label("Alarm being checked", "open")
+
+# Why a production run trains its arm (domain/production/begin.py).
+RUN_REASONS = {
+    "scheduled": "the flag is off",
+    "flag": "the flag is on",
+    "refresh": "a current baseline to compare the candidate with",
+    "confirm": "the judge requested it, to check an alarm",
+    "canary": "its turn as a canary run of a trial",
+    "stale": "the flag is stale",
+    "unreadable": "the flag could not be read",
+    "malformed": "the flag is malformed",
+    "differs": "the flag differs from the ledger",
+    "unfit": "the candidate's job cannot be built",
+    "rerun": "the candidate failed; rerun on the baseline so that a model exists",
+    "fallback": "on a fallback instance type, because the usual one was not available",
+}
+
+
+def verdict_label(verdict: str) -> Label:
+    """The label of a verdict; one of a later release stays as it is."""
+    return VERDICTS.get(verdict, Label(verdict, "open"))
+
+
+def run_reason(code: str) -> str:
+    """Why a run trains its arm; a later release's code stays as it is."""
+    return RUN_REASONS.get(code, code)
+
+
+# One message to people and programs, in the shape that a topic hands to each kind of subscriber.
+#
+# Limits are those of SNS ``Publish`` (API reference): a subject of less than 100 characters
+# without
+# line breaks, 262,144 bytes for message and attributes together. What a chat channel gets is the
+# event schema of custom notifications in Amazon Q Developer in chat applications (administrator
+# guide, "Custom notifications", version 1.0): a channel drops any other text.
+
+SUBJECT_MAX = 99
+# Far below both services' limits, and what a person reads of a message.
+TEXT_MAX = 4000
+# A quarter of SNS's limit: the state machine carries the message too, and SNS bills by 64 KB.
+BYTES_MAX = 64 * 1024
+LOCAL_STAGE = "local"
+CUT = "\n(cut here; the rest is in the report)\n"
+
+KINDS = (
+    "decision",  # a trial has ended
+    "revert",  # the flag went off because production regressed
+    "permanent",  # the probation is over
+    "stale",  # production is no longer what the decision was made on
+    "alarm",  # production looks worse; it is being checked
+    "waiting",  # a production run waits for capacity or quota
+    "failed",  # something did not work
+    "approval",  # a promotion waits for a person
+    "changed",  # a person has changed the flag
+    "digest",  # the week of one owner
+)
+
+
+@dataclass(frozen=True)
+class Notification:
+    """A message; ``act`` is the suggested next command, ``report`` an S3 URI.
+
+    ``link`` shows the report to who is signed in to the account, None where no console does.
+
+    ``flag`` is ``{"name", "enabled", "state"}``, each None where it is not known. ``figures`` are
+    the numbers behind the text, of the kind's own shape. ``workload`` is None for a digest.
+    ``more_links`` are the URLs of ours in the text beside ``link``: no other becomes a link.
+    """
+
+    kind: str
+    stage: str
+    subject: str
+    text: str
+    workload: str | None = None
+    owner: str | None = None
+    verdict: str | None = None
+    decision_id: str | None = None
+    flag: Mapping[str, Any] | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    report: str | None = None
+    link: str | None = None
+    act: str | None = None
+    more_links: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a kind that no subscriber knows, with ValueError; show what would act."""
+        if self.kind not in KINDS:
+            raise ValueError(f"{self.kind!r} is not a kind of notification: use one of {KINDS}")
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, str | Mapping):  # of a job or a person, who may write anything
+                seen = visible(value) if isinstance(value, str) else plain(value)
+                object.__setattr__(self, one.name, seen)
+
+    @property
+    def line(self) -> str:
+        """The subject as SNS takes it."""
+        text = escape_line(self.subject)
+        flat = " ".join("".join(c if " " <= c <= "~" else " " for c in text).split())
+        return flat if len(flat) <= SUBJECT_MAX else f"{flat[: SUBJECT_MAX - 3].rstrip()}..."
+
+    @property
+    def message(self) -> str:
+        """The text for people, cut to a readable length."""
+        return self.text if len(self.text) <= TEXT_MAX else self.text[: TEXT_MAX - len(CUT)] + CUT
+
+    def body(self) -> dict[str, Any]:
+        """The same for programs."""
+        fields = {name: value for name, value in asdict(self).items() if name != "more_links"}
+        return {"schema": 1, **fields, "subject": self.line, "text": self.message}
+
+    @property
+    def _own_links(self) -> Sequence[str]:
+        return [*([self.link] if self.link else []), *self.more_links]
+
+    def envelope(self) -> str:
+        """The topic's message with ``MessageStructure`` json: one text per kind of subscriber.
+
+        Figures that would make it too large are left out, which the message states.
+        """
+        whole = self._envelope(self.body())
+        if len(whole.encode()) <= BYTES_MAX:
+            return whole
+        return self._envelope({**self.body(), "figures": {}, "figures_left_out": True})
+
+    def attributes(self) -> dict[str, dict[str, str]]:
+        """What a subscription's filter policy can ask for; SNS refuses an empty value."""
+        return {
+            name: {"DataType": "String", "StringValue": value}
+            for name in ("kind", "stage", "workload", "owner", "verdict")
+            if (value := getattr(self, name))
+        }
+
+    def to_answer(self) -> dict[str, Any]:
+        """What a function answers to the state machine that publishes it (stacks/states.py)."""
+        published = {"message": self.envelope(), "attributes": self.attributes()}
+        return {"subject": self.line, "message": self.message, "notification": published}
+
+    def _envelope(self, body: Mapping[str, Any]) -> str:
+        texts = {
+            "default": _json(body),
+            "email": escape_mail(self.message, self._own_links),
+            "sms": self.line,
+            "https": _json(self._for_chat()),
+        }
+        return json.dumps(texts, ensure_ascii=False)
+
+    def _for_chat(self) -> dict[str, Any]:
+        context = ("workload", "owner", "verdict", "decision_id")
+        return {
+            "version": "1.0",
+            "source": "custom",
+            "content": {
+                "textType": "client-markdown",
+                "title": escape_chat(self.line),
+                "description": escape_chat(self.message, self._own_links),
+                **({"nextSteps": [escape_chat_code(self.act)]} if self.act else {}),
+                "keywords": [escape_chat(w) for w in (self.kind, self.workload, self.owner) if w],
+            },
+            "metadata": {
+                # One thread per workload, or per owner for what is about all of theirs.
+                "threadId": f"compilegate-{self.stage}-{self.workload or self.owner or self.kind}",
+                "summary": escape_chat(self.line),
+                "eventType": self.kind,
+                "relatedResources": [self.report] if self.report else [],
+                "additionalContext": {
+                    name: escape_chat(value) for name in context if (value := getattr(self, name))
+                },
+            },
+        }
+
+
+def subject_line(stage: str, subject: str) -> str:
+    """The subject of every message of a deployment."""
+    return f"[compilegate {stage}] {subject}"
+
+
+def command_at(command: str, stage: str) -> str:
+    """A command as typed for one deployment, or for the cloud on this machine."""
+    return f"{command} --local" if stage == LOCAL_STAGE else f"{command} --stage {stage}"
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False, sort_keys=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.outside import shorten
+from compilegate.domain.errors import shorten
 
 # What Step Functions calls CreateTrainingJob's answer that the account's quota is in use (Step
 # Functions developer guide, connect-sagemaker, sample state "SageMaker CreateTrainingJob").

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, once
 from compilegate.domain.fields import Fields
-from compilegate.domain.outside import once
 
 STATES = ("off", "probation", "permanent", "reverted", "stale")
 # States in which a flag is never on: one that is on all the same was written by no deployment.

@@ -15,8 +15,8 @@ from string import Formatter
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.errors import shorten
 from compilegate.domain.formats import count, duration, fixed, money, percent, plural, significant
-from compilegate.domain.outside import shorten
 
 FORMATS: Mapping[str, Callable[..., str]] = {
     "count": count,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, ProbationStep, SpeedStep
 from compilegate.domain.formats import percent
-from compilegate.domain.judging.evaluation_advice import evaluation_of
+from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge_trial

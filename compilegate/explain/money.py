@@ -8,15 +8,19 @@ from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, money_claim
 from compilegate.domain.decision import Decision, SavingFigures
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
 from compilegate.domain.formats import money, percent
-from compilegate.domain.judging.convergence import same_quality_figures
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.figures import (
     break_even_run_minutes,
     saving_figures,
 )
-from compilegate.domain.judging.pricing import full_run_hours, trial_usd, usd_per_run
 from compilegate.domain.judging.speed import Segments
-from compilegate.domain.judging.whole_job import WholeJob
+from compilegate.domain.judging.whole_job import (
+    WholeJob,
+    full_run_hours,
+    same_quality_figures,
+    trial_usd,
+    usd_per_run,
+)
 from compilegate.domain.workload.model import BASELINE
 from compilegate.explain.item import Item, Reporter, Section
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compilegate.domain.judging.looks import looks
-from compilegate.domain.judging.power import (
+from compilegate.domain.judging.quality import ENOUGH_HISTORY
+from compilegate.domain.judging.statistics import (
     LIKELY,
     VERY_LIKELY,
     Design,
     design_for,
+    looks,
     runs_for_one_look,
 )
-from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.workload.model import Policy
 
 CHANCES = (LIKELY, VERY_LIKELY)

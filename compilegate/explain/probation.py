@@ -7,19 +7,22 @@ from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import Decision, Interval, Verdict
 from compilegate.domain.formats import percent, significant
-from compilegate.domain.judging import alarm_check
-from compilegate.domain.judging.alarm_check import CLEAR_AT, LAST, REVERT_AT, Outcome
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
 from compilegate.domain.judging.figures import (
     production_quality_figures,
 )
 from compilegate.domain.judging.monitor import (
+    CLEAR_AT,
     FALSE_ALARM,
+    LAST,
     OVERSHOOT,
+    REVERT_AT,
     SUSPICIOUS,
     Monitor,
+    Outcome,
     cusum_step,
     cusum_threshold,
+    look,
 )
 from compilegate.domain.judging.probation import ProbationFinding, judge_probation
 from compilegate.domain.workload.model import BASELINE
@@ -193,14 +196,15 @@ def _checks(moments: Sequence[Moment]) -> Iterator[Item]:
         return
     finding = moments[-1].finding
     for one in finding.checks:
-        monitor, look = finding.monitors[one.monitor], one.look
+        monitor, pairs = finding.monitors[one.monitor], one.look
         yield item(
-            "alarm checked, baseline against candidate", look.fall.size, WORDS[look.outcome],
+            "alarm checked, baseline against candidate", pairs.fall.size, WORDS[pairs.outcome],
             symbol=f"fall ({one.monitor})", unit=None,
             formula="mean(baseline) - mean(candidate); "
             "Lambda = shift (fall - tolerated) / (s^2 (1/n_B + 1/n_C))",
-            inputs={"n_C": look.fall.ours, "n_B": look.fall.theirs, "tolerated": monitor.tolerated,
-                    "shift": monitor.checked_shift, "s": look.spread, "Lambda": look.ratio,
+            inputs={"n_C": pairs.fall.ours, "n_B": pairs.fall.theirs,
+                    "tolerated": monitor.tolerated, "shift": monitor.checked_shift,
+                    "s": pairs.spread, "Lambda": pairs.ratio,
                     "off at": REVERT_AT, "cleared at": CLEAR_AT},
-            of=alarm_check.look,
+            of=look,
         )  # fmt: skip

@@ -7,25 +7,31 @@ from collections.abc import Iterator
 
 from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.formats import percent, significant
-from compilegate.domain.judging.concurrent import samples_of
-from compilegate.domain.judging.evaluation_advice import Evaluation, evaluation_of
-from compilegate.domain.judging.evaluation_noise import Split
+from compilegate.domain.judging.evaluation import Evaluation, Split, evaluation_of
 from compilegate.domain.judging.evidence import Evidence
-from compilegate.domain.judging.identity import IDENTICAL_PAIRS, identity_of
-from compilegate.domain.judging.looks import CALIBRATED, look_at, spent
-from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
-from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
     DOUBT_DF,
     FUTILE,
+    IDENTICAL_PAIRS,
     QualityFinding,
     QualityOutcome,
     chance_of_passing,
+    identity_of,
     judge_full_runs,
     look_reached,
+    samples_of,
 )
-from compilegate.domain.judging.student_t import quantile
+from compilegate.domain.judging.statistics import (
+    CALIBRATED,
+    Comparison,
+    Design,
+    Samples,
+    compare,
+    look_at,
+    quantile,
+    spent,
+)
 from compilegate.explain.item import Item, Reporter, Section
 
 OPEN_OUTCOMES = (QualityOutcome.MORE_RUNS, QualityOutcome.INCONCLUSIVE)
@@ -128,7 +134,7 @@ def _spread(item: Reporter, samples: Samples, comparison: Comparison, unit: str)
         symbol="se", unit=unit, formula="s sqrt(v), v = 1/n + 1/n_b",
         inputs={"s": comparison.spread, "n": comparison.runs,
                 "n_b": comparison.reference_runs},
-        of="judging.noninferiority.Comparison.standard_error",
+        of="judging.statistics.Comparison.standard_error",
     )  # fmt: skip
 
 
@@ -183,7 +189,7 @@ def _loss(
         f"if the loss is half a margin ({margin / 2:g}) or more.",
         symbol="p_worse", formula="P(T_df > -D / se)",
         inputs={"D": shown.difference, "se": shown.standard_error, "df": shown.df},
-        of="judging.noninferiority.Comparison.p_worse",
+        of="judging.statistics.Comparison.p_worse",
     )  # fmt: skip
 
 
@@ -215,7 +221,7 @@ def _outlook(
         "Without looks in between, with a chance of 80%" + ("." if finding.runs_needed
         else "; more than 500."),
         unit="runs", formula="first n with margin / (s sqrt(v_n)) >= t(1 - alpha/K) + t(0.8)",
-        inputs={"margin": margin, "n_0": design.history}, of="judging.power.runs_for_one_look",
+        inputs={"margin": margin, "n_0": design.history}, of="judging.statistics.runs_for_one_look",
     )  # fmt: skip
 
 
@@ -242,26 +248,26 @@ def evaluation_items(name: str, evaluation: Evaluation | None, unit: str) -> Ite
         "What the choice of the evaluation examples adds to the spread from run to run.",
         unit=unit, formula="tau / sqrt(N)",
         inputs={"tau^2": split.tau_squared, "N": split.examples},
-        of="judging.evaluation_noise.Split.evaluation_sd",
+        of="judging.evaluation.Split.evaluation_sd",
     )  # fmt: skip
     yield item(
         "spread of training", split.training_sd,
         "What is left on an endless set of examples.",
         symbol="sigma_D", unit=unit, formula="sqrt(max(0, N/(N-1) (s^2 - tau^2/N)))", inputs=seen,
-        of="judging.evaluation_noise.Split.training_sd",
+        of="judging.evaluation.Split.training_sd",
     )  # fmt: skip
     yield item(
         "spread of training to reckon with", split.expected_training_sd,
         "Few runs measure s; half of the spreads that would explain them are larger than this.",
         unit=unit, formula="the same at the median of the true s^2 >= tau^2/N",
         inputs={**seen, "df": split.df},
-        of="judging.evaluation_noise.Split.expected_training_sd",
+        of="judging.evaluation.Split.expected_training_sd",
     )  # fmt: skip
     yield item(
         "runs on today's examples", today.runs,
         "Of each arm, with a chance of 80%" + ("." if today.runs else "; more than 500."),
         unit="runs", inputs={"spread": today.sd, "examples": split.examples},
-        of="judging.power.runs_for_one_look",
+        of="judging.statistics.runs_for_one_look",
     )  # fmt: skip
     for larger in evaluation.larger:
         yield item(

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compilegate.domain.arithmetic import deviation, mean, ratio
 from compilegate.domain.formats import percent
-from compilegate.domain.judging import student_t
+from compilegate.domain.judging import statistics
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.judge import CandidateFinding
-from compilegate.domain.judging.looks import SPEED_LOOKS, speed_look_at
 from compilegate.domain.judging.speed import (
     Segments,
     SpeedFinding,
@@ -22,6 +21,7 @@ from compilegate.domain.judging.speed import (
     lost_seconds,
     lower_bound,
 )
+from compilegate.domain.judging.statistics import SPEED_LOOKS, speed_look_at
 from compilegate.explain.item import Item, Reporter, Section
 
 LOG = "log ratio"
@@ -108,7 +108,7 @@ def _estimate(item: Reporter, speed: SpeedFinding) -> Iterator[Item]:
         unit="x", formula="e^(mean(L) -+ t s / sqrt(R))",
         inputs={
             "mean(L)": mean(speed.logs), "s": deviation(speed.logs), "R": n,
-            "t": student_t.quantile(0.5 + speed.confidence / 2, n - 1),
+            "t": statistics.quantile(0.5 + speed.confidence / 2, n - 1),
         },
         of=judge_speed,
     )  # fmt: skip
@@ -130,7 +130,7 @@ def _gate(
         yield item("blocks so far", len(net), words, unit="blocks", of=speed_look_at)
         return
     seen, cost = net[:look], "" if net == list(speed.logs) else " - c"
-    t, error = student_t.quantile(1 - speed.level, look - 1), deviation(seen) / math.sqrt(look)
+    t, error = statistics.quantile(1 - speed.level, look - 1), deviation(seen) / math.sqrt(look)
     yield item(
         "standard error", error,
         "How far the mean of these blocks may be from the true one by chance.",
@@ -141,7 +141,7 @@ def _gate(
         "allowance for few blocks", t,
         "Standard errors to subtract for the permitted error: more for fewer blocks.",
         symbol="t", formula="t quantile at 1 - a, R - 1 degrees of freedom",
-        inputs={"a": speed.level, "R": look}, of=student_t.quantile,
+        inputs={"a": speed.level, "R": look}, of=statistics.quantile,
     )  # fmt: skip
     inputs = {f"mean(L){cost}": mean(seen), "t": t, "se": error}
     yield _bound(item, lower_bound(seen, speed.level), evidence, cost, inputs)

@@ -6,28 +6,30 @@ import math
 from collections.abc import Iterator
 
 from compilegate.domain.formats import percent, significant
-from compilegate.domain.judging.confirmation import confirm
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.judge import CandidateFinding
-from compilegate.domain.judging.looks import SPEED_LOOKS
-from compilegate.domain.judging.next_step import is_shadow
-from compilegate.domain.judging.noninferiority import Samples
-from compilegate.domain.judging.power import LIKELY, VERY_LIKELY, Design, allowed_runs, design_for
-from compilegate.domain.judging.quality import (
-    QualityOutcome,
-    design_of,
-    refuse_before_spending,
-)
-from compilegate.domain.judging.value_of_information import (
+from compilegate.domain.judging.next_step import (
     CHANCE_OF_A_WIN,
     CHANCE_QUALITY_HOLDS,
     FULL_RUNS_EXPECTED,
     RUNS_DURING_TRIAL,
     TYPICAL_WIN,
     InformationValue,
+    is_shadow,
     value_of_a_trial,
     value_of_shadow_runs,
 )
+from compilegate.domain.judging.quality import QualityOutcome, design_of, refuse_before_spending
+from compilegate.domain.judging.statistics import (
+    LIKELY,
+    SPEED_LOOKS,
+    VERY_LIKELY,
+    Design,
+    Samples,
+    allowed_runs,
+    design_for,
+)
+from compilegate.domain.judging.whole_job import confirm
 from compilegate.explain.item import Item, Reporter, Section
 
 item = Reporter(Section.WORTH)
@@ -141,7 +143,7 @@ def _power_items(evidence: Evidence, design: Design) -> Iterator[Item]:
         f"{significant(relative)} times the margin that must not be lost.",
         symbol="s", unit=evidence.quality.metric, formula="sd of quality.history",
         inputs={"runs": len(evidence.quality.history), "margin": margin},
-        of="judging.noninferiority.Samples.pooled_variance",
+        of="judging.statistics.Samples.pooled_variance",
     )  # fmt: skip
     for chance in (LIKELY, VERY_LIKELY):
         needed = design.runs_needed(relative, chance)

@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import percent
-from compilegate.domain.judging import student_t
-from compilegate.domain.judging.confirmation import Agreement, Confirmation, confirm
+from compilegate.domain.judging import statistics
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.whole_job import (
     CONFIDENCE,
     PRIOR_DF,
     UNSEEN_SD,
     WALL_SD,
+    Agreement,
+    Confirmation,
     Source,
     WholeJob,
+    confirm,
     estimate_whole_job,
 )
 from compilegate.explain.item import Item, Reporter, Section
@@ -98,7 +100,7 @@ def whole_job_items(item: Reporter, whole: WholeJob) -> Iterator[Item]:
         "One of the candidates is chosen, so they share its error; "
         f"{percent(CONFIDENCE)} confidence.",
         unit="x", formula="e^(theta -+ t se)",
-        inputs={"df": whole.df, "t": student_t.quantile(1 - whole.level / 2, whole.df),
+        inputs={"df": whole.df, "t": statistics.quantile(1 - whole.level / 2, whole.df),
                 "se": whole.standard_error},
         of=estimate_whole_job,
     )  # fmt: skip

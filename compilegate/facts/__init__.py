@@ -8,14 +8,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from compilegate.domain.facts.images import CompilerImage, FrameworkImage, Registry
-from compilegate.domain.facts.model import (
+from compilegate.domain.facts import (
+    CompilerImage,
     Facts,
+    FrameworkImage,
     Gpu,
     Instance,
     LowerPrecision,
     ManagedCompiler,
     Price,
+    Registry,
     TestedModel,
 )
 from compilegate.facts.refreshed import laid_over, read_refreshed

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts.model import Facts, Price, Quota
+from compilegate.domain.facts import Facts, Price, Quota
 
 FILE = Path(__file__).with_name("refreshed.json")
 SCHEMA = 1

@@ -14,8 +14,7 @@ from typing import Any
 
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts.model import Facts
-from compilegate.domain.facts.versions import matches
+from compilegate.domain.facts import Facts, matches
 from compilegate.facts import read
 
 Row = dict[str, Any]

@@ -12,9 +12,9 @@ from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import plural
-from compilegate.domain.judging.alarm_check import Look, Outcome
 from compilegate.domain.judging.evidence import PROBATION, Evidence
-from compilegate.domain.judging.production import replay_probation
+from compilegate.domain.judging.monitor import Look, Outcome
+from compilegate.domain.judging.probation import replay_probation
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.report import statements
 from compilegate.report.figures import SIGNS

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from markupsafe import Markup
 
 from compilegate.domain import console, naming
+from compilegate.domain.claims import LOCAL_STAGE, VERDICTS, command_at, verdict_label
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import UNKNOWN
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.domain.notification import LOCAL_STAGE, command_at
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.utc import bare_minute, minute
-from compilegate.domain.words import VERDICTS, verdict_label
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
 from compilegate.report.markup import csv_text, link

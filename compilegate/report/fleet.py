@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from compilegate.domain.claims import FLAG_STATES, Label, command_at
 from compilegate.domain.formats import UNKNOWN, money, plural, shown
-from compilegate.domain.notification import command_at
 from compilegate.domain.production.summaries import Fleet, WeeklySummary
 from compilegate.domain.utc import day
-from compilegate.domain.words import FLAG_STATES, Label
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.markup import command, render_page
 from compilegate.report.metric_cards import MetricCard

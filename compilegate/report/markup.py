@@ -18,8 +18,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from compilegate.domain import console
+from compilegate.domain.errors import visible
 from compilegate.domain.escaping import escape_cell, escape_markdown
-from compilegate.domain.outside import visible
 from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.svg import draw, legend
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import number, percent, plural
-from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import (
     PROBATION,
     Arm,
@@ -23,9 +22,9 @@ from compilegate.domain.judging.evidence import (
     runs_apart,
 )
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
-from compilegate.domain.judging.speed import Segments, analyse_segments, block_log_speedups
-from compilegate.domain.judging.steady_state import Segment
+from compilegate.domain.judging.quality import samples_of
+from compilegate.domain.judging.speed import Segment, Segments, analyse_segments, block_log_speedups
+from compilegate.domain.judging.statistics import Comparison, Samples, compare
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.figures import Document, QualityFigures
 

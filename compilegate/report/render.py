@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from compilegate.domain.claims import SUBJECT_MAX, command_at, subject_line, verdict_label
 from compilegate.domain.decision import Verdict
 from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
-from compilegate.domain.notification import SUBJECT_MAX, command_at, subject_line
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.trials import RecordedDecision
-from compilegate.domain.words import verdict_label
 from compilegate.report import statements
 from compilegate.report.background import (
     earlier_table,

@@ -9,7 +9,7 @@ from typing import NotRequired, TypedDict
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import Evidence
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.script_compiles import ScriptCompiles

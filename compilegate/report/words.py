@@ -7,7 +7,15 @@ from functools import partial
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, SpeedClaim
+from compilegate.domain.claims import (
+    ALARM,
+    FLAG_STATES,
+    NO_AMOUNT,
+    VERDICTS,
+    Label,
+    MoneyClaim,
+    SpeedClaim,
+)
 from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import number, percent, shown, significant
@@ -15,7 +23,6 @@ from compilegate.domain.reasons import headline as reason_headline
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer
-from compilegate.domain.words import ALARM, FLAG_STATES, VERDICTS, Label
 from compilegate.report import statements, wording
 from compilegate.report.figures import Document
 from compilegate.report.reasons import FAILURES

@@ -13,10 +13,10 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import RequestedFullRun
+from compilegate.domain.errors import lease_lost
 from compilegate.domain.followers import REJECTED, RELEASED
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
 from compilegate.domain.planning.rounds import LEASE_SECONDS
-from compilegate.domain.problem import lease_lost
 from compilegate.domain.production.canary import (
     ABORTED,
     REPORTED_ENDS,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import latest_mark
-from compilegate.domain.errors import DrainedError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import DrainedError, ProblemWithFix
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import minute
 from compilegate.ports import Ledger, Services

@@ -8,11 +8,9 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.speed_jobs import node_groups
-from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.problems import RequestLimits
-from compilegate.domain.request.sections import JobSite, uploaded
+from compilegate.domain.planning.arms import ArmPlan, node_groups
+from compilegate.domain.request.build import JobSite, quality_request, speed_request, uploaded
+from compilegate.domain.request.launcher import RequestLimits
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services, Settings

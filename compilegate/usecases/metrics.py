@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import metrics
+from compilegate.domain import arithmetic
 from compilegate.ports import Services
 
 logger = logging.getLogger("compilegate")
@@ -32,11 +32,11 @@ def _embedded(
     values: Mapping[str, float], dimensions: Mapping[str, str], services: Services
 ) -> dict[str, Any]:
     directive = {
-        "Namespace": metrics.NAMESPACE,
-        "Dimensions": [[metrics.STAGE, *dimensions]],
+        "Namespace": arithmetic.NAMESPACE,
+        "Dimensions": [[arithmetic.STAGE, *dimensions]],
         "Metrics": [
             {"Name": name, "Unit": "None" if name.endswith("Usd") else "Count"} for name in values
         ],
     }
     written = {"Timestamp": services.clock.now() * 1000, "CloudWatchMetrics": [directive]}
-    return {**values, **dimensions, "_aws": written, metrics.STAGE: services.settings.stage}
+    return {**values, **dimensions, "_aws": written, arithmetic.STAGE: services.settings.stage}

@@ -8,7 +8,7 @@ from functools import cache
 
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
-from compilegate.domain.eligibility.overhead import measured_overheads
+from compilegate.domain.eligibility.candidate_job import measured_overheads
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan, plan_trial

@@ -9,21 +9,27 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from compilegate.domain import naming
+from compilegate.domain import console, naming
+from compilegate.domain.claims import LOCAL_STAGE
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import (
+    InvalidInputError,
+    NotFoundError,
+    ProblemWithFix,
+    UnreadableRecordError,
+)
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
-from compilegate.ports import ObjectStore
+from compilegate.ports import ObjectStore, Services
 
 if TYPE_CHECKING:
     from compilegate.domain.script_compiles import ScriptCompiles
     from compilegate.domain.trial.plan import RecordedPlan
+
 
 # Of plan, evidence, decision and flag record alike; a document without one is of this schema.
 RECORD_SCHEMA = 1
@@ -227,3 +233,17 @@ def save_decision(store: ObjectStore, trial: Trial, decision: Decision, *, stage
 def to_json(value: object) -> bytes:
     """JSON with sorted keys, so that the same value is the same bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+# Where a person opens a page of the data bucket.
+
+
+def console_region(services: Services) -> str | None:
+    """The region whose console shows the deployment; None for the cloud on this machine."""
+    return None if services.settings.stage == LOCAL_STAGE else services.settings.region
+
+
+def link_to(key: str, services: Services) -> str | None:
+    """An HTTPS link to an object, for who may read the bucket; None on this machine."""
+    region = console_region(services)
+    return None if region is None else console.s3_object(region, services.store.bucket, key)

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
-from compilegate.domain.facts.model import Facts
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import (
+    CompilegateError,
+    InvalidInputError,
+    NotFoundError,
+    ProblemWithFix,
+)
+from compilegate.domain.facts import Facts
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts

@@ -14,12 +14,9 @@ from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks
-from compilegate.adapters.s3_store import S3Store
-from compilegate.adapters.sns_topic import SnsTopic
-from compilegate.adapters.ssm_flags import SsmFlags
+from compilegate.adapters.stores import DynamoDbLedger, DynamoDbLocks, S3Store, SnsTopic, SsmFlags
+from compilegate.domain.claims import Notification
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
-from compilegate.domain.notification import Notification
 
 REGION = "us-east-1"
 

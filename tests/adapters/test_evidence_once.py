@@ -9,7 +9,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from compilegate.adapters.s3_store import S3Store
+from compilegate.adapters.stores import S3Store
 from compilegate.domain.errors import NotFoundError, OverwrittenEvidenceError
 
 KEY = "experiments/bert/m0abc123/jobs/cg-bert-r0/output/output.tar.gz"

@@ -10,7 +10,7 @@ import tracemalloc
 
 import pytest
 
-from compilegate.adapters import job_outputs, output_archive
+from compilegate.adapters import job_outputs
 from compilegate.adapters.job_outputs import LONGEST_LINE, read_output, read_steps
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
@@ -154,8 +154,7 @@ def test_an_output_is_gone_through_without_being_held_in_memory() -> None:
 )
 def test_what_is_too_large_to_be_gone_through_says_so(monkeypatch, limit, named) -> None:
     files = {"evidence/summary.json": json.dumps(SUMMARY).encode(), "evidence/steps.jsonl": line(1)}
-    module = output_archive if hasattr(output_archive, limit) else job_outputs
-    monkeypatch.setattr(module, limit, 20)
+    monkeypatch.setattr(job_outputs, limit, 20)
 
     with pytest.raises(InvalidEvidenceError, match=named):
         read(tarball(files))

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from compilegate.adapters.job_roles import ForeignRoleError, IamJobRoles
+from compilegate.adapters.sagemaker import ForeignRoleError, IamJobRoles
 from compilegate.ports import Settings
 
 ACCOUNT = "123456789012"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.domain.errors import EnvironmentNotReadyError
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.adapters import job_outputs, output_archive
+from compilegate.adapters import job_outputs
 from stacks.functions import STEPS
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ SHARE = 3
 READ = """
 import json, resource, sys, time
 from compilegate.adapters.job_outputs import StoredOutputs
-from compilegate.adapters.s3_store import Fetched
+from compilegate.adapters.stores import Fetched
 from compilegate.domain.errors import InvalidEvidenceError
 
 class Stored:
@@ -71,11 +71,11 @@ def empty_files(count: int) -> Pieces:
 
 
 def most_files() -> Pieces:
-    yield from empty_files(output_archive.MOST_FILES - 1)
+    yield from empty_files(job_outputs.MOST_FILES - 1)
 
 
 def too_many_files() -> Pieces:
-    yield from empty_files(output_archive.MOST_FILES + 1000)
+    yield from empty_files(job_outputs.MOST_FILES + 1000)
 
 
 def too_much_evidence() -> Pieces:
@@ -88,7 +88,7 @@ def most_attributes() -> Pieces:
     entry = tarfile.TarInfo("pax")
     entry.size, entry.type = len(records), tarfile.XHDTYPE
     one = entry.tobuf(tarfile.GNU_FORMAT) + records + b"\0" * (-len(records) % 512)
-    for _ in range(output_archive.LARGEST_HEADERS // len(records)):
+    for _ in range(job_outputs.LARGEST_HEADERS // len(records)):
         yield one + b"".join(file("x"))
 
 

@@ -8,7 +8,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from compilegate.adapters.sagemaker_jobs import SageMakerJobs
+from compilegate.adapters.sagemaker import SageMakerJobs
 
 
 class Listing:

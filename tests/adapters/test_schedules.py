@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from compilegate.adapters.schedules import EventBridgeSchedules, first_time
+from compilegate.adapters.state_machines import EventBridgeSchedules, first_time
 
 GROUP = "compilegate-dev"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:compilegate-dev-train"

@@ -8,8 +8,8 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from compilegate.adapters import clients
-from compilegate.adapters.service_quotas import LISTING_SECONDS, ServiceQuotas
+from compilegate.adapters import stores
+from compilegate.adapters.sagemaker import LISTING_SECONDS, ServiceQuotas
 from compilegate.facts import quota_codes
 
 XLARGE, SPOT = "ml.g5.xlarge for training job usage", "ml.g5.xlarge for spot training job usage"
@@ -176,15 +176,15 @@ def test_a_client_is_made_once_and_not_before_its_first_call(
         return Account(applied={"L-1": (XLARGE, 8.0)})
 
     monkeypatch.setattr(boto3, "client", make)
-    clients.client.cache_clear()
+    stores.client.cache_clear()
     quotas = ServiceQuotas(
-        clients.client("service-quotas"), lambda: {("ml.g5.xlarge", False): "L-1"}
+        stores.client("service-quotas"), lambda: {("ml.g5.xlarge", False): "L-1"}
     )
     before = list(made)
 
     assert [8, 8] == [quotas.training_instances("ml.g5.xlarge", spot=False) for _ in range(2)]
     assert ([], ["service-quotas"]) == (before, made)
-    clients.client.cache_clear()
+    stores.client.cache_clear()
 
 
 def test_every_code_on_file_is_one_quotas_alone() -> None:

@@ -10,9 +10,9 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from compilegate.adapters.dynamodb import DynamoDbLocks
-from compilegate.adapters.executions import StepFunctionsEnds, StepFunctionsTokens
-from compilegate.adapters.training_logs import LOG_GROUP, CloudWatchTrainingLogs
+from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs
+from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
+from compilegate.adapters.stores import DynamoDbLocks
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 

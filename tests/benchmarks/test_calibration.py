@@ -7,10 +7,8 @@ import pytest
 from benchmarks.decision import calibrate as calibration
 from benchmarks.decision.calibrate import ALPHA, factor, scenarios
 from benchmarks.decision.gate import achieved, pass_levels
-from compilegate.domain.judging.looks import CALIBRATED, SCHEDULE, looks
-from compilegate.domain.judging.noninferiority import Samples
-from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
+from compilegate.domain.judging.statistics import CALIBRATED, SCHEDULE, Design, Samples, looks
 
 TABLE = json.loads(Path(calibration.__file__).with_name("calibration.json").read_text())
 

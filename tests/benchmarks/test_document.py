@@ -25,8 +25,7 @@ from benchmarks.decision.targets_document import WORLDS
 from benchmarks.decision.targets_document import refreshed as refreshed_targets
 from benchmarks.decision.truth import STRESSES
 from benchmarks.decision.world import World
-from compilegate.domain.judging.looks import CALIBRATED, looks, spent
-from compilegate.domain.judging.noninferiority import Samples, compare
+from compilegate.domain.judging.statistics import CALIBRATED, Samples, compare, looks, spent
 from tests.docs.worked_example import explained
 from tests.domain.evidence_builder import judge
 

@@ -12,10 +12,16 @@ from benchmarks.decision.gate import (
     pass_levels,
     statistic,
 )
-from compilegate.domain.judging.looks import SCHEDULE, looks, spent
-from compilegate.domain.judging.noninferiority import Samples, baseline_needed, compare
-from compilegate.domain.judging.power import Design
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
+from compilegate.domain.judging.statistics import (
+    SCHEDULE,
+    Design,
+    Samples,
+    baseline_needed,
+    compare,
+    looks,
+    spent,
+)
 
 ALPHA = 0.05
 

@@ -14,7 +14,7 @@ from compilegate.adapters.bundle import make_bundle, package
 from compilegate.adapters.workload_files import read_workload
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.usecases.records import Trial, load_spec
-from compilegate.usecases.registration.upload import submit
+from compilegate.usecases.registration import submit
 from tests.cli.project import write_project
 from tests.fakes import MemoryStore
 

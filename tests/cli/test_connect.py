@@ -16,19 +16,19 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from compilegate.adapters import clients
-from compilegate.adapters.dynamodb import DynamoDbLedger, DynamoDbLocks, DynamoDbOverview
-from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.training_logs import LOG_GROUP, CloudJobWatch
+from compilegate.adapters import stores
+from compilegate.adapters.sagemaker import LOG_GROUP, CloudJobWatch
+from compilegate.adapters.state_machines import StepFunctionsExecutions
+from compilegate.adapters.stores import DynamoDbLedger, DynamoDbLocks, DynamoDbOverview
 from compilegate.cli.common import connect
 from compilegate.cli.common.connect import stack_outputs
+from compilegate.domain.claims import LOCAL_STAGE
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,
     NotDeployedError,
     NotFoundError,
 )
-from compilegate.domain.notification import LOCAL_STAGE
 from compilegate_localcloud import names
 from compilegate_localcloud.api import RunState
 from compilegate_localcloud.errors import CloudEndedError
@@ -48,10 +48,10 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_REGION", REGION)
     monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
-    clients.client.cache_clear()
+    stores.client.cache_clear()
     with mock_aws():
         yield
-    clients.client.cache_clear()
+    stores.client.cache_clear()
 
 
 @pytest.mark.parametrize("profile", ["AWS_PROFILE", "AWS_DEFAULT_PROFILE"])
@@ -68,10 +68,10 @@ def test_a_local_cloud_that_has_ended_is_told_at_once(
     connect._aim_at(RunState("ended", process.pid, 1, REGION, True, False, False, 0.0))
     began = time.monotonic()
     with pytest.raises(CloudEndedError):
-        clients.client("stepfunctions").list_state_machines()
+        stores.client("stepfunctions").list_state_machines()
 
     assert time.monotonic() - began < 2
-    clients.client.cache_clear()
+    stores.client.cache_clear()
 
 
 def test_the_stage_of_the_embedded_cloud_has_one_name() -> None:

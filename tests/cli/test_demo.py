@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import start
 from compilegate.cli.demo.command import measure_times

@@ -15,10 +15,8 @@ from moto import mock_aws
 
 from compilegate.adapters.deployment_facts import BOOTSTRAP_PARAMETER, read_network
 from compilegate.cli.doctor import deployment
-from compilegate.domain.deployment.account import VpcSetting
-from compilegate.domain.deployment.network import Network
-from compilegate.domain.errors import NotDeployedError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.deployment import Network, VpcSetting
+from compilegate.domain.errors import NotDeployedError, ProblemWithFix
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation

@@ -23,10 +23,10 @@ from compilegate.domain.errors import (
     InvalidInputError,
     NoStackError,
     NotFoundError,
+    ProblemWithFix,
     UnreadableRecordError,
     WorkloadLockedError,
 )
-from compilegate.domain.problem import ProblemWithFix
 from compilegate_localcloud.errors import CloudEndedError, NotReadyError
 from tests.cli.conftest import Invoke
 from tests.fake_clouds import FakeProviders
@@ -262,7 +262,7 @@ def test_warnings_that_adapters_log_do_not_reach_the_screen() -> None:
         "from typer.testing import CliRunner\n"
         "from compilegate.cli.main import app\n"
         "assert 0 == CliRunner().invoke(app, ['facts', 'limits']).exit_code\n"
-        "logging.getLogger('compilegate.adapters.service_quotas').warning('not for people')\n"
+        "logging.getLogger('compilegate.adapters.sagemaker').warning('not for people')\n"
     )
 
     result = subprocess.run(

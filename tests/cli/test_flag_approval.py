@@ -14,7 +14,7 @@ from compilegate.cli.common.figures import flag_words
 from compilegate.cli.trials.view import TrialWatcher
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import read
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.records.trials import WAIT_SECONDS, FlagOutcome, read_decision
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
 from compilegate.usecases.records import Trial, save_record, to_json

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from compilegate.domain.judging.power import Design
+from compilegate.domain.judging.statistics import Design
 from tests.cli.conftest import Invoke
 from tests.docs.examples import trial
 from tests.domain.evidence_builder import GOOD, document

@@ -17,7 +17,7 @@ from compilegate.cli.trials.screen import (
 )
 from compilegate.cli.trials.view import JobLines, TrialWatcher
 from compilegate.domain.decision import RequestedFullRun
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.usecases.records import Trial, save_record
 from tests.fake_clouds import ScriptedWatch, cloud

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.adapters.local_inputs import PYTHON
+from compilegate.adapters.workload_files import PYTHON
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 

@@ -10,9 +10,9 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.claims import run_reason
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.words import run_reason
 from compilegate.usecases.production.begin_run import begin_run
 from tests.cli.conftest import Invoke
 from tests.fake_clouds import ScriptedExecutions, ScriptedWatch

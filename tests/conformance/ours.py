@@ -10,11 +10,10 @@ from typing import Any
 
 from compilegate.domain.eligibility import EligibilityVerdict, check_eligibility
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.production.arm import with_overrides
 from compilegate.domain.reasons import Severity
-from compilegate.domain.request.build import quality_request
-from compilegate.domain.request.sections import JobContext, JobSite
+from compilegate.domain.request.build import JobContext, JobSite, quality_request
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.claims import Notification, command_at, subject_line
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
 from compilegate.domain.console import s3_object
 from compilegate.domain.expected import REQUIRED, Key
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import duration
-from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.reasons import ReasonKind, Severity, registry
 from compilegate.domain.records.trials import read_decision
 from compilegate.domain.workload.file import VERSION

@@ -11,8 +11,8 @@ from hypothesis import given
 from typer.testing import CliRunner
 
 from compilegate.cli.main import app
+from compilegate.domain.claims import KINDS
 from compilegate.domain.failures import RESOURCE_LIMIT_ERROR, SCRIPT
-from compilegate.domain.notification import KINDS
 from compilegate.domain.reasons import registry
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.judging.alarm_check import (
+from compilegate.domain.judging.monitor import (
     CLEAR_AT,
     FIRST,
     LAST,

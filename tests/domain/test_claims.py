@@ -7,6 +7,7 @@ import pytest
 from compilegate.domain.claims import (
     HELD,
     UNCONFIRMED,
+    VERDICTS,
     WORSE,
     MoneyClaim,
     QualityClaim,
@@ -17,7 +18,6 @@ from compilegate.domain.claims import (
 )
 from compilegate.domain.decision import Verdict
 from compilegate.domain.reasons import registry
-from compilegate.domain.words import VERDICTS
 
 GAIN, EITHER, LOSS = (1.0, 2.0), (-1.0, 2.0), (-2.0, -1.0)
 OPEN_VERDICTS = (Verdict.INCONCLUSIVE, Verdict.CONTINUE)

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.arithmetic import squares
-from compilegate.domain.judging.drift import CONFLICT, KAPPA, history_weight, still_valid
-from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
+from compilegate.domain.judging.statistics import (
+    CONFLICT,
+    KAPPA,
+    Comparison,
+    Samples,
+    compare,
+    history_weight,
+    still_valid,
+)
 from tests.domain.evidence_builder import sample
 
 CALM, WILD = [0.70, 0.72, 0.69], [0.60, 0.80, 0.70]

@@ -17,8 +17,6 @@ from compilegate.domain.decision import (
     Verdict,
 )
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.records.trials import read_decision
-from tests.decision_builder import decision_document
 from tests.domain.evidence_builder import (
     CENTRE,
     GOOD,
@@ -150,16 +148,3 @@ def test_a_figure_beyond_arithmetic_is_invalid_evidence_not_a_crash() -> None:
 
     with pytest.raises(InvalidEvidenceError, match="out of range"):
         judge(doc)
-
-
-def test_a_reason_of_release_0_1_gets_the_arm_that_its_message_names() -> None:
-    reasons = [
-        {"code": "quality_worse", "message": "compile: worse by 0.02."},
-        {"code": "quality_worse", "message": "compile: worse by 0.02.", "arm": None},
-        {"code": "price_unknown", "message": "other: no price."},
-    ]
-    arms = [{"name": "baseline"}, {"name": "compile"}]
-
-    decision = read_decision(decision_document("stay_off", reasons=reasons, arms=arms))
-
-    assert ["compile", None, None] == [reason.arm for reason in decision.reasons]

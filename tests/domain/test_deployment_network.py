@@ -6,14 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.deployment.account import (
-    VpcSetting,
-    examine_bootstrap,
-    examine_quotas,
-    examine_role,
-    examine_setting,
-)
-from compilegate.domain.deployment.network import (
+from compilegate.domain.deployment import (
+    RULES,
     Demand,
     Endpoint,
     Network,
@@ -21,9 +15,13 @@ from compilegate.domain.deployment.network import (
     Route,
     SecurityGroup,
     Subnet,
+    VpcSetting,
+    examine_bootstrap,
     examine_network,
+    examine_quotas,
+    examine_role,
+    examine_setting,
 )
-from compilegate.domain.deployment.rules import RULES
 from compilegate.domain.reasons import Severity
 
 ITSELF = Permission("-1", groups=("sg-1",))

@@ -116,7 +116,7 @@ def test_a_candidate_with_a_configuration_that_is_spelled_out_may_be_tried(
     for lines in configurations(fix):
         keys = yaml.safe_load(lines)
         candidate = Candidate(
-            "m", compiler=MANAGED.compiler, framework=Framework(**keys["framework"]),
+            name="m", compiler=MANAGED.compiler, framework=Framework(**keys["framework"]),
             distribution=keys.get("distribution"),
         )  # fmt: skip
         codes = severities(check(change(workload, candidates=(candidate,))))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts.images import CompilerImage
+from compilegate.domain.facts import CompilerImage
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Candidate, Framework, InstanceGroup, Workload
 from compilegate.facts import load_facts, read

@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from compilegate.domain.judging.evaluation_noise import (
+from compilegate.domain.judging.evaluation import (
     Split,
     df_over_chi_squared,
     median_variance,
     tau_squared,
 )
-from compilegate.domain.judging.outcomes import BOUNDS, Outcomes, read_outcomes
+from compilegate.domain.judging.evidence import BOUNDS, Outcomes, read_outcomes
 from tests.domain.outcome_builder import SET, beta_binomial, packed_bits, packed_losses
 
 

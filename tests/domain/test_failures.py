@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from compilegate.domain.errors import REASON_MAX
 from compilegate.domain.failures import Ending, explain, explain_job, job_end
-from compilegate.domain.outside import REASON_MAX
 
 # What SageMaker could not do as it was asked to, before any script ran.
 REQUESTS = (

@@ -8,11 +8,11 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.flag_change import FlagChange
-from compilegate.domain.flag_override import (
+from compilegate.domain.flag_change import (
     AGAIN_SECONDS,
     LONGEST_REASON,
     SET,
+    FlagChange,
     Override,
     RequestedFlag,
     override_change,

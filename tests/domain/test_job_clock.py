@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.job_clock import CODE, check_run, check_steps, trained_seconds
+from compilegate.domain.job_output import CODE, check_run, check_steps, trained_seconds
 
 BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 HOUR = 3600.0

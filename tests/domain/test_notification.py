@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.notification import BYTES_MAX, SUBJECT_MAX, TEXT_MAX, Notification
+from compilegate.domain.claims import BYTES_MAX, SUBJECT_MAX, TEXT_MAX, Notification
 
 
 def notification(**changes: Any) -> Notification:

@@ -15,7 +15,6 @@ from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.looks import SPEED_LOOKS, speed_level
 from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
     ASSUMED_BLOCK_SD,
@@ -25,6 +24,7 @@ from compilegate.domain.judging.speed import (
     assumed_spread,
     judge_speed,
 )
+from compilegate.domain.judging.statistics import SPEED_LOOKS, speed_level
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import arm, codes, document, judge, runs, speed_run, words
 

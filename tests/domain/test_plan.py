@@ -12,8 +12,7 @@ from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.arms import ArmPlan, Refusal
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.workload.model import Candidate, Workload

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.arms import ArmPlan, Refusal, plan_arms
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import ARTICLE, COMPILE, PYTORCH_XLA, SOUND, XLA, change

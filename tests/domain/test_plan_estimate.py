@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.estimate import STARTUP_HOURS, Estimate, block_usd, estimate
 from compilegate.domain.planning.proof import Proof, plan_proof
 from tests.domain.workload_builder import COMPILE, SOUND, change

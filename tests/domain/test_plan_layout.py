@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.planning.arm_plan import Cluster
+from compilegate.domain.planning.arms import Cluster
 from compilegate.domain.planning.quotas import (
     MOST_AT_ONCE,
     makespan,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
-from compilegate.domain.judging.alarm_check import FIRST, LAST
+from compilegate.domain.judging.monitor import FIRST, LAST
 from compilegate.domain.judging.probation import CRASHES, LEAST_REFERENCE
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.judging.alarm_check import FIRST
+from compilegate.domain.judging.monitor import FIRST
 from tests.domain.evidence_builder import (
     CENTRE,
     PROBATION_MARGIN,

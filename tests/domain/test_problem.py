@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import pickle
 
-from compilegate.domain.errors import DrainedError, InvalidEvidenceError, WorkloadLockedError
-from compilegate.domain.problem import (
+from compilegate.domain.errors import (
     RESTART,
+    DrainedError,
+    InvalidEvidenceError,
     ProblemWithFix,
+    WorkloadLockedError,
     lease_lost,
     message_of,
     parts_of,

@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.decision import FlagAction, Verdict
-from compilegate.domain.judging.looks import spent
-from compilegate.domain.judging.noninferiority import Samples
-from compilegate.domain.judging.power import FAIR, Design
 from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
     FUTILE,
@@ -22,6 +19,7 @@ from compilegate.domain.judging.quality import (
     judge_quality,
     underpowered,
 )
+from compilegate.domain.judging.statistics import FAIR, Design, Samples, spent
 from tests.domain.evidence_builder import (
     GOOD,
     NOISY,

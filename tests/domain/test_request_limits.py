@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.problems import broken_rules, problems, unsupported_fields
-from compilegate.domain.request.sample import sample_requests
+from compilegate.domain.request.build import sample_requests
+from compilegate.domain.request.launcher import broken_rules, problems, unsupported_fields
 from compilegate.domain.service_limits import Violation, violations
 from compilegate.facts import read, step_functions_fields
 from compilegate.usecases.job_requests import request_limits

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
-from compilegate.domain.judging.value_of_information import (
+from compilegate.domain.judging.next_step import (
     CHANCE_OF_A_WIN,
     CHANCE_QUALITY_HOLDS,
     FULL_RUNS_EXPECTED,

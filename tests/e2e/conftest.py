@@ -15,12 +15,10 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.bundle import make_bundle
-from compilegate.adapters.dynamodb import DynamoDbLedger
-from compilegate.adapters.ledger import RecordLedger
-from compilegate.adapters.s3_store import S3Store
+from compilegate.adapters.stores import DynamoDbLedger, RecordLedger, S3Store
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
-from compilegate.usecases.registration.upload import Package, submit
+from compilegate.usecases.registration import Package, submit
 from compilegate_localcloud import api
 from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.places import REPOSITORY, Places

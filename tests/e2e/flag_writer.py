@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from compilegate.adapters import wiring
-from compilegate.adapters.clients import client
+from compilegate.adapters.stores import client
 from compilegate.usecases.flag.change_flag import change_flag
 from tests.usecases.flag_changes import flag_change
 

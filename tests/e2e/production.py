@@ -16,7 +16,7 @@ from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.records import to_json
-from compilegate.usecases.registration.upload import Package, submit
+from compilegate.usecases.registration import Package, submit
 from distributions.localcloud.tests.helpers import ended, eventually
 from tests.e2e.conftest import JOB, App, Running, stand_in
 

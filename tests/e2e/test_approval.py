@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from compilegate import judges
-from compilegate.adapters.executions import StepFunctionsTokens
-from compilegate.domain.flag_override import Override
+from compilegate.adapters.state_machines import StepFunctionsTokens
+from compilegate.domain.flag_change import Override
 from compilegate.usecases.flag.approval import answer_approval, waiting_approvals
 from compilegate.usecases.trial.replay import find_decision, replay
 from distributions.localcloud.tests.helpers import eventually

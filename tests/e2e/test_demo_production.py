@@ -12,7 +12,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo.production import ConsoleReporter

@@ -10,8 +10,8 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from compilegate.adapters.dynamodb import DynamoDbLocks, DynamoDbOverview
-from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.state_machines import StepFunctionsExecutions
+from compilegate.adapters.stores import DynamoDbLocks, DynamoDbOverview
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command

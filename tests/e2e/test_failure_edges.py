@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.domain import naming
 from distributions.localcloud.tests.failures import Failure, inject, kill_job
 from tests.e2e.conftest import Running

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.ssm_flags import SsmFlags
+from compilegate.adapters.stores import SsmFlags
 from compilegate.domain import ledger_keys, naming
 from compilegate.usecases.flag.change_flag import change_flag, repair_flag
 from compilegate.usecases.records import to_json

@@ -15,11 +15,9 @@ import pytest
 import yaml
 from rich.console import Console
 
-from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.sagemaker_jobs import SageMakerJobs
-from compilegate.adapters.schedules import EventBridgeSchedules
-from compilegate.adapters.ssm_flags import SsmFlags
-from compilegate.adapters.training_logs import CloudJobWatch
+from compilegate.adapters.sagemaker import CloudJobWatch, SageMakerJobs
+from compilegate.adapters.state_machines import EventBridgeSchedules, StepFunctionsExecutions
+from compilegate.adapters.stores import SsmFlags
 from compilegate.adapters.wiring import SystemClock
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud
@@ -32,7 +30,7 @@ from compilegate.domain import naming
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services, Settings
 from compilegate.usecases.registered import load_registration
-from compilegate.usecases.registration.register import RegisterOptions
+from compilegate.usecases.registration import RegisterOptions
 from distributions.localcloud.tests.helpers import eventually
 from tests.e2e.conftest import JOB, App, stand_in
 

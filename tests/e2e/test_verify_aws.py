@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.cli.common import connect
 from compilegate.cli.common.cloud import Cloud, StartedCloud
 from compilegate.cli.common.session import Session

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compilegate.cli.judge.documents import judged
 from compilegate.domain.arithmetic import rounded
-from compilegate.domain.judging.looks import SPEED_LOOKS
+from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section
 from compilegate.explain.quality import WHY_NOT

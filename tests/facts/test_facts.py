@@ -7,7 +7,7 @@ import re
 import pytest
 
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
-from compilegate.domain.facts.model import Facts
+from compilegate.domain.facts import Facts
 from compilegate.domain.workload.model import Framework
 from compilegate.facts import FOLDER, load_facts, read
 

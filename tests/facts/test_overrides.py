@@ -11,7 +11,7 @@ from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.compilers.descriptor import Compiler
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.facts.model import Facts
+from compilegate.domain.facts import Facts
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts
 from compilegate.ports import Settings

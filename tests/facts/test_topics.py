@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts.images import CONFIGURED
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.facts import CONFIGURED
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.request.launcher import launch
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts, read

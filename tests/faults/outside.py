@@ -11,7 +11,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.naming import REFUSED
-from compilegate.usecases.registration.register import RegisterOptions, retire
+from compilegate.usecases.registration import RegisterOptions, retire
 from tests.fakes import MemorySchedules
 from tests.faults.check import problems
 from tests.faults.machine import Entry, Execution, refusal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.usecases.flag.approval import answer_approval
 from tests.faults.machine import Execution
 from tests.faults.world import NAME, SPEC_KEY, Document, Truth, World

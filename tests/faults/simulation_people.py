@@ -6,22 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import FactOverrides
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import answer_approval
 from compilegate.usecases.flag.change_flag import repair_flag
 from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
-from compilegate.usecases.operations.drain import Deployment, begin_drain, end_drain
-from compilegate.usecases.operations.unlock import unlock
-from compilegate.usecases.registration.register import (
+from compilegate.usecases.operations.drain import Deployment, begin_drain, end_drain, unlock
+from compilegate.usecases.registration import (
+    Package,
     RegisterOptions,
     RegistrationRequest,
     register,
     retire,
 )
-from compilegate.usecases.registration.upload import Package
 from tests.faults.simulation_world import Cloud
 
 ANA = Override("ana", "looks right")

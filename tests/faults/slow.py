@@ -18,7 +18,7 @@ from tests.faults.world import NAME, Dead, Document, World
 HOUR, DAY = 3600, 24 * 3600
 EXPECTED = "no promotion that is not deserved"
 SKEWS = (-400 * DAY, -HOUR, HOUR, 400 * DAY)
-# compilegate/adapters/clients.py: five attempts of 20 s; stacks/functions.py: the longest function.
+# compilegate/adapters/stores.py: five attempts of 20 s; stacks/functions.py: the longest function.
 CLIENT_SECONDS, FUNCTION_SECONDS = 100, 540
 Change = Callable[[World], None]
 

@@ -6,7 +6,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from compilegate.adapters import clients, wiring
+from compilegate.adapters import stores, wiring
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
 from compilegate.usecases.operations import sweep
@@ -40,7 +40,7 @@ def deployed(monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     with mock_aws():
         wiring.services.cache_clear()
-        clients.client.cache_clear()
+        stores.client.cache_clear()
         boto3.client("s3").create_bucket(Bucket="data")
         boto3.client("dynamodb").create_table(
             TableName="ledger",
@@ -55,7 +55,7 @@ def deployed(monkeypatch):
         )
         yield
     wiring.services.cache_clear()
-    clients.client.cache_clear()
+    stores.client.cache_clear()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import uuid
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.notification import Notification
+from compilegate.domain.claims import Notification
 from distributions.localcloud.tests.state_language_cases import jsonata
 from stacks.functions import STEPS
 from stacks.states import notify

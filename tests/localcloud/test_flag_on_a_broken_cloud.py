@@ -17,9 +17,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from compilegate.adapters.dynamodb import DynamoDbLedger
-from compilegate.adapters.ledger import RecordLedger
-from compilegate.adapters.ssm_flags import SsmFlags
+from compilegate.adapters.stores import DynamoDbLedger, RecordLedger, SsmFlags
 from compilegate.domain import ledger_keys, naming
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate_localcloud.lifecycle import LocalCloud

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from compilegate.adapters.schedules import EventBridgeSchedules
+from compilegate.adapters.state_machines import EventBridgeSchedules
 from distributions.localcloud.tests.helpers import eventually
 
 pytestmark = pytest.mark.e2e

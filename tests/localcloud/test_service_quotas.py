@@ -2,7 +2,7 @@
 
 import pytest
 
-from compilegate.adapters.service_quotas import ServiceQuotas
+from compilegate.adapters.sagemaker import ServiceQuotas
 from compilegate.facts import quota_codes
 from compilegate_localcloud.emulator.sagemaker.quotas import NO_LIMIT
 from distributions.localcloud.tests.failures import set_quotas

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.claims import Notification
 from compilegate.domain.errors import UnreadableRecordError
-from compilegate.domain.notification import Notification
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import Author, FlagVersion

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from compilegate.domain.claims import SUBJECT_MAX, Notification
 from compilegate.domain.flag import Flag
-from compilegate.domain.notification import SUBJECT_MAX, Notification
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion

@@ -8,9 +8,9 @@ import pytest
 
 from compilegate.domain.codec import read
 from compilegate.domain.formats import UNKNOWN
-from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.noninferiority import compare
+from compilegate.domain.judging.quality import samples_of
+from compilegate.domain.judging.statistics import compare
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.report.measured import reference_of
 from compilegate.report.metric_cards import metric_cards

@@ -11,9 +11,9 @@ from functools import cache
 
 import pytest
 
+from compilegate.domain.claims import verdict_label
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import UNKNOWN
-from compilegate.domain.words import verdict_label
 from compilegate.report.render import render
 from tests.report import samples
 from tests.report.samples import with_decision

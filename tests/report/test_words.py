@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from compilegate.domain.claims import ALARM, FLAG_STATES
 from compilegate.domain.codec import read
 from compilegate.domain.formats import MINUS
 from compilegate.domain.reasons import headline as template
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.script_compiles import ScriptCompiles
-from compilegate.domain.words import ALARM, FLAG_STATES
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import LONGEST, control_sentences, headline, label, lede

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.deployment.rules import RULES
-from compilegate.domain.metrics import FLAG_PROBLEMS, NAMESPACE, STAGE
+from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, STAGE
+from compilegate.domain.deployment import RULES
 from compilegate.domain.naming import LIVE
 
 # Called by EventBridge, which does not wait for an answer.

@@ -6,7 +6,7 @@ import pytest
 from botocore.config import Config
 
 import app
-from compilegate.adapters.clients import PATIENT
+from compilegate.adapters.stores import PATIENT
 from lambdas import handlers
 from stacks.assets import stage_bundle
 from stacks.functions import STEPS

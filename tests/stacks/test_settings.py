@@ -10,7 +10,7 @@ import pytest
 import app
 from compilegate.domain.deployment_settings import Settings, Vpc
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request import sections
+from compilegate.domain.request import build
 from stacks.job_fields import check_job_fields
 
 GOOD = {"stage": "prod", "region": "eu-west-1"}
@@ -147,9 +147,7 @@ def test_the_requests_of_a_deployment_have_supported_fields_only(vpc):
 
 
 def test_a_field_that_step_functions_would_not_pass_on_is_refused(monkeypatch):
-    monkeypatch.setattr(
-        sections, "network", lambda _context: {"ProfilerConfig": {"S3OutputPath": ""}}
-    )
+    monkeypatch.setattr(build, "network", lambda _context: {"ProfilerConfig": {"S3OutputPath": ""}})
 
     with pytest.raises(InvalidInputError, match="ProfilerConfig"):
         check_job_fields(Settings(stage="test", region="us-east-1"))

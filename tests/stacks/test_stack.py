@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import app
-from compilegate.domain import metrics
-from compilegate.usecases.operations.measure_day import measure_day
+from compilegate.domain import arithmetic
+from compilegate.usecases.operations.sweep import measure_day
 from tests.fakes import services
 from tests.stacks.template import TEMPLATE
 
@@ -132,16 +132,16 @@ def test_every_daily_figure_that_is_written_is_shown_and_no_other(widgets, caplo
         for item in record._aws["CloudWatchMetrics"][0]["Metrics"]
     }
 
-    counted = {metrics.DECISIONS, metrics.FLAG_PROBLEMS}
-    assert written | counted == shown(widgets, metrics.NAMESPACE)
+    counted = {arithmetic.DECISIONS, arithmetic.FLAG_PROBLEMS}
+    assert written | counted == shown(widgets, arithmetic.NAMESPACE)
 
 
 def test_decisions_are_shown_by_verdict_of_this_stage(widgets):
     graph = widgets["Decisions by verdict, per day"]
 
     dimensions = [dict(zip(metric[2:-1:2], metric[3:-1:2], strict=True)) for metric in graph]
-    assert {"prod"} == {item[metrics.STAGE] for item in dimensions}
-    verdicts = {item[metrics.VERDICT] for item in dimensions}
+    assert {"prod"} == {item[arithmetic.STAGE] for item in dimensions}
+    verdicts = {item[arithmetic.VERDICT] for item in dimensions}
     assert {"promote", "stay_off", "revert", "inconclusive", "failed"} <= verdicts
     assert "continue" not in verdicts  # never ends a trial
 

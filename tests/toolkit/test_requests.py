@@ -17,12 +17,13 @@ from botocore.exceptions import ClientError
 from compilegate.adapters.bundle import RUNTIME, make_bundle
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.request.build import (
+    JobContext,
+    JobSite,
     ProductionJob,
     production_request,
     quality_request,
     speed_request,
 )
-from compilegate.domain.request.sections import JobContext, JobSite
 from compilegate.domain.workload.model import Workload
 from compilegate.flags import training_job_request
 from compilegate_localcloud.lifecycle import LocalCloud

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from compilegate.domain.argument_text import PREFIX, argument, for_launcher, survives
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.hyperparameters import encoded
+from compilegate.domain.request.launcher import encoded
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate_localcloud.places import REPOSITORY
 from tests.domain.workload_builder import SOUND, change

@@ -23,7 +23,7 @@ from compilegate_runtime.sampler import Nvml, Sampler
 from compilegate_runtime.timing import CudaTimer, HostTimer, detached
 
 from compilegate.adapters.job_outputs import read_steps
-from compilegate.domain.request.sections import metric_definitions
+from compilegate.domain.request.build import metric_definitions
 from tests.training.jobs import ROOT, TRAINING
 from tests.training.stand_ins import Clock, Library, Queue, Store, Tensor, torch_with
 from tests.training.test_recorder import lines, summary

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.domain.judging.outcomes import read_outcomes
+from compilegate.domain.judging.evidence import read_outcomes
 from tests.training.jobs import AFRESH, PYTHON, SCRIPTS, TRAINING
 
 pytestmark = pytest.mark.training

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.sections import metric_definitions
+from compilegate.domain.planning.arms import ArmPlan
+from compilegate.domain.request.build import metric_definitions, quality_request, speed_request
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm
 from tests.domain.test_request_launch import HF, LARGE, job

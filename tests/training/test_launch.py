@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from compilegate_runtime.launching import arguments, frameworks
 
-from compilegate.domain.judging.outcomes import read_outcomes
+from compilegate.domain.judging.evidence import read_outcomes
 from tests.training.jobs import AFRESH, SCRIPTS, TRAINING, Finished, after_steps
 
 PLAIN = {

@@ -8,7 +8,7 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
-from compilegate.domain.planning.arm_plan import promoted
+from compilegate.domain.planning.arms import promoted
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services

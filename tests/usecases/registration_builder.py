@@ -9,7 +9,9 @@ from typing import Any
 
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.workload.model import Workload
-from compilegate.usecases.registration.register import (
+from compilegate.usecases.registration import (
+    InputFile,
+    Package,
     RegisterOptions,
     RegistrationOutcome,
     RegistrationRequest,
@@ -17,7 +19,6 @@ from compilegate.usecases.registration.register import (
     register,
     retire,
 )
-from compilegate.usecases.registration.upload import InputFile, Package
 from tests import fakes
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore

@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import (
     answer_approval,

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import answer_approval
 from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
 from compilegate.usecases.production import announce_review
-from compilegate.usecases.registration.register import register, retire
+from compilegate.usecases.registration import register, retire
 from tests import fakes
 from tests.domain.production.run_builder import production_run
 from tests.usecases import test_flag_steps_exactly_once as trial

@@ -11,7 +11,7 @@ import pytest
 from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.flag_override import AGAIN_SECONDS, Override
+from compilegate.domain.flag_change import AGAIN_SECONDS, Override
 from compilegate.domain.records.flags import Author
 from compilegate.usecases.flag.change_flag import change_flag, latest_flag, repair_flag
 from compilegate.usecases.flag.override import revert_by_hand

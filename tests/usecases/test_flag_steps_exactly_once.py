@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import (
     answer_approval,

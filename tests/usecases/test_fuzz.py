@@ -16,18 +16,14 @@ import pytest
 from compilegate.adapters.job_outputs import read_output
 from compilegate.adapters.yaml_file import load_yaml
 from compilegate.domain.decision import Verdict
-from compilegate.domain.errors import (
-    CompilegateError,
-    InvalidEvidenceError,
-    InvalidInputError,
-)
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, InvalidInputError
 from compilegate.domain.flag import OFF, parse_flag
 from compilegate.domain.job_output import quality_run, speed_runs
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
+from compilegate.domain.production.begin import FlagParameter, read_flag
 from compilegate.domain.production.history import history
-from compilegate.domain.production.next_arm import FlagParameter, read_flag
-from compilegate.usecases.production.on_run_ended import on_run_ended
+from compilegate.usecases.production.record_run import on_run_ended
 from compilegate.usecases.records import read_document
 from tests import fuzzing
 from tests.domain.test_fuzz import TRUTHS, UNPROMOTABLE

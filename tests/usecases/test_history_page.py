@@ -17,9 +17,9 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.console import s3_object
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import parse_flag
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.production import replay_probation
+from compilegate.domain.judging.probation import replay_probation
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, IgnoredJob
@@ -27,7 +27,7 @@ from compilegate.domain.records.trials import TrialDecided
 from compilegate.report import statements
 from compilegate.report.figures import SpeedFigures
 from compilegate.usecases.flag.override import revert_by_hand
-from compilegate.usecases.production.history_page import history_page, write_history
+from compilegate.usecases.production.announce_review import history_page, write_history
 from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import BASE_WALL, CENTRE, MINE_WALL, judge
 from tests.domain.production.run_builder import BEGIN, DAY, production_run

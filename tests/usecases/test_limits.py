@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.judging.looks import SPEED_LOOKS, looks
-from compilegate.domain.judging.power import LONGEST_SHADOW
+from compilegate.domain.judging.statistics import LONGEST_SHADOW, SPEED_LOOKS, looks
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import STOP_SECONDS
 from compilegate.usecases.trial.plan_trial import plan_trial

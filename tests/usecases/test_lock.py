@@ -9,9 +9,9 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.usecases.operations.unlock import unlock
+from compilegate.usecases.operations.drain import unlock
 from compilegate.usecases.trial.abort_trial import abort_trial
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from tests import fakes

@@ -12,14 +12,14 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.ports import Services
 from compilegate.usecases import registered
 from compilegate.usecases.canary import open_canary
 from compilegate.usecases.flag.approval import ask_approval
+from compilegate.usecases.operations.drain import unlock
 from compilegate.usecases.operations.sweep import sweep
-from compilegate.usecases.operations.unlock import unlock
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial import lock
 from compilegate.usecases.trial.abort_trial import abort_trial

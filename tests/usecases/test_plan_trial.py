@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
-from compilegate.domain.facts.model import Quota
+from compilegate.domain.facts import Quota
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.workload.model import Candidate

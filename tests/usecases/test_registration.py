@@ -12,7 +12,7 @@ import pytest
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.usecases.records import spec_at
 from compilegate.usecases.registered import load_registration
-from compilegate.usecases.registration.register import RegistrationRequest
+from compilegate.usecases.registration import RegistrationRequest
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled

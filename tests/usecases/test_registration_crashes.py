@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.ports import Services
-from compilegate.usecases.registration.register import RegistrationOutcome
+from compilegate.usecases.registration import RegistrationOutcome
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
 
 

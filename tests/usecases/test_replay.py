@@ -11,13 +11,7 @@ from compilegate import judges
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.place import PROJECT
-from compilegate.usecases.records import (
-    Trial,
-    load_record,
-    save_decision,
-    save_record,
-    to_json,
-)
+from compilegate.usecases.records import Trial, load_record, save_decision, save_record, to_json
 from compilegate.usecases.trial import replay as replaying
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.record_decision import record_decision

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.ledger import RecordLedger
-from compilegate.domain import metrics, naming
+from compilegate.adapters.stores import RecordLedger
+from compilegate.domain import arithmetic, naming
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
-from compilegate.usecases.operations.measure_day import measure_day
-from compilegate.usecases.operations.sweep import sweep
+from compilegate.usecases.operations.sweep import measure_day, sweep
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services
 from tests.usecases.production_ledger import NOW, decided, promote, ran, register, waited, write
@@ -261,13 +260,13 @@ def test_figures_of_all_workloads_are_summed(measured: Any, caplog: Any) -> None
     record, decisions = written(caplog)
     assert (2, 20.0, 4.0) == (record.ProductionRuns, record.ProductionUsd, record.TrialUsd)
     (directive,) = record._aws["CloudWatchMetrics"]
-    assert [[metrics.STAGE]] == directive["Dimensions"]
+    assert [[arithmetic.STAGE]] == directive["Dimensions"]
     units = {item["Name"]: item["Unit"] for item in directive["Metrics"]}
-    assert ("Count", "None") == (units[metrics.FLAGS_ON], units[metrics.SAVED_USD])
+    assert ("Count", "None") == (units[arithmetic.FLAGS_ON], units[arithmetic.SAVED_USD])
     assert all(hasattr(record, name) for name in units)
     assert ("promote", 2) == (decisions.Verdict, decisions.Decisions)
     (directive,) = decisions._aws["CloudWatchMetrics"]
-    assert [[metrics.STAGE, metrics.VERDICT]] == directive["Dimensions"]
+    assert [[arithmetic.STAGE, arithmetic.VERDICT]] == directive["Dimensions"]
 
 
 def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:
@@ -288,9 +287,9 @@ def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:
 
     record, _ = written(caplog)
     assert {
-        metrics.TRIAL_USD: 2.5, metrics.PRODUCTION_RUNS: 7, metrics.FAILED_RUNS: 4,
-        metrics.WAITED_RUNS: 6, metrics.PRODUCTION_USD: 22.0, metrics.SAVED_USD: 8.0,
-        metrics.FLAGS_ON: 1,
+        arithmetic.TRIAL_USD: 2.5, arithmetic.PRODUCTION_RUNS: 7, arithmetic.FAILED_RUNS: 4,
+        arithmetic.WAITED_RUNS: 6, arithmetic.PRODUCTION_USD: 22.0, arithmetic.SAVED_USD: 8.0,
+        arithmetic.FLAGS_ON: 1,
     } == {item["Name"]: getattr(record, item["Name"])
           for item in record._aws["CloudWatchMetrics"][0]["Metrics"]}  # fmt: skip
 

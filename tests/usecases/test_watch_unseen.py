@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.reasons import advice
 from compilegate.report.notifications.review import SUBJECTS
-from compilegate.usecases.production.history_page import history_page
+from compilegate.usecases.production.announce_review import history_page
 from tests.domain.evidence_builder import CENTRE, MINE_WALL
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (

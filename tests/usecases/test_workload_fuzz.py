@@ -21,7 +21,7 @@ from compilegate.cli.plan.screen import show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.request.problems import problems
+from compilegate.domain.request.launcher import problems
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import read
 from compilegate.ports import Settings

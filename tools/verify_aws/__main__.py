@@ -34,10 +34,14 @@ from compilegate.cli.common.session import (
 )
 from compilegate.cli.common.tables import say_table
 from compilegate.cli.main import main
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NoStackError
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    InvalidInputError,
+    NoStackError,
+    ProblemWithFix,
+)
 from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
-from compilegate.domain.problem import ProblemWithFix
 from compilegate.place import PROJECT
 from tools.verify_aws.assumptions import load_assumptions
 from tools.verify_aws.record import Record, Row, compare

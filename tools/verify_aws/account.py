@@ -9,12 +9,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.clients import error_code
-from compilegate.adapters.executions import StepFunctionsExecutions, StepFunctionsTokens
-from compilegate.adapters.sagemaker_jobs import SageMakerJobs
-from compilegate.adapters.training_logs import CloudJobWatch
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.adapters.sagemaker import CloudJobWatch, SageMakerJobs
+from compilegate.adapters.state_machines import StepFunctionsExecutions, StepFunctionsTokens
+from compilegate.adapters.stores import error_code
+from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
 
 ClientFactory = Callable[[str], Any]
 STACK_SECONDS = 300.0

@@ -14,15 +14,13 @@ from typing import Any
 from compilegate.adapters.bundle import RUNTIME, make_bundle
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.arms import Refusal, plan_arms
-from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.sections import JobContext
+from compilegate.domain.planning.arms import ArmPlan, Refusal, plan_arms
+from compilegate.domain.request.build import JobContext, quality_request, speed_request
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
-from compilegate.usecases.registration.upload import InputFile, Package, Shipment, prepare
+from compilegate.usecases.registration import InputFile, Package, Shipment, prepare
 from tools.verify_aws.observed import JobKind
 
 WORKLOAD = "verify-aws"

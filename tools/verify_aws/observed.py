@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.state_machines import ExecutionState
 
 
 class JobKind(StrEnum):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.domain.escaping import escape_markdown
 from tools.verify_aws.assumptions import Assumption
 from tools.verify_aws.checks import CHECKS, Check

@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compilegate.adapters.executions import ExecutionState, StepFunctionsExecutions
 from compilegate.adapters.job_outputs import read_output
-from compilegate.adapters.job_roles import IamJobRoles
-from compilegate.adapters.s3_store import S3Store
+from compilegate.adapters.sagemaker import IamJobRoles
+from compilegate.adapters.state_machines import ExecutionState, StepFunctionsExecutions
+from compilegate.adapters.stores import S3Store
 from compilegate.adapters.wiring import settings_from
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.facts.model import Price
+from compilegate.domain.facts import Price
 from compilegate.domain.failures import IN_PROGRESS
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import Services, Settings
 from compilegate.usecases.job_requests import job_site
 from compilegate.usecases.registered import facts_for_workload
-from compilegate.usecases.registration.upload import Shipment, upload
+from compilegate.usecases.registration import Shipment, upload
 from tools.verify_aws import jobs
 from tools.verify_aws.account import Account
 from tools.verify_aws.checks import TASK_OUTPUT

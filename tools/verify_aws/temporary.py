@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
-from compilegate.adapters.executions import StepFunctionsExecutions
+from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError
 from compilegate.ports import ObjectStore

@@ -20,7 +20,7 @@ DEFAULT_PORT = 29500  # torch's own, where the launcher names none
 # Seconds that a segment has after SIGTERM to save its evidence: SageMaker gives the job 120, but
 # torchrun kills its processes after 30.
 STOP_SECONDS = 25
-# What mpirun puts before each line of a process, see domain/request/sections.py.
+# What mpirun puts before each line of a process, see domain/request/build.py.
 TAG = re.compile(r"\[[^\]]*\]<(?:stdout|stderr)>: ?")
 WORKER_PORT = 43857
 MESH_SERVICE_PORT = 53957

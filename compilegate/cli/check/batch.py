@@ -15,12 +15,12 @@ from rich.console import Console
 from compilegate.cli.common.figures import saving_between
 from compilegate.cli.common.output import TONE_STYLES, console
 from compilegate.cli.common.template import show
+from compilegate.domain.claims import verdict_label
 from compilegate.domain.economics import Range
 from compilegate.domain.eligibility import Eligibility, EligibilityVerdict, blocking
 from compilegate.domain.errors import InvalidInputError, printable
 from compilegate.domain.formats import money, plural
 from compilegate.domain.script_compiles import AGAINST, ScriptCompiles
-from compilegate.domain.words import verdict_label
 
 LISTED = 5
 # A note in less room is below its line.

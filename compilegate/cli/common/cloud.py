@@ -11,16 +11,20 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    InvalidInputError,
+    NotFoundError,
+    ProblemWithFix,
+)
 from compilegate.domain.naming import stack_name
-from compilegate.domain.problem import ProblemWithFix
 from compilegate.ports import Schedules, Services, Topic
 from compilegate.usecases.registered import load_registration
 
 if TYPE_CHECKING:
-    from compilegate.adapters.dynamodb import DynamoDbOverview
-    from compilegate.adapters.executions import StepFunctionsExecutions
-    from compilegate.adapters.training_logs import CloudJobWatch
+    from compilegate.adapters.sagemaker import CloudJobWatch
+    from compilegate.adapters.state_machines import StepFunctionsExecutions
+    from compilegate.adapters.stores import DynamoDbOverview
 
 MOST_NAMES = 3
 

@@ -11,19 +11,20 @@ import boto3
 from botocore.exceptions import ClientError
 
 from compilegate.adapters import wiring
-from compilegate.adapters.clients import client
-from compilegate.adapters.dynamodb import DynamoDbOverview
-from compilegate.adapters.executions import StepFunctionsExecutions
-from compilegate.adapters.schedules import EventBridgeSchedules
-from compilegate.adapters.sns_topic import SnsTopic
-from compilegate.adapters.training_logs import CloudJobWatch
+from compilegate.adapters.sagemaker import CloudJobWatch
+from compilegate.adapters.state_machines import EventBridgeSchedules, StepFunctionsExecutions
+from compilegate.adapters.stores import DynamoDbOverview, SnsTopic, client
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_caller, os_user
 from compilegate.cli.common.error_handling import explain
-from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
+from compilegate.domain.claims import LOCAL_STAGE
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    NoStackError,
+    NotDeployedError,
+    ProblemWithFix,
+)
 from compilegate.domain.naming import stack_name
-from compilegate.domain.notification import LOCAL_STAGE
-from compilegate.domain.problem import ProblemWithFix
 from compilegate.ports import Settings
 
 if TYPE_CHECKING:

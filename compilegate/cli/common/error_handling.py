@@ -17,8 +17,8 @@ from typing import Any, TextIO
 
 import typer
 
-from compilegate.adapters.clients import error_code
-from compilegate.adapters.local_files import unwritten
+from compilegate.adapters.stores import error_code
+from compilegate.adapters.workload_files import unwritten
 from compilegate.cli.common.help import CommandGroup, help_width
 from compilegate.cli.common.output import emit_json, error_text
 from compilegate.cli.common.session import Session
@@ -29,11 +29,13 @@ from compilegate.domain.errors import (
     InvalidEvidenceError,
     InvalidInputError,
     NotFoundError,
+    ProblemWithFix,
     UnreadableRecordError,
     WorkloadLockedError,
+    message_of,
+    parts_of,
+    shorten,
 )
-from compilegate.domain.outside import shorten
-from compilegate.domain.problem import ProblemWithFix, message_of, parts_of
 
 FAILURE = 1
 BAD_INPUT = 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from compilegate.adapters.kept_trials import TRIALS, KeptStore, KeptTrials, NothingRuns, keep_trial
-from compilegate.adapters.ledger import RecordLedger
+from compilegate.adapters.stores import RecordLedger
 from compilegate.adapters.wiring import SystemClock
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.output import error_text

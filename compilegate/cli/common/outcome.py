@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.executions import ExecutionState
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.state_machines import ExecutionState
+from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
 from compilegate.domain import naming

@@ -16,9 +16,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from compilegate.domain.claims import verdict_label
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.reasons import Reason, Severity
-from compilegate.domain.words import verdict_label
 
 TONE_STYLES = {"good": "green", "off": "yellow", "open": "cyan", "bad": "red"}
 MARKS = {Severity.BLOCK: "blocks: ", Severity.WARN: "warning: "}

@@ -43,7 +43,7 @@ class Providers:
 
     def client(self, service: str, region: str) -> Any:
         """A client of an AWS service in a region, with the environment's credentials."""
-        from compilegate.adapters.clients import client  # noqa: PLC0415 - see above
+        from compilegate.adapters.stores import client  # noqa: PLC0415 - see above
 
         return client(service, region)
 

@@ -39,11 +39,10 @@ from compilegate.cli.demo.files import WORKLOADS, put_in_place
 from compilegate.cli.demo.start import demo_cloud
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
 from compilegate.cli.trials.view import TrialView
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.claims import verdict_label
+from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
 from compilegate.domain.formats import clock, elapsed, percent
-from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.records.trials import RecordedDecision
-from compilegate.domain.words import verdict_label
 
 DEMO_FILES = "demo-*.yaml"
 EXPECTED = (

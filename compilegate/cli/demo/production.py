@@ -38,7 +38,7 @@ from compilegate.cli.report import page_files, save_history
 from compilegate.cli.trials.start import read_workloads
 from compilegate.domain.formats import UNKNOWN, clock, fixed
 from compilegate.domain.production.registration import FAULT_VARIABLE
-from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
+from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.watch_production import watch_production
 

@@ -24,15 +24,14 @@ from compilegate.cli.trials.run_view import RunView, RunWatcher
 from compilegate.cli.trials.start import StartedTrial, follow, start, stop, watch
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
-from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import TRAIN, Override
 from compilegate.domain.production.registration import FAULT_VARIABLE
-from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
+from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.flag.override import find_candidate, set_by_hand
-from compilegate.usecases.registration.register import RegisterOptions
+from compilegate.usecases.registration import RegisterOptions
 
 if TYPE_CHECKING:
     from compilegate.cli.demo.production import ConsoleReporter

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from compilegate.adapters.local_inputs import FOLDER, SCRIPT
+from compilegate.adapters.workload_files import FOLDER, SCRIPT
 from compilegate.cli.common.cloud import StartedCloud
 from compilegate.cli.common.session import Providers
 from compilegate.cli.demo import files

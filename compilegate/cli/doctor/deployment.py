@@ -10,27 +10,27 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.adapters import deployment_facts
-from compilegate.adapters.clients import error_code
-from compilegate.adapters.service_quotas import ServiceQuotas
+from compilegate.adapters.sagemaker import ServiceQuotas
+from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.connect import stack_outputs
 from compilegate.cli.common.output import emit_json, reason_lines, say
 from compilegate.cli.common.session import Providers
 from compilegate.cli.doctor.command import Part
-from compilegate.domain.deployment.account import (
+from compilegate.domain.claims import LOCAL_STAGE
+from compilegate.domain.deployment import (
+    Demand,
     VpcSetting,
     examine_bootstrap,
+    examine_network,
     examine_quotas,
     examine_role,
     examine_setting,
+    reason,
 )
-from compilegate.domain.deployment.network import Demand, examine_network
-from compilegate.domain.deployment.rules import reason
-from compilegate.domain.errors import NotDeployedError
+from compilegate.domain.errors import NotDeployedError, message_of, parts_of
 from compilegate.domain.naming import stack_name
-from compilegate.domain.notification import LOCAL_STAGE
-from compilegate.domain.problem import message_of, parts_of
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.facts import load_facts, quota_codes
 

@@ -17,7 +17,7 @@ from compilegate.cli.common.session import JsonOption
 from compilegate.cli.facts.refresh import check_known_region, refresh
 from compilegate.cli.facts.screen import show_overview, show_topic
 from compilegate.domain.compilers import COMPILERS, has_own_image
-from compilegate.domain.facts.model import Facts
+from compilegate.domain.facts import Facts
 from compilegate.facts import load_facts
 from compilegate.facts.topics import TOPICS, Row, chosen, overview, with_age
 

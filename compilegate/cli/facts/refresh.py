@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.adapters.facts_refresh import PARTS, Answers, Clients, ask
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, say, say_line, waiting
 from compilegate.cli.common.session import JsonOption, session

@@ -12,10 +12,9 @@ from compilegate.cli.common.session import (
     YesOption,
     on_cloud,
 )
-from compilegate.domain.flag_override import Override
-from compilegate.domain.notification import command_at
-from compilegate.domain.production.approvals import answer_words, check_answer
-from compilegate.domain.production.history import Approval
+from compilegate.domain.claims import command_at
+from compilegate.domain.flag_change import Override
+from compilegate.domain.production.history import Approval, answer_words, check_answer
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.flag.approval import answer_approval, question
 

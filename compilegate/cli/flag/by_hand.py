@@ -18,7 +18,7 @@ from compilegate.cli.common.session import (
 )
 from compilegate.cli.flag.status import change_line
 from compilegate.domain.decision import Verdict
-from compilegate.domain.flag_override import Override
+from compilegate.domain.flag_change import Override
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.trial.planned_candidates import PlannedCandidate
 from compilegate.report.notifications.production import flag_changed

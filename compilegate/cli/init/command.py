@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from compilegate.adapters.local_files import write_whole
+from compilegate.adapters.workload_files import write_whole
 from compilegate.adapters.yaml_file import SCRIPTS
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
@@ -22,7 +22,7 @@ from compilegate.cli.init.proposal import Answers, propose, workload_name
 from compilegate.cli.init.questions import asked
 from compilegate.cli.init.render import ASSUMED, OPEN, Proposal, document_of, places, render
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts.versions import parts
+from compilegate.domain.facts import parts
 from compilegate.domain.fields import LARGEST_WHOLE, Fields
 from compilegate.domain.formats import plural
 from compilegate.domain.workload.file import parse_name

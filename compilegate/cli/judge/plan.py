@@ -18,8 +18,7 @@ from compilegate.domain.formats import significant
 from compilegate.domain.judging.evidence import metrics
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
-from compilegate.domain.judging.looks import SCHEDULE
-from compilegate.domain.judging.noninferiority import Samples
+from compilegate.domain.judging.statistics import SCHEDULE, Samples
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy
 from compilegate.explain.planning import (

@@ -17,13 +17,16 @@ from compilegate.cli.common.template import answer
 from compilegate.cli.plan.screen import show_plan
 from compilegate.domain import naming
 from compilegate.domain.judging.next_step import FIRST_SEED
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
-from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.arms import CONTROL, ArmPlan, Refusal, speed_jobs
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.planning.speed_jobs import speed_jobs
 from compilegate.domain.reasons import with_fix
-from compilegate.domain.request.build import quality_request, speed_request
-from compilegate.domain.request.sections import JobContext, JobSite, uploaded
+from compilegate.domain.request.build import (
+    JobContext,
+    JobSite,
+    quality_request,
+    speed_request,
+    uploaded,
+)
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.planning import plan_for
 

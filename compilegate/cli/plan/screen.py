@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from compilegate.cli.common.template import show
 from compilegate.domain.compilers import keeps_cache
 from compilegate.domain.formats import estimated_money
-from compilegate.domain.judging.looks import looks
-from compilegate.domain.planning.arm_plan import CANDIDATE, CONTROL, ArmPlan
+from compilegate.domain.judging.statistics import looks
+from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan, node_groups
 from compilegate.domain.planning.estimate import SEGMENT_HOURS, STARTUP_HOURS, ArmEstimate
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.workload.model import Workload
 
 COLUMNS = ("arm", "what it changes", "runs on", "$ per\nhour", "$ expected\n(low to high)")

@@ -33,10 +33,7 @@ from compilegate.domain.formats import plural
 from compilegate.domain.production.registering import UNCHANGED, Change
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.drain_mark import refuse_if_drained
-from compilegate.usecases.registration.register import (
-    RegisterOptions,
-    RegistrationOutcome,
-)
+from compilegate.usecases.registration import RegisterOptions, RegistrationOutcome
 
 # With more workloads than this, unchanged ones are only counted.
 MOST_LINES = 20

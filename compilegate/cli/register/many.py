@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from compilegate.adapters.bundle import Packages
-from compilegate.adapters.clients import CONNECTIONS
+from compilegate.adapters.stores import CONNECTIONS
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.check.files import find_files, is_folder
@@ -20,7 +20,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.file import parse_name
 from compilegate.usecases.production.build_request import check_trainable
-from compilegate.usecases.registration.register import (
+from compilegate.usecases.registration import (
     RegisterOptions,
     RegistrationOutcome,
     RegistrationRequest,

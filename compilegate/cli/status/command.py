@@ -10,7 +10,7 @@ import typer
 from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.cli.status.rows import read_status
-from compilegate.domain.words import run_reason
+from compilegate.domain.claims import run_reason
 
 
 @on_cloud

@@ -20,11 +20,10 @@ from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.cli.trials.screen import screen
 from compilegate.cli.trials.view import TrialView, TrialWatcher
 from compilegate.domain import naming
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, ProblemWithFix
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
-from compilegate.usecases.registration.upload import Package, submit
+from compilegate.usecases.registration import Package, submit
 
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0

@@ -8,15 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.failures import ACTIVE
-from compilegate.domain.planning.arm_plan import ArmPlan
-from compilegate.domain.planning.speed_jobs import arm_of, measured_by
+from compilegate.domain.planning.arms import ArmPlan, arm_of, measured_by
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.records.canary import CanaryRound
-from compilegate.domain.request.sections import PROGRESS_LINE
+from compilegate.domain.request.build import PROGRESS_LINE
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.flag.approval import approval_of
 from compilegate.usecases.records import Trial, find_plan

@@ -40,8 +40,7 @@ from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import duration, plural
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
-from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.arms import CONTROL, ArmPlan, Refusal, plan_arms
 from compilegate.domain.script_compiles import LEFT_OUT
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED

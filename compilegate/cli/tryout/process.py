@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.local_inputs import PYTHON
+from compilegate.adapters.workload_files import PYTHON
 from compilegate.domain.argument_text import argument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
-from compilegate.domain.request.hyperparameters import PLATFORM_PREFIX
+from compilegate.domain.request.launcher import PLATFORM_PREFIX
 from compilegate.place import INSTALLED, PROJECT
 
 STEPS = 2

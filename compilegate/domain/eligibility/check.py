@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from compilegate.domain.eligibility import (
-    batch,
-    frameworks,
-    hardware,
-    launchers,
-    managed,
-    payoff,
-    script,
-    trial_rules,
+from compilegate.domain.eligibility import frameworks, payoff, rules
+from compilegate.domain.eligibility.candidate_job import CandidateJob, MeasuredOverhead
+from compilegate.domain.eligibility.derive import (
+    Derived,
+    derive,
+    learning_rate_rule,
+    memory_rule,
+    step_count_rule,
+    tested_rule,
 )
-from compilegate.domain.eligibility.candidate_job import CandidateJob
-from compilegate.domain.eligibility.derive import Derived, derive
-from compilegate.domain.eligibility.economics import economics_of
-from compilegate.domain.eligibility.overhead import MeasuredOverhead
+from compilegate.domain.eligibility.payoff import economics_of
 from compilegate.domain.eligibility.result import (
     CandidateEligibility,
     Eligibility,
@@ -25,7 +22,7 @@ from compilegate.domain.eligibility.result import (
     best,
     verdict_of,
 )
-from compilegate.domain.facts.model import Facts
+from compilegate.domain.facts import Facts
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
@@ -33,32 +30,32 @@ from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 # long enough, precision, side effects, cost.
 RULES: tuple[Callable[[CandidateJob], Iterable[Reason]], ...] = (
     payoff.bottleneck_rule,
-    hardware.instance_rule,
-    hardware.instance_groups_rule,
-    hardware.gpu_rule,
+    rules.instance_rule,
+    rules.instance_groups_rule,
+    rules.gpu_rule,
     frameworks.no_graph_rule,
     frameworks.compiler_rule,
     frameworks.image_rule,
     frameworks.change_rule,
     payoff.family_rule,
-    managed.version_rule,
-    managed.region_rule,
-    managed.family_rule,
-    managed.lifecycle_rule,
-    launchers.baseline_rule,
-    launchers.native_rule,
-    launchers.managed_rule,
-    launchers.launcher_rule,
-    script.hyperparameters_rule,
-    script.script_rule,
+    frameworks.version_rule,
+    frameworks.region_rule,
+    frameworks.family_rule,
+    frameworks.lifecycle_rule,
+    rules.baseline_rule,
+    rules.native_rule,
+    rules.managed_rule,
+    rules.launcher_rule,
+    frameworks.hyperparameters_rule,
+    frameworks.script_rule,
     payoff.shapes_rule,
     payoff.amortisation_rule,
     payoff.mode_rule,
-    hardware.precision_rule,
-    batch.learning_rate_rule,
-    batch.tested_rule,
-    batch.memory_rule,
-    batch.step_count_rule,
+    rules.precision_rule,
+    learning_rate_rule,
+    tested_rule,
+    memory_rule,
+    step_count_rule,
     payoff.saving_rule,
     payoff.price_rule,
     payoff.cluster_price_rule,
@@ -92,7 +89,7 @@ def check_eligibility(
     answers: list[CandidateEligibility] = []
     tried: list[CandidateJob] = []
     for job in jobs:
-        reasons = (*trial_rules.same_job_rule(job, (job.baseline, *tried)), *reasons_of(job))
+        reasons = (*rules.same_job_rule(job, (job.baseline, *tried)), *reasons_of(job))
         verdict = verdict_of(reasons)
         answers.append(
             CandidateEligibility(
@@ -108,12 +105,12 @@ def check_eligibility(
         candidates=tuple(answers),
         reasons=tuple(
             (
-                *trial_rules.budget_rule(tried, economics.trial_usd),
-                *trial_rules.proof_rule(workload, candidates=len(tried)),
-                *trial_rules.start_rule(workload),
+                *rules.budget_rule(tried, economics.trial_usd),
+                *rules.proof_rule(workload, candidates=len(tried)),
+                *rules.start_rule(workload),
             )
             if tried
-            else trial_rules.no_graph_rule(jobs[0])
+            else rules.no_graph_rule(jobs[0])
         ),
         economics=economics,
         left_out=derived.left_out,

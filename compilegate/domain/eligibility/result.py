@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.eligibility.economics import Economics
+from compilegate.domain.eligibility.payoff import Economics
 from compilegate.domain.planning.plan import Choice
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import Candidate

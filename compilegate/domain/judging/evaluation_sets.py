@@ -7,7 +7,7 @@ of each arm's own is another matter: difficulty then looks like quality, in eith
 
 Past runs that are known to be scored on another set, by ``quality.history_set``, are no reference
 and do not count. Where neither is known, history counts as runs that may have drifted
-(noninferiority.py). Both rules depend on the sets alone, never on a metric, and only take away.
+(statistics.py). Both rules depend on the sets alone, never on a metric, and only take away.
 """
 
 from __future__ import annotations

@@ -31,8 +31,7 @@ from compilegate.domain.economics import (
     break_even_seconds,
     saving_from_speedup,
 )
-from compilegate.domain.judging import student_t
-from compilegate.domain.judging.convergence import same_quality_figures
+from compilegate.domain.judging import statistics
 from compilegate.domain.judging.evidence import (
     Arm,
     Evidence,
@@ -41,17 +40,19 @@ from compilegate.domain.judging.evidence import (
     mean_or_none,
     metrics,
 )
-from compilegate.domain.judging.noninferiority import Comparison, Samples, compare
-from compilegate.domain.judging.pricing import (
+from compilegate.domain.judging.speed import Segments, SpeedFinding
+from compilegate.domain.judging.statistics import Comparison, Samples, compare
+from compilegate.domain.judging.whole_job import (
+    Source,
+    WholeJob,
+    same_quality_figures,
     trial_usd,
     usd_per_1000_samples,
     usd_per_run,
 )
-from compilegate.domain.judging.speed import Segments, SpeedFinding
-from compilegate.domain.judging.whole_job import Source, WholeJob
 
 if TYPE_CHECKING:  # the figures of production are made without the gates of a trial
-    from compilegate.domain.judging.evaluation_advice import Evaluation
+    from compilegate.domain.judging.evaluation import Evaluation
     from compilegate.domain.judging.quality import QualityFinding
 from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.workload.model import controlled_by
@@ -78,7 +79,7 @@ def speedup_of(speed: SpeedFinding, whole: WholeJob | None) -> Speedup | None:
 
 
 def _source(source: Source) -> SpeedSource:
-    half = student_t.quantile(0.5 + CONFIDENCE / 2, source.df) * math.sqrt(source.variance)
+    half = statistics.quantile(0.5 + CONFIDENCE / 2, source.df) * math.sqrt(source.variance)
     return SpeedSource(
         estimate=math.exp(source.log),
         interval=(math.exp(source.log - half), math.exp(source.log + half)),
@@ -238,7 +239,7 @@ def _interval(values: Sequence[float]) -> Interval | None:
     n = len(values)
     if n < 2:
         return None
-    half = student_t.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(values) / math.sqrt(n)
+    half = statistics.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(values) / math.sqrt(n)
     return mean(values) - half, mean(values) + half
 
 

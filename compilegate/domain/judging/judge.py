@@ -20,8 +20,7 @@ from dataclasses import dataclass, replace
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
-from compilegate.domain.judging.confirmation import Agreement, Confirmation, confirm
-from compilegate.domain.judging.evaluation_advice import evaluation_of
+from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evaluation_sets import other_history
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import (
@@ -30,11 +29,15 @@ from compilegate.domain.judging.figures import (
     saving_figures,
     speedup_of,
 )
-from compilegate.domain.judging.looks import SPEED_LOOKS, next_look
-from compilegate.domain.judging.next_step import is_shadow, next_quality, next_speed
+from compilegate.domain.judging.next_step import (
+    is_shadow,
+    next_quality,
+    next_speed,
+    value_of_a_trial,
+    value_of_shadow_runs,
+)
 from compilegate.domain.judging.numerics import numerics_of, numerics_reason
-from compilegate.domain.judging.power import Design
-from compilegate.domain.judging.production import computable, decision, judge_production
+from compilegate.domain.judging.probation import computable, decision, judge_production
 from compilegate.domain.judging.quality import (
     QualityFinding,
     QualityOutcome,
@@ -49,9 +52,15 @@ from compilegate.domain.judging.speed import (
     analyse_segments,
     judge_speed,
 )
+from compilegate.domain.judging.statistics import SPEED_LOOKS, Design, next_look
 from compilegate.domain.judging.validity import invalid_reasons, unknown_start
-from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
-from compilegate.domain.judging.whole_job import WholeJob, estimate_whole_job
+from compilegate.domain.judging.whole_job import (
+    Agreement,
+    Confirmation,
+    WholeJob,
+    confirm,
+    estimate_whole_job,
+)
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
 

@@ -7,18 +7,18 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from compilegate.domain.judging.concurrent import samples_of
 from compilegate.domain.judging.evidence import Arm, Evidence
-from compilegate.domain.judging.looks import SCHEDULE, SPEED_LOOKS
-from compilegate.domain.judging.power import (
+from compilegate.domain.judging.next_step import value_of_a_trial, value_of_shadow_runs
+from compilegate.domain.judging.quality import design_of, samples_of
+from compilegate.domain.judging.statistics import (
     DEFAULTS,
     LIKELY,
     LONGEST_SHADOW,
+    SCHEDULE,
+    SPEED_LOOKS,
     Design,
     runs_left_for,
 )
-from compilegate.domain.judging.quality import design_of
-from compilegate.domain.judging.value_of_information import value_of_a_trial, value_of_shadow_runs
 
 # Longer histories and more production runs than these are not realistic advice.
 LONGEST_HISTORY, MOST_RUNS = 60, 100_000

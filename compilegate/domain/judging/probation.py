@@ -11,15 +11,40 @@ earlier alarm. A run counts as watched if both sums had a figure of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
-from compilegate.domain.decision import ProbationStep, RequestedArm, Verdict
-from compilegate.domain.judging import alarm_check
-from compilegate.domain.judging.alarm_check import Look, Outcome
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
-from compilegate.domain.judging.monitor import Monitor, quality_monitor, speed_monitor
-from compilegate.domain.judging.validity import is_unapplied
+from compilegate.domain.decision import (
+    JUDGE_VERSION,
+    Decision,
+    ProbationStep,
+    RequestedArm,
+    Verdict,
+)
+from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun
+from compilegate.domain.judging.evidence_file import decision_id
+from compilegate.domain.judging.figures import (
+    arm_figures,
+    control_figures,
+    production_quality_figures,
+    saving_figures,
+    speedup_of,
+)
+from compilegate.domain.judging.monitor import (
+    FIRST,
+    LAST,
+    Look,
+    Monitor,
+    Outcome,
+    quality_monitor,
+    speed_monitor,
+)
+from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
+from compilegate.domain.judging.validity import invalid_reasons, is_unapplied
+from compilegate.domain.judging.whole_job import estimate_whole_job
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
 
@@ -73,7 +98,7 @@ class _Watch:
     monitors: Mapping[str, Monitor]
     alarm: str | None = None
     confirmations: dict[str, list[FullRun]] = field(default_factory=dict)
-    pairs: int = alarm_check.FIRST
+    pairs: int = FIRST
     checks: list[CheckedPairs] = field(default_factory=list)
     watched: int = 0
     blind: Counter[str] = field(default_factory=Counter)
@@ -141,7 +166,7 @@ class _Watch:
 
     def _has_pairs(self) -> bool:
         # Where the baseline keeps failing, its earlier runs have to do.
-        compared = self.failed_baselines >= alarm_check.FIRST or not self.missing(BASELINE)
+        compared = self.failed_baselines >= FIRST or not self.missing(BASELINE)
         return compared and not self.missing(self.promoted.name)
 
     def _check(self) -> None:
@@ -151,7 +176,7 @@ class _Watch:
         the alarm came is not checked because the other one was. A crash casts doubt on both.
         """
         ours, theirs = self.confirmations[self.promoted.name], self.confirmations.get(BASELINE, [])
-        last = self.pairs >= alarm_check.LAST or self.missing(BASELINE) > 0
+        last = self.pairs >= LAST or self.missing(BASELINE) > 0
         outcomes = set()
         for key, monitor in self.monitors.items():
             if self.alarm not in (key, CRASH) and not monitor.suspicious:
@@ -177,7 +202,7 @@ class _Watch:
         for run in ours:
             self._count(run)
         self.alarm, self.confirmations, self.failed_baselines = None, {}, 0
-        self.pairs = alarm_check.FIRST
+        self.pairs = FIRST
         self.cleared += 1
 
 
@@ -275,3 +300,88 @@ def _confirmation_runs(watch: _Watch) -> list[str]:
 
 def _step(arms: Sequence[str], why: str, *, confirm: bool = False) -> ProbationStep:
     return ProbationStep(tuple(RequestedArm(arm, confirm) for arm in arms), why)
+
+
+# The judge of a promotion: production's runs in, decision out (judge.py judges trials as well).
+#
+# Kept apart from the gates of a trial, so that what turns a regression off loads none of them.
+
+Judge = Callable[[Evidence], Decision]
+
+
+def judge_production(evidence: Evidence) -> Decision:
+    """Decide on a promotion's evidence, which is of phase ``probation``.
+
+    Raises InvalidEvidenceError for figures of a size that nothing can be computed from.
+    """
+    with computable():
+        segments = analyse_segments(evidence)
+        invalid = invalid_reasons(evidence)
+        if invalid:
+            controls = tuple(control_figures(one, evidence, segments) for one in evidence.controls)
+            return decision(
+                evidence, segments, PROBATION, Verdict.INVALID, invalid, controls=controls
+            )
+        promoted = evidence.promoted_arm
+        speed = judge_speed(promoted, evidence, segments, candidates=1)
+        whole = estimate_whole_job(promoted, evidence, segments, candidates=1)
+        finding = judge_probation(evidence, speed.estimate)
+        return decision(
+            evidence,
+            segments,
+            PROBATION,
+            finding.verdict,
+            finding.reasons,
+            candidate=promoted.name,
+            speedup=speedup_of(speed, whole),
+            quality=production_quality_figures(evidence, promoted),
+            saving=saving_figures(promoted, evidence, segments, whole),
+            next=finding.next,
+        )
+
+
+def replay_probation(evidence: Evidence, observer: Observer) -> ProbationFinding:
+    """What the judge goes through run by run on a probation's evidence; nothing is decided.
+
+    Raises InvalidEvidenceError as ``judge_production`` does.
+    """
+    with computable():
+        segments = analyse_segments(evidence)
+        speed = judge_speed(evidence.promoted_arm, evidence, segments, candidates=1)
+        return judge_probation(evidence, speed.estimate, observer)
+
+
+def decision(
+    evidence: Evidence,
+    segments: Segments,
+    stage: str,
+    verdict: Verdict,
+    reasons: Iterable[Reason],
+    *,
+    candidate: str | None = None,
+    **figures: Any,
+) -> Decision:
+    """A decision with what every one has: its id, each reason once, each arm's figures."""
+    return Decision(
+        workload=evidence.workload,
+        decision_id=decision_id(evidence.content, JUDGE_VERSION),
+        judge_version=JUDGE_VERSION,
+        stage=stage,
+        verdict=verdict,
+        candidate=candidate,
+        reasons=tuple(dict.fromkeys(reasons)),
+        arms=tuple(arm_figures(arm, evidence, segments) for arm in evidence.arms),
+        **figures,
+    )
+
+
+@contextmanager
+def computable() -> Iterator[None]:
+    """Refuse finite figures of absurd size, which overflow somewhere: no verdict can rest on them.
+
+    Raises InvalidEvidenceError.
+    """
+    try:
+        yield
+    except (ArithmeticError, ValueError) as error:
+        raise InvalidEvidenceError(f"a figure is beyond what can be computed: {error}") from error

@@ -25,8 +25,8 @@ from functools import cached_property
 from statistics import median
 
 from compilegate.domain.decision import SHADOW
+from compilegate.domain.errors import is_figure
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, data_of, finished
-from compilegate.domain.outside import is_figure
 
 # A last batch or step more or less is the same work.
 SAME_WORK = 0.02
@@ -36,7 +36,7 @@ LEAST_NEAR = 0.9
 SAME_TOKENS = 0.1
 # Seconds of a job outside its run's clock, beyond the baseline's: starting a container, installing
 # packages and keeping a compile cache take as long now and then. Of short jobs a tenth, always a
-# minute, by which clocks may be apart (job_clock.py).
+# minute, by which clocks may be apart (job_output.py).
 UNTIMED_SECONDS, UNTIMED_SHARE, UNTIMED_OF_SHORT, LEAST_UNTIMED = 180.0, 0.05, 0.1, 60.0
 # Changes of the batch or of the processes, which plan a whole run in other steps.
 OTHER_BATCH = frozenset({"batch_size", "instance_type", "instance_count", "distribution"})

@@ -9,7 +9,7 @@ never counted as replicates (Kalibera and Jones 2013, section 6). For block b
 with overhead O (compilation included), steady step m and steps N of a full run. Rare slow steps
 add a time that a few hundred steps measure poorly, and that mostly no compiler shortens: the
 same W is added to both arms, the mean over all segments of both of N x (mean - steady step).
-The gate's bound is Student's t over blocks; looks.py shares the error among looks. Where a
+The gate's bound is Student's t over blocks; statistics.py shares the error among looks. Where a
 candidate's cluster has another price per hour, dollars per run are compared in place of hours:
 the log of the price ratio is taken off every L. A cheaper cluster must not take longer, either.
 
@@ -25,11 +25,108 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compilegate.domain.arithmetic import deviation, mean, median, ratio
-from compilegate.domain.judging import student_t
+from compilegate.domain.judging import statistics
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
-from compilegate.domain.judging.looks import speed_level, speed_look_at
-from compilegate.domain.judging.steady_state import MIN_STEPS, Segment, analyse
+from compilegate.domain.judging.statistics import speed_level, speed_look_at
 from compilegate.domain.workload.model import Policy
+
+# Finds the steady state of one segment of step times, by the data and not by a fixed skip.
+#
+# The warm-up ends where a window of steps has come down into the band that the second half
+# of the segment lives in (median and 1.4826 x median absolute deviation, the consistent
+# estimate of a normal spread: Rousseeuw and Croux 1993). Whatever the warm-up cost above
+# steady steps is overhead of the process (compilation most of all), paid once per run. Steps
+# far above the baseline's median are late events (recompilations); how often they recur over
+# a longer run is extrapolated as ln N / ln n, because new guards fail ever more rarely.
+
+WINDOW = 15
+MIN_WARM_UP = 20
+MIN_STEPS = 40
+SHORTEST_STEP = 1e-9  # seconds; no clock resolves less, so less was not measured
+BAND = 3 * 1.4826
+WINSORIZED_SHARE = 0.02
+SPIKE_RATIO = 10.0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What one process measured; seconds. ``late_seconds`` is part of the overhead.
+
+    ``lost_step_seconds`` is what rare slow steps (waiting for data, stragglers) add to the mean
+    step, which the robust steady step leaves out.
+    """
+
+    warm_up_steps: int
+    steady_step_seconds: float
+    overhead_seconds: float
+    spikes: int
+    late_seconds: float = 0.0
+    lost_step_seconds: float = 0.0
+
+    def full_run_seconds(self, steps: int) -> float:
+        """Time of a run of ``steps`` steps by this segment's overhead and steady step."""
+        return self.overhead_seconds + steps * self.steady_step_seconds
+
+    def calm_run_seconds(self, steps: int) -> float:
+        """The same, were the late events of this segment the only ones of the whole run."""
+        return self.full_run_seconds(steps) - self.late_seconds
+
+
+def analyse(
+    step_seconds: Sequence[float],
+    *,
+    compile_seconds: float,
+    baseline_median: float,
+    full_run_steps: int,
+) -> Segment | None:
+    """The segment's steady state, or None when it is too short to have one.
+
+    ``compile_seconds`` is what the job itself counted. It is part of the steps' own time
+    where compilation happens inside a step, so the larger of both is the overhead.
+    """
+    n = len(step_seconds)
+    usable = n >= MIN_STEPS and math.isfinite(math.fsum(step_seconds))
+    if not usable or min(step_seconds) < SHORTEST_STEP:
+        return None
+    warm_up = _warm_up_steps(step_seconds)
+    spike = SPIKE_RATIO * baseline_median
+    tail = step_seconds[warm_up:]
+    late_events = [x for x in tail if x > spike]
+    calm = sorted(x for x in tail if x <= spike) if late_events else sorted(tail)
+    if len(calm) < WINDOW:
+        return None
+    steady = _winsorized_mean(calm)
+    recurrence = math.log(max(full_run_steps, 2)) / math.log(n)
+    late = math.fsum(x - steady for x in late_events) * max(1.0, recurrence)
+    early = math.fsum(step_seconds[:warm_up]) - warm_up * steady
+    return Segment(
+        warm_up_steps=warm_up,
+        steady_step_seconds=steady,
+        overhead_seconds=max(early, compile_seconds, 0.0) + late,
+        spikes=len(late_events),
+        late_seconds=late,
+        lost_step_seconds=mean(calm) - steady,
+    )
+
+
+def _warm_up_steps(x: Sequence[float]) -> int:
+    n = len(x)
+    second_half = x[n // 2 :]
+    middle = median(second_half)
+    spread = median(abs(value - middle) for value in second_half)
+    limit = middle + BAND * spread
+    for start in range(MIN_WARM_UP, n // 2, 5):
+        if median(x[start : start + WINDOW]) <= limit:
+            return start
+    return n // 2
+
+
+def _winsorized_mean(ordered: Sequence[float]) -> float:
+    """Mean of sorted values with the outermost shares pulled in to what lies next to them."""
+    cut = int(len(ordered) * WINSORIZED_SHARE)
+    inner = ordered[cut : len(ordered) - cut]
+    return mean([*inner, *[inner[0]] * cut, *[inner[-1]] * cut])
+
 
 # Spread of L over blocks assumed while there are too few blocks to measure it.
 ASSUMED_BLOCK_SD = 0.03
@@ -267,13 +364,13 @@ def lower_bound(logs: Sequence[float], level: float) -> float:
     n, spread = len(logs), deviation(logs)
     if spread < COPIED:
         return -math.inf
-    return mean(logs) - student_t.quantile(1 - level, n - 1) * spread / math.sqrt(n)
+    return mean(logs) - statistics.quantile(1 - level, n - 1) * spread / math.sqrt(n)
 
 
 def upper_bound(logs: Sequence[float], level: float) -> float:
     """One-sided upper bound of the mean of two or more blocks, error ``level``; a logarithm."""
     n = len(logs)
-    half = student_t.quantile(1 - level, n - 1) * deviation(logs) / math.sqrt(n)
+    half = statistics.quantile(1 - level, n - 1) * deviation(logs) / math.sqrt(n)
     return mean(logs) + half
 
 
@@ -283,7 +380,7 @@ def _finding(
     estimate, interval, lower = math.exp(mean(logs)) if logs else None, None, -math.inf
     if len(logs) >= 2:
         n, centre = len(logs), mean(logs)
-        half = student_t.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(logs) / math.sqrt(n)
+        half = statistics.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(logs) / math.sqrt(n)
         interval = (math.exp(centre - half), math.exp(centre + half))
         lower = lower_bound(logs, level)
     return SpeedFinding(

@@ -11,7 +11,7 @@ wall clock tell it. Without it F = 0.
 
 Measurement. On ln(wall clock at equal steps): D = mean(ln T_B) - mean(ln T_C),
 v_D = s_T^2 (1/n_C + 1/w_B), where w_B counts runs of today fully and earlier ones under drift
-(drift.py). Jobs on other data, and declared early stops, are scaled to equal steps
+(statistics.py). Jobs on other data, and declared early stops, are scaled to equal steps
 (run_work.py); jobs that did other work are not compared.
 
 Few runs show no spread reliably, so both variances are moderated by a prior worth 3 degrees of
@@ -50,17 +50,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from compilegate.domain.arithmetic import mean, squares
-from compilegate.domain.judging import student_t
-from compilegate.domain.judging.drift import history_weight, still_valid
-from compilegate.domain.judging.evidence import Arm, Evidence, finished
+from compilegate.domain.arithmetic import mean, median, squares
+from compilegate.domain.decision import SameQuality
+from compilegate.domain.judging import statistics
+from compilegate.domain.judging.evidence import Arm, Evidence, finished, mean_or_none, walls
 from compilegate.domain.judging.run_work import SAME_WORK, ComparableWalls, figure, steps_of
 from compilegate.domain.judging.speed import (
     Segments,
     assumed_spread,
     block_log_speedups,
+    log_price_ratio,
 )
+from compilegate.domain.judging.statistics import history_weight, still_valid
 
 CONFIDENCE = 0.95
 # Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
@@ -116,11 +119,11 @@ class WholeJob:
 
     def bound(self, level: float) -> float:
         """One-sided lower bound of theta."""
-        return self.log - student_t.quantile(1 - level, self.df) * self.standard_error
+        return self.log - statistics.quantile(1 - level, self.df) * self.standard_error
 
     def upper(self, level: float) -> float:
         """One-sided upper bound of theta."""
-        return self.log + student_t.quantile(1 - level, self.df) * self.standard_error
+        return self.log + statistics.quantile(1 - level, self.df) * self.standard_error
 
 
 def estimate_whole_job(
@@ -167,7 +170,7 @@ def _implausible(
         return False
     most = max(mean(_block_logs(candidate, evidence, segments, calm=True)), predicted.log)
     spread = math.sqrt(predicted.variance + UNSEEN_SD**2 + measured.variance)
-    doubt = student_t.quantile(1 - BEYOND_DOUBT, min(predicted.df, measured.df)) * spread
+    doubt = statistics.quantile(1 - BEYOND_DOUBT, min(predicted.df, measured.df)) * spread
     return measured.log > most + math.log(TOO_FAST) + doubt
 
 
@@ -252,3 +255,216 @@ def outside_seconds(arm: Arm, other: Arm) -> float:
         if known:
             return mean(known)
     return 0.0
+
+
+# Hours and price of runs and trials, as measured: hours x price of the whole cluster, USD.
+
+
+def usd_per_run(arm: Arm, evidence: Evidence, segments: Segments) -> float | None:
+    """Price of a production run of this arm, None where hours or price are unknown."""
+    hours = full_run_hours(arm, evidence, segments)
+    return None if hours is None or arm.usd_per_hour is None else hours * arm.usd_per_hour
+
+
+def usd_per_1000_samples(arm: Arm, samples_per_second: float | None) -> float | None:
+    """Price of training on 1,000 samples in steady state; None where rate or price is unknown."""
+    if arm.usd_per_hour is None or not samples_per_second:
+        return None
+    return arm.usd_per_hour / 3600 / samples_per_second * 1000
+
+
+def full_run_hours(arm: Arm, evidence: Evidence, segments: Segments) -> float | None:
+    """Hours of a production run: measured on full runs, else extrapolated from the blocks."""
+    timed = walls(arm.full_runs)
+    if not timed and arm is evidence.baseline:
+        timed = list(evidence.history_wall_seconds)
+    if timed:
+        return mean(timed) / 3600
+    steady = [segment for segment in segments[arm.name].values() if segment]
+    seconds = mean_or_none([s.full_run_seconds(arm.full_run_steps or 1) for s in steady])
+    return None if seconds is None else seconds / 3600
+
+
+def trial_usd(evidence: Evidence) -> float | None:
+    """What the trial cost so far: what the bill says, else segments and extra full runs.
+
+    Runs that production made anyway cost the trial nothing. None where a price is unknown or
+    an extra run that finished was not timed; what a crashed one took is not known and not counted.
+    """
+    if evidence.plan.spent_usd is not None:
+        return evidence.plan.spent_usd
+    total = 0.0
+    for arm in evidence.arms:
+        extra = [run for run in arm.quality if run.mode == "shadow"]
+        if arm.usd_per_hour is None or any(not r.wall_seconds for r in extra if r.finished):
+            return None
+        seconds = math.fsum(run.wall_seconds or 0.0 for run in extra)
+        seconds += math.fsum(math.fsum(run.step_seconds) for run in arm.speed)
+        total += seconds / 3600 * arm.usd_per_hour
+    return total
+
+
+# Dollars to the same quality, for an arm that converges differently.
+#
+# A candidate with another batch size or precision may need more steps, or fewer, to get as far.
+# An arm's curve is the point-wise median over its runs of their smoothed loss curves, so it ends
+# at the median of their final losses. The target is the loss that both arms reach: the higher of
+# the two medians of the finals. Single runs are not asked whether they get there: of the
+# baseline's own runs half never see their own median. An arm whose finals are significantly
+# higher,
+#
+#     median(C) - median(B) > 3 s sqrt(1/n_B + 1/n_C),    s pooled over the arms,
+#
+# does not reach the same quality; its dollars are None, the target is the baseline's median.
+
+# Share of a curve's points over which a loss is averaged, and the fewest points of a curve.
+SMOOTHED_SHARE = 0.1
+LEAST_POINTS = 10
+# Standard errors by which finals have to differ for one arm not to reach what the other does.
+BEYOND_CHANCE = 3.0
+
+Curve = list[tuple[float, float]]
+
+
+def same_quality_figures(
+    candidate: Arm, evidence: Evidence, segments: Segments
+) -> SameQuality | None:
+    """Steps and USD of both arms to the loss that both reach; None without loss curves."""
+    base, mine = _curves(evidence.baseline), _curves(candidate)
+    if not base or not mine:
+        return None
+    middles = {"baseline": _middle(base), "candidate": _middle(mine)}
+    ahead = middles["candidate"][-1][1] <= middles["baseline"][-1][1]
+    last = "baseline" if ahead or _ends_higher(base, mine) else "candidate"
+    target = middles[last][-1][1]
+    steps = {side: _steps_to(curve, target) for side, curve in middles.items()}
+    return SameQuality(
+        loss=target,
+        loss_of=last,
+        steps_baseline=steps["baseline"],
+        steps_candidate=steps["candidate"],
+        usd_baseline=_usd(steps["baseline"], evidence.baseline, base, evidence, segments),
+        usd_candidate=_usd(steps["candidate"], candidate, mine, evidence, segments),
+    )
+
+
+def _curves(arm: Arm) -> list[Curve]:
+    """Smoothed (step, loss) of every finished full run that recorded a curve."""
+    curves = [_points(run.record.get("loss_curve")) for run in finished(arm.full_runs)]
+    return [_smoothed(curve) for curve in curves if len(curve) >= LEAST_POINTS]
+
+
+def _points(curve: object) -> Curve:
+    if not isinstance(curve, Sequence) or isinstance(curve, str):
+        return []
+    points = [
+        (float(point[0]), float(point[1]))
+        for point in curve
+        if isinstance(point, Sequence)
+        and len(point) >= 2
+        and all(isinstance(x, int | float) and abs(x) < float("inf") for x in point[:2])
+    ]
+    return sorted(points)
+
+
+def _smoothed(curve: Curve) -> Curve:
+    window = max(1, round(len(curve) * SMOOTHED_SHARE))
+    return [
+        (step, mean([loss for _, loss in curve[max(0, i + 1 - window) : i + 1]]))
+        for i, (step, _) in enumerate(curve)
+    ]
+
+
+def _middle(curves: Sequence[Curve]) -> Curve:
+    """Median loss over runs at equal shares of the way, at the median of their steps there.
+
+    Runs may end at different steps (one that stopped early) and record other steps.
+    """
+    points = min(len(curve) for curve in curves)
+    shares = [i / (points - 1) for i in range(points)]
+    at = [[curve[round(share * (len(curve) - 1))] for curve in curves] for share in shares]
+    return [(median(step for step, _ in row), median(loss for _, loss in row)) for row in at]
+
+
+def _ends_higher(base: Sequence[Curve], mine: Sequence[Curve]) -> bool:
+    """Whether the candidate's final losses lie above the baseline's by more than chance."""
+    finals = [[curve[-1][1] for curve in curves] for curves in (base, mine)]
+    df = sum(len(losses) - 1 for losses in finals)
+    if not df:
+        return False
+    spread = math.sqrt(math.fsum(squares(losses) for losses in finals) / df)
+    error = spread * math.sqrt(math.fsum(1 / len(losses) for losses in finals))
+    return median(finals[1]) - median(finals[0]) > BEYOND_CHANCE * error
+
+
+def _steps_to(curve: Curve, target: float) -> float | None:
+    """The first step at or below ``target``."""
+    return next((step for step, loss in curve if loss <= target), None)
+
+
+def _usd(
+    steps: float | None, arm: Arm, curves: Sequence[Curve], evidence: Evidence, segments: Segments
+) -> float | None:
+    """Price of a run, by the share of its steps that were needed."""
+    price, last = usd_per_run(arm, evidence, segments), median([curve[-1][0] for curve in curves])
+    return None if steps is None or price is None or last <= 0 else price * steps / last
+
+
+# Whether whole jobs confirm what the short blocks showed, before a promotion.
+#
+# Asked of the one estimate of whole jobs (whole_job.py), r the candidate's price per hour over the
+# baseline's, each on its own:
+#
+# - measured: every finished full run was timed
+# - plausible: the full runs are not faster than the blocks leave possible
+# - the estimate reaches reject_speedup x r
+# - its one-sided bound at alpha/K exceeds reject_speedup x r
+# - its interval, mapped to money, excludes a loss: the lower end exceeds r
+#
+# ``disproved``: no more runs would help. The estimate lies below the bar by more than three
+# standard errors' chance; or a cheaper cluster, which may be slower than the bar, takes longer
+# than
+# today by so much.
+
+
+class Agreement(StrEnum):
+    """What whole jobs say of a candidate whose blocks were fast enough."""
+
+    CONFIRMED = "confirmed"
+    UNMEASURED = "unmeasured"
+    IMPLAUSIBLE = "implausible"
+    BELOW = "below"
+    UNPROVEN = "unproven"
+    MAY_LOSE = "may_lose"
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The answer; ``bar`` is the ratio that has to be exceeded, ``bound`` the one proven."""
+
+    agreement: Agreement
+    disproved: bool
+    bar: float
+    bound: float | None
+
+
+def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confirmation:
+    """Whether the estimate of whole jobs allows a promotion."""
+    cost, policy = log_price_ratio(candidate, evidence), evidence.policy
+    bar = math.log(policy.reject_speedup) + cost
+    timed = all(run.wall_seconds for run in finished(candidate.quality))
+    if whole is None or whole.measured is None or not timed:
+        return Confirmation(Agreement.UNMEASURED, False, math.exp(bar), None)
+    best = whole.upper(BEYOND_DOUBT)
+    disproved = best < bar or (cost < 0 and best < 0)
+    bound = whole.bound(policy.alpha / len(evidence.candidates))
+    agreement = Agreement.CONFIRMED
+    if whole.implausible:
+        agreement = Agreement.IMPLAUSIBLE
+    elif whole.log < bar or disproved:
+        agreement = Agreement.BELOW
+    elif whole.bound(whole.level / 2) <= cost:
+        agreement = Agreement.MAY_LOSE
+    elif bound <= bar:
+        agreement = Agreement.UNPROVEN
+    return Confirmation(agreement, disproved, math.exp(bar), math.exp(bound))

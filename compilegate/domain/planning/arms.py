@@ -2,22 +2,182 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
-from compilegate.domain.compilers import DEFAULT, compile_overhead, compiler_named
-from compilegate.domain.facts.model import Facts
-from compilegate.domain.planning.arm_plan import (
-    CANDIDATE,
-    CONTROL,
-    LABEL,
-    UNCOMPILED_LABEL,
-    ArmPlan,
-    changed_factors,
-    scaled_learning_rate,
-)
+from compilegate.domain import naming
+from compilegate.domain.codec import read
+from compilegate.domain.compilers import DEFAULT, compile_overhead, compiler_named, has_own_image
+from compilegate.domain.facts import Facts
+from compilegate.domain.flag import OVERRIDE_KEYS, Flag
 from compilegate.domain.reasons import Reason
-from compilegate.domain.workload.model import BASELINE, CONTROL_SUFFIX, Candidate, Workload, plain
+from compilegate.domain.workload.model import (
+    BASELINE,
+    CONTROL_SUFFIX,
+    Candidate,
+    Workload,
+    controlled_by,
+    plain,
+)
+
+# One arm of a trial as its jobs will run, and the factors that it changes.
+
+CANDIDATE = "candidate"
+CONTROL = "control"
+LABEL = "as it runs today"
+UNCOMPILED_LABEL = f"{LABEL}, its own compiling off"
+# learning_rate_scaling follows the batch, and compile_mode is part of the compiler's treatment.
+FACTORS = {
+    "compiler": ("compiler",),
+    "batch size": ("batch_size",),
+    "precision": ("precision",),
+    "instances": ("instance_type", "instance_count"),
+    "distribution": ("distribution",),
+    "framework": (),
+    "script": ("entry_point",),
+    "hyperparameters": ("hyperparameters",),
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The machines of one job."""
+
+    instance_type: str
+    instances: int
+
+
+@dataclass(frozen=True)
+class ArmPlan:
+    """One arm's job; ``usd_per_hour`` is the whole cluster's, ``batch_size`` is per device.
+
+    ``overrides`` are the arm's own changes, empty for the baseline. ``entry_point`` None and empty
+    ``framework`` are the workload's; ``hyperparameters`` are laid over the workload's. ``role`` is
+    baseline, candidate, or control: measured to separate effects, never promoted. ``why`` says
+    what the arm is there for, ``factors`` what it changes. ``compile_seconds`` are those of a
+    first compilation, profiled or assumed; None without either.
+    """
+
+    name: str
+    compiler: str
+    image: str
+    instance_type: str
+    instance_count: int
+    devices: int
+    usd_per_hour: float
+    precision: str
+    batch_size: int
+    learning_rate: float
+    distribution: str
+    overrides: Mapping[str, Any]
+    compile_mode: str | None = None
+    entry_point: str | None = None
+    framework: Mapping[str, Any] = field(default_factory=dict)
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    role: str = CANDIDATE
+    why: str = ""
+    factors: tuple[str, ...] = ()
+    compile_seconds: float | None = None
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> ArmPlan:
+        """An arm of a recorded plan, of this release or another."""
+        return read(cls, record)
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of one optimizer step over all devices."""
+        return self.batch_size * self.devices
+
+    @property
+    def cluster(self) -> Cluster:
+        """The machines that its jobs take."""
+        return Cluster(self.instance_type, self.instance_count)
+
+    @property
+    def label(self) -> str:
+        """What the arm changes: ``one factor: compiler``, ``bundle of compiler and batch size``."""
+        if not self.factors:
+            return LABEL if self.name == BASELINE else "changes nothing"
+        if len(self.factors) == 1:
+            return f"one factor: {self.factors[0]}"
+        return f"bundle of {', '.join(self.factors[:-1])} and {self.factors[-1]}"
+
+    @property
+    def shares_nodes(self) -> tuple[str, str, int, str, str | None, bool]:
+        """Arms for which this is equal can run back to back on one node, in one job.
+
+        The managed compiler is switched on for a whole job, even where its image is the same.
+        """
+        return (
+            self.image, self.instance_type, self.instance_count, self.distribution,
+            self.entry_point, has_own_image(self.compiler),
+        )  # fmt: skip
+
+
+def promoted(
+    arm: ArmPlan, baseline: ArmPlan, *, decision_id: str, since: str | None = None
+) -> Flag:
+    """The flag of a candidate that was proven against its baseline."""
+    keys = [key for key in OVERRIDE_KEYS if key in arm.overrides]
+    # It follows the batch of all devices together, however that changes.
+    if "batch_size" in keys or arm.learning_rate != baseline.learning_rate:
+        keys.append("learning_rate")
+    if arm.image != baseline.image:
+        keys.append("image")
+    return Flag(
+        enabled=True,
+        state="probation",
+        candidate=arm.name,
+        overrides={key: getattr(arm, key) for key in keys},
+        decision_id=decision_id,
+        since=since,
+    )
+
+
+def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -> float:
+    """Learning rate for a larger batch: linear (Goyal et al. 2017) or square root."""
+    if scaling == "linear":
+        return rate * batch_ratio
+    if scaling == "sqrt":
+        return rate * math.sqrt(batch_ratio)
+    return rate
+
+
+def changed_factors(
+    candidate: Candidate, workload: Workload, *, same_global_batch: bool, same_framework: bool
+) -> tuple[str, ...]:
+    """The factors in which a candidate differs from the workload, in the order of ``FACTORS``.
+
+    The batch that trains the model is the one of all devices: other machines change it too,
+    unless the batch of a device makes up for that (``same_global_batch``). A framework may be
+    named more loosely than the workload's and be the same (``same_framework``).
+    """
+    differs = {
+        factor: any(_differs(candidate, workload, key) for key in keys)
+        for factor, keys in FACTORS.items()
+    }
+    differs |= {"batch size": not same_global_batch, "framework": not same_framework}
+    return tuple(factor for factor in FACTORS if differs[factor])
+
+
+def _differs(candidate: Candidate, workload: Workload, key: str) -> bool:
+    value = getattr(candidate, key)
+    if value is None:
+        return False
+    if key == "compiler":
+        return bool(value != "none")
+    compiler = compiler_named(candidate.compiler)
+    launching = None if compiler is None else compiler.launching
+    if key == "distribution" and launching and value == launching.distribution:
+        return False  # exists in that compiler's images only, so it cannot be varied apart
+    now = getattr(workload.training, key)
+    if key == "hyperparameters":
+        return {**now, **value} != dict(now)
+    return bool(value != now)
+
 
 # The learning rate follows the batch.
 FOLLOWS = "learning_rate_scaling"
@@ -206,3 +366,117 @@ def _control_why(candidate: Candidate) -> str:
         f"{along} costs, compared with {candidate.name} what the compiler alone gains; never "
         "promoted"
     )
+
+
+# Which jobs measure a step's speed blocks.
+#
+# Arms that can share nodes run back to back in one job, which carries all blocks of the step.
+# Where one of them needs nodes of its own (another image, instance, launcher or entry point),
+# every block is one job per group of arms that share nodes, all at the same time: each block
+# then draws fresh nodes, and the block stays the unit of replication.
+
+# A control separates two effects and decides nothing: as many blocks as the first look takes.
+CONTROL_BLOCKS = 3
+
+
+@dataclass(frozen=True)
+class SpeedJob:
+    """One job of a step; ``apart`` where it measures one group's part of one block."""
+
+    arms: tuple[ArmPlan, ...]
+    group: int
+    first_block: int
+    blocks: int
+    apart: bool
+
+    def run(self, round_number: int) -> str:
+        """Its run id."""
+        block = self.first_block if self.apart else None
+        return naming.speed_run(round_number, self.group, block)
+
+    @property
+    def usd_per_hour(self) -> float:
+        """Price of its cluster, which all of its arms share."""
+        return self.arms[0].usd_per_hour
+
+    @property
+    def decides(self) -> bool:
+        """Whether it measures what is judged; a control's job does not."""
+        return self.arms[0].role != CONTROL
+
+
+def node_groups(arms: Sequence[ArmPlan]) -> list[tuple[ArmPlan, ...]]:
+    """The plan's arms by the nodes that they can share, the baseline's group first.
+
+    Controls have jobs of their own, so that a broken control does not fail a candidate.
+    """
+    groups: dict[object, list[ArmPlan]] = {}
+    for arm in arms:
+        groups.setdefault((arm.shares_nodes, arm.role == CONTROL), []).append(arm)
+    return [tuple(group) for group in groups.values()]
+
+
+def speed_jobs(
+    arms: Sequence[ArmPlan],
+    measured: Collection[str],
+    *,
+    first_block: int,
+    blocks: int,
+    control_blocks: Mapping[str, int],
+) -> list[SpeedJob]:
+    """The jobs of one step that measures the arms named ``measured``, and their controls.
+
+    ``control_blocks`` counts the blocks that each control has had.
+    """
+    groups = _groups(arms, measured, control_blocks)
+    if len(groups) == 1:
+        return [
+            SpeedJob(group, index, first_block, blocks, False) for index, group in groups.items()
+        ]
+    return [
+        SpeedJob(group, index, first_block + turn, 1, True)
+        for turn in range(blocks)
+        for index, group in _groups(arms, measured, control_blocks, turn).items()
+    ]
+
+
+def arm_of(run: naming.RunId, arms: Sequence[ArmPlan]) -> ArmPlan:
+    """The run's arm, which has the job's cluster and price; ``arms`` are the plan's.
+
+    Of a speed job the first of its group, which shares its nodes.
+    """
+    return node_groups(arms)[run.group][0] if run.arm_index is None else arms[run.arm_index]
+
+
+def measured_by(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...] | None:
+    """Names of the arms that a speed job may measure, None: any; ``arms`` are the plan's."""
+    if run.block is None:
+        return None
+    return tuple(arm.name for arm in node_groups(arms)[run.group])
+
+
+def controls_of(run: naming.RunId, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
+    """Names of the controls whose job this is, none for a job that decides; ``arms`` as above."""
+    if run.block is None:
+        return ()
+    return tuple(arm.name for arm in node_groups(arms)[run.group] if arm.role == CONTROL)
+
+
+def _groups(
+    arms: Sequence[ArmPlan],
+    measured: Collection[str],
+    control_blocks: Mapping[str, int],
+    turn: int = 0,
+) -> dict[int, tuple[ArmPlan, ...]]:
+    """The arms of the step's block number ``turn``, by the number of their group."""
+
+    def takes_part(arm: ArmPlan) -> bool:
+        if arm.role != CONTROL:
+            return arm.name in measured
+        done = control_blocks.get(arm.name, 0) + turn
+        return controlled_by(arm.name) in measured and done < CONTROL_BLOCKS
+
+    groups = {
+        index: tuple(filter(takes_part, group)) for index, group in enumerate(node_groups(arms))
+    }
+    return {index: group for index, group in groups.items() if group}

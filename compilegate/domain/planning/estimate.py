@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from compilegate.domain.compilers import keeps_cache
-from compilegate.domain.judging.looks import SPEED_LOOKS
-from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
+from compilegate.domain.judging.statistics import SPEED_LOOKS
+from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, SpeedJob, speed_jobs
 from compilegate.domain.planning.proof import Proof
 from compilegate.domain.planning.quotas import (
     QuotaLookup,
@@ -32,7 +32,6 @@ from compilegate.domain.planning.quotas import (
     unlimited,
     waves,
 )
-from compilegate.domain.planning.speed_jobs import SpeedJob, speed_jobs
 from compilegate.domain.workload.model import BASELINE
 
 # Assumed: so long a job is billed before its first step, for image, data and processes.

@@ -10,12 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from compilegate.domain.facts.model import Facts, Price
+from compilegate.domain.facts import Facts, Price
 from compilegate.domain.formats import money
-from compilegate.domain.judging.looks import SPEED_LOOKS
+from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.domain.planning import quotas
-from compilegate.domain.planning.arm_plan import UNCOMPILED_LABEL, ArmPlan
-from compilegate.domain.planning.arms import UNCOMPILED_WHY, Refusal, plan_arms
+from compilegate.domain.planning.arms import (
+    UNCOMPILED_LABEL,
+    UNCOMPILED_WHY,
+    ArmPlan,
+    Refusal,
+    plan_arms,
+)
 from compilegate.domain.planning.estimate import Estimate, block_usd, estimate
 from compilegate.domain.planning.proof import SHADOW, Proof, plan_proof
 from compilegate.domain.planning.quotas import (

@@ -1,4 +1,4 @@
-"""How many full runs the margin and the history call for, by the judge's own power (power.py)."""
+"""How many full runs margin and history call for, by the judge's own power (statistics.py)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from dataclasses import dataclass, replace
 
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.formats import significant
-from compilegate.domain.judging.looks import looks
-from compilegate.domain.judging.noninferiority import Samples
-from compilegate.domain.judging.power import Design, design_for
 from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
+from compilegate.domain.judging.statistics import Design, Samples, design_for, looks
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Workload
 

@@ -15,9 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan, Cluster
+from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, Cluster, node_groups
 from compilegate.domain.planning.proof import Proof
-from compilegate.domain.planning.speed_jobs import node_groups
 from compilegate.domain.reasons import Reason
 
 # Instances of a type that training jobs may run at once, None where the quota is unknown.

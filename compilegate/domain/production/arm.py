@@ -8,10 +8,9 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import REQUIRED
-from compilegate.domain.facts.model import Facts
+from compilegate.domain.facts import Facts
 from compilegate.domain.fields import Fields
-from compilegate.domain.planning.arm_plan import CANDIDATE, ArmPlan
-from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, Refusal, plan_arms
 from compilegate.domain.workload.model import (
     BASELINE,
     Candidate,

@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from compilegate.domain import naming
-from compilegate.domain.failures import explain
+from compilegate.domain.errors import BROKEN
+from compilegate.domain.failures import ENDED, Ending, explain, job_end
 from compilegate.domain.fields import Fields
-from compilegate.domain.outside import BROKEN
-from compilegate.domain.production.attempts import AttemptEnd, attempt_number, attempt_of
+from compilegate.domain.flag_change import Versions
+from compilegate.domain.production.attempts import (
+    AttemptEnd,
+    JobEvidence,
+    attempt_number,
+    attempt_of,
+)
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.orphans import FAILED
-from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.production.recorded_run import billable_seconds, failed_result, times
+from compilegate.domain.records.runs import TEAM, BegunRun, IgnoredJob, ProductionRun
+from compilegate.domain.workload.model import Training, Workload
 
 
 @dataclass(frozen=True)
@@ -72,3 +80,119 @@ def unrecorded_attempts(
         AttemptEnd(workload, begun.run, job, attempt_of(attempt_number(job), waits))
         for job in unrecorded
     ]
+
+
+# What is recorded of a training job that a team's own pipeline has started: pure functions.
+
+# Why a team's job trains its arm, and its arm where its tag is missing.
+TEAM_STARTED, UNKNOWN_ARM = "team", "unknown"
+
+
+def refusal(
+    workload: str, described: Mapping[str, Any], tags: Mapping[str, str], *, stage: str
+) -> str | None:
+    """Why a job is not a team's production run of this workload and deployment, None where it is.
+
+    Every deployment of an account gets the events of every team's job; a job may name whose flag
+    it read.
+    """
+    job, status = str(described["TrainingJobName"]), str(described["TrainingJobStatus"])
+    if tags.get(naming.TAG_STAGE) != naming.TEAM_STAGE or tags.get(naming.TAG_WORKLOAD) != workload:
+        return (
+            f"{job} does not carry the tags {naming.TAG_STAGE}={naming.TEAM_STAGE} and "
+            f"{naming.TAG_WORKLOAD}={workload}"
+        )
+    if status not in ENDED:
+        return f"{job} has not ended ({status}): its end will be reported"
+    followed = tags.get(naming.TAG_DEPLOYMENT)
+    if followed not in (None, stage):
+        return f"{job} followed the flag of the deployment {followed}, not of {stage}"
+    return None
+
+
+def job_of_another_role(
+    described: Mapping[str, Any], own: str, workload: Workload, *, now: int
+) -> IgnoredJob | None:
+    """A job that did not run as a role of its workload: ``own``, or the one that its file names.
+
+    Tags say what a job claims to be, and whoever may start any job may claim it. Only those who
+    may pass a role can run a job as it.
+    """
+    role = str(described.get("RoleArn"))
+    if role in (own, workload.schedule.team_role):
+        return None
+    return IgnoredJob(now, str(described["TrainingJobName"]), role, "job_of_another_role")
+
+
+def team_run(
+    described: Mapping[str, Any],
+    tags: Mapping[str, str],
+    evidence: JobEvidence,
+    training: Training,
+    versions: Versions,
+    *,
+    now: int,
+) -> ProductionRun:
+    """The record of a team's job; ``training`` is what is registered."""
+    end = job_end(described, "", "")
+    result, counts, reason = failed_result(None, end.reason), end.about_arm, end.reason
+    if end.ending is Ending.COMPLETED:
+        result = evidence.result
+        counts = evidence.problem is None
+        reason = evidence.problem or result.get("reason")
+    arm = tags.get(naming.TAG_ARM)
+    no_evidence = _no_evidence(described, arm, training, versions)
+    if no_evidence is not None:
+        counts, reason = False, no_evidence
+    began, over = times(described, otherwise=float(now))
+    return ProductionRun(
+        run=naming.trial_id(int(began * 1000)),
+        job=str(described["TrainingJobName"]),
+        arm=arm or UNKNOWN_ARM,
+        started_at=began,
+        ended_at=over,
+        result=result,
+        counts=counts,
+        why=TEAM_STARTED,
+        launched_by=TEAM,
+        status=end.status,
+        reason=reason,
+        decision_id=tags.get(naming.TAG_DECISION),
+        instance_type=_machines_used(described)[0],
+        billable_seconds=billable_seconds(described),
+        details={"ending": str(end.ending)},
+        at=now,
+    )
+
+
+def _no_evidence(
+    described: Mapping[str, Any], arm: str | None, training: Training, versions: Versions
+) -> str | None:
+    """Why a team's job cannot be evidence, None where it can."""
+    if arm is None:
+        return f"its tag {naming.TAG_ARM} is missing: the arm is not known"
+    used, expected = _machines_used(described), _machines_of(arm, training, versions)
+    if used == expected:
+        return None
+    return (
+        f"it trained on {used[1]} of {used[0]}, and {arm} trains on {expected[1]} of "
+        f"{expected[0]}: no evidence"
+    )
+
+
+def _machines_of(arm: str, training: Training, versions: Versions) -> tuple[str, int]:
+    """Instance type and count of an arm: those registered, with its latest flag's overrides."""
+    overrides: Mapping[str, Any] = {}
+    for version in versions:
+        flag = version.flag
+        overrides = flag.overrides if flag.candidate == arm else overrides
+    return (
+        str(overrides.get("instance_type") or training.instance_type),
+        int(overrides.get("instance_count") or training.instance_count),
+    )
+
+
+def _machines_used(described: Mapping[str, Any]) -> tuple[str | None, int | None]:
+    """Instance type and count that a job's description names."""
+    cluster = described.get("ResourceConfig") or {}
+    return cluster.get("InstanceType"), cluster.get("InstanceCount")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.facts.model import Facts
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.facts import Facts
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, with_overrides
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob

@@ -9,17 +9,16 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts.model import Facts
-from compilegate.domain.planning.arm_plan import ArmPlan
+from compilegate.domain.facts import Facts
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.fingerprint import Fingerprint, registered_fingerprint
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.request.build import ProductionJob, production_request
-from compilegate.domain.request.problems import RequestLimits
-from compilegate.domain.request.sections import JobSite
+from compilegate.domain.request.build import JobSite, ProductionJob, production_request
+from compilegate.domain.request.launcher import RequestLimits
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import job_clock
+from compilegate.domain import job_output
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import JobOutput, quality_run
 
@@ -30,8 +30,8 @@ def kept_run(output: JobOutput, described: Mapping[str, Any], metric: str) -> Ma
     judge could not read: kept, it would make every later review fail.
     """
     run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
-    job_clock.check_run(described, run.wall_seconds, run.record)
-    run = run.timed_by(job_clock.trained_seconds(described))
+    job_output.check_run(described, run.wall_seconds, run.record)
+    run = run.timed_by(job_output.trained_seconds(described))
     kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
     size = len(json.dumps(kept))
     if size > LARGEST_RUN:

@@ -134,7 +134,7 @@ def orphaned_jobs(
     """Jobs whose execution has ended; ``ends`` holds no execution that still runs.
 
     A team's own job waits for no execution. A production job of an execution that failed continues,
-    because its model is needed (usecases/production/record_ended_execution.py).
+    because its model is needed (usecases/production/record_run.py).
     """
     return [
         job

@@ -1,6 +1,6 @@
 """What is recorded of an attempt that has ended, and what follows it: pure functions.
 
-A job of a team's own pipeline becomes the same kind of record (team_run.py).
+A job of a team's own pipeline becomes the same kind of record (ended_execution.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from compilegate.domain.production.attempts import (
     next_wait,
 )
 from compilegate.domain.production.job_builder import JobBuilder
-from compilegate.domain.production.run_figures import failed
+from compilegate.domain.production.savings import failed
 from compilegate.domain.records.runs import (
     BegunRun,
     CapacityWait,

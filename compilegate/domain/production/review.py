@@ -15,9 +15,12 @@ from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION, Decision, ProbationStep, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.production import Judge
+from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production.fingerprint import Comparison, Fingerprint, compare_with_proven
-from compilegate.domain.production.flag_transition import (
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.savings import applied
+from compilegate.domain.production.watch import (
     PERMANENT,
     RESUME,
     STALE,
@@ -25,13 +28,8 @@ from compilegate.domain.production.flag_transition import (
     WATCHED,
     Findings,
     FlagTransition,
-    flag_transition,
-)
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import Promotion
-from compilegate.domain.production.run_figures import applied
-from compilegate.domain.production.watch import (
     blind_spots,
+    flag_transition,
     measured_fingerprints,
     not_watched,
     probation_document,

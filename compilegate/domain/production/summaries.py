@@ -12,13 +12,7 @@ from itertools import accumulate
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, promotions, standing_promotion
-from compilegate.domain.production.savings import (
-    RunSaving,
-    Savings,
-    run_savings,
-    sum_of,
-    total,
-)
+from compilegate.domain.production.savings import RunSaving, Savings, run_savings, sum_of, total
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.runs import ProductionRun
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
-from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.errors import ProblemWithFix, UnreadableRecordError
 from compilegate.domain.ledger_keys import drain_entry
-from compilegate.domain.problem import ProblemWithFix
 from compilegate.domain.records import LAST_SECOND, LedgerRecord
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion

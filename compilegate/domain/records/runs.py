@@ -26,7 +26,7 @@ class CanarySlot:
 class BegunRun(LedgerRecord):
     """What was decided when a run began; nothing of it changes later.
 
-    ``execution`` owns the run. ``why`` says what made it train ``arm`` (next_arm.py). ``flag`` is
+    ``execution`` owns the run. ``why`` says what made it train ``arm`` (begin.py). ``flag`` is
     the parameter as it was read, ``flag_problem`` why it was not followed, ``flag_told`` the same
     in words. ``number`` counts the workload's runs from 1. ``tags`` are its jobs' beside those
     that every job carries.

@@ -12,18 +12,111 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from compilegate.domain.decision import SHADOW
+from compilegate.domain.decision import CANARY, SHADOW, Decision, QualityStep, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
-from compilegate.domain.judging.evidence_file import check_steps, content_of
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan
-from compilegate.domain.trial.job_records import JobRecord, TrialRecords, UnreadableRun
+from compilegate.domain.judging.evidence_file import check_steps, content_of, read_run
+from compilegate.domain.judging.validity import alike_but_for_time
+from compilegate.domain.planning.arms import CONTROL, ArmPlan
+from compilegate.domain.production.canary import CHANGED, OVERDUE, RETIRED, canary_runs
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.model import BASELINE, Workload
+
+# Records of a trial's jobs, and how they are read from the evidence document that keeps them.
+#
+# A run that cannot be read stays a record: nothing that a job left is lost, and the trial is
+# invalid.
+
+# One run, and the name of its arm.
+ArmRun = tuple[str, SpeedRun | FullRun]
+
+
+@dataclass(frozen=True)
+class UnreadableRun:
+    """A run that breaks its contract, and why; its record is kept as it is."""
+
+    arm: str
+    record: Any
+    why: str
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is a full run, as far as its record says."""
+        return isinstance(self.record, Mapping) and self.record.get("stage") == "quality"
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """What one job came to: its runs, none where it left no result, and its price.
+
+    ``usd`` is None for a job that cost the trial nothing, and of epoch second ``at``: the price of
+    a job that is still being stopped is not final. ``unreadable`` runs make the trial invalid.
+    ``unmeasured`` are arms of which a speed job that completed left no segment.
+    """
+
+    job: str
+    usd: float | None = None
+    runs: tuple[ArmRun, ...] = ()
+    at: int = 0
+    unreadable: tuple[UnreadableRun, ...] = ()
+    unmeasured: tuple[str, ...] = ()
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether the job left a run."""
+        return bool(self.runs or self.unreadable)
+
+
+@dataclass(frozen=True)
+class TrialRecords:
+    """Everything that is recorded: the jobs, and the rounds in which the cloud failed one."""
+
+    jobs: tuple[JobRecord, ...] = ()
+    lost_rounds: tuple[int, ...] = ()
+
+    @property
+    def with_runs(self) -> frozenset[str]:
+        """Jobs that have left a run."""
+        return frozenset(record.job for record in self.jobs if record.has_runs)
+
+
+def read_records(document: Mapping[str, Any] | None) -> TrialRecords:
+    """The records behind an evidence document of any release; what cannot be read is kept."""
+    if document is None:
+        return TrialRecords()
+    prices: Mapping[str, float] = document["plan"]["usd_by_job"]
+    unmeasured = document["plan"].get("unmeasured_by_job", {})
+    by_job = {
+        job: JobRecord(job, prices.get(job), unmeasured=tuple(unmeasured.get(job, ())))
+        for job in (*prices, *(job for job in unmeasured if job not in prices))
+    }
+    for key, arms in (("arms", document["arms"]), ("controls", document.get("controls", ()))):
+        for index, arm in enumerate(arms):
+            for number, record in enumerate(arm["runs"]):
+                path = f"{key}[{index}].runs[{number}]"
+                job = str(record.get("job") or "") if isinstance(record, Mapping) else ""
+                own = by_job.get(job, JobRecord(job))
+                by_job[job] = with_run(own, str(arm["name"]), record, path)
+    lost = tuple(document["plan"].get("lost_rounds", ()))
+    return TrialRecords(tuple(by_job.values()), lost)
+
+
+def with_run(job: JobRecord, arm: str, record: Any, path: str) -> JobRecord:
+    """The job's record with this run, which may not be readable."""
+    try:
+        return replace(job, runs=(*job.runs, (arm, read_run(record, path))))
+    except InvalidEvidenceError as error:
+        broken = UnreadableRun(arm, record, str(error))
+        return replace(job, unreadable=(*job.unreadable, broken))
+
 
 WEEKS_PER_YEAR = 52
 
@@ -236,3 +329,138 @@ def _arm_document(arm: Arm, evidence: TrialEvidence) -> dict[str, Any]:
         "full_run_steps": arm.full_run_steps,
         "runs": [*(run.record for run in arm.runs), *unreadable],
     }
+
+
+# Production runs that are evidence of a trial: its canary runs, and baseline runs beside it.
+#
+# They cost the trial nothing, except for a candidate that failed: its run is made again with the
+# baseline.
+
+PRODUCTION = "production"
+# Why production makes no more runs for the trial, by how its last round ended.
+ENDINGS = {
+    OVERDUE: Reason(
+        "canary_overdue",
+        "production did not make the runs that the trial needs in time",
+    ),
+    CHANGED: Reason(
+        "production_changed",
+        "production now trains another job than the trial measures",
+    ),
+    RETIRED: Reason(
+        "production_retired",
+        "the workload was taken out of production while the trial waited for its runs",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class ProductionFacts:
+    """What production has done: the workload's history, and which job each spec describes.
+
+    ``jobs`` has the digest (``TrainedJob``) by spec key, None where the spec is gone.
+    ``canary_ended`` is why the trial's last canary round ended, None without one.
+    """
+
+    history: WorkloadHistory = field(default_factory=WorkloadHistory)
+    jobs: Mapping[str, str | None] = field(default_factory=dict)
+    canary_ended: str | None = None
+
+
+def production_records(
+    production: ProductionFacts, evidence: TrialEvidence, *, trial: str, code: str, now: int
+) -> Iterator[JobRecord]:
+    """The production runs that are evidence, in the order of time."""
+    if not evidence.plan.runs_in_production:
+        return
+    names = {arm.name for arm in evidence.plan.judged_arms}
+    runs = [(run, CANARY) for run in canary_runs(production.history, trial)]
+    runs += [(run, PRODUCTION) for run in _beside(production, evidence, code)]
+    order = evidence.next_order
+    for run, mode in sorted(runs, key=lambda one: (one[0].started_at, one[0].job)):
+        if run.arm not in names:
+            continue
+        failed = mode == CANARY and run.arm != BASELINE and not run.finished
+        usd = _usd(run, evidence) if failed else None
+        record = JobRecord(run.job, usd, at=now)
+        if run.job not in evidence.jobs:
+            record = with_run(record, run.arm, _as_evidence(run, mode, order), run.job)
+            order += 1
+        yield record
+
+
+def while_in_production(decision: Decision, ended: str | None) -> Decision:
+    """The decision, or ``inconclusive`` where production would not make the canary runs it needs.
+
+    ``ended`` is why the last canary round ended, None without one.
+    """
+    step = decision.next
+    if not isinstance(step, QualityStep) or not step.is_canary or ended not in ENDINGS:
+        return decision
+    return inconclusive(decision, ENDINGS[ended])
+
+
+def inconclusive(decision: Decision, reason: Reason) -> Decision:
+    """A decision that would have gone on, ended for this reason."""
+    reasons = (reason, *decision.reasons)
+    return replace(decision, verdict=Verdict.INCONCLUSIVE, reasons=reasons, next=None)
+
+
+def _beside(
+    production: ProductionFacts, evidence: TrialEvidence, code: str
+) -> Iterator[ProductionRun]:
+    """Production's own baseline runs of the same job since the trial began.
+
+    One that crashed says nothing of the candidate and nothing new of the baseline. One that is
+    made of something else is not evidence and does not make the trial's invalid.
+    """
+    baseline = evidence.arm(BASELINE)
+    measured = [*baseline.speed, *(run for run in baseline.quality if run.mode != PRODUCTION)]
+    if not evidence.plan.quality_mode.beside or not measured:
+        return
+    reference = next((run.fingerprint for run in measured if run.fingerprint), None)
+    same_job = _runs_of_the_job(production, TrainedJob(evidence.workload, code).digest)
+    for run in production.history.runs:
+        own = run.arm == BASELINE and run.canary is None and run.counts and run.finished
+        before = run.started_at < evidence.plan.started_at
+        if not own or before or run.run not in same_job:
+            continue
+        if reference is None or alike_but_for_time(run.result.get("fingerprint") or {}, reference):
+            yield run
+
+
+def _runs_of_the_job(production: ProductionFacts, job: str) -> set[str]:
+    """Production runs that began with what the trial measures."""
+    return {
+        begun.run
+        for begun in production.history.begun
+        if production.jobs.get(begun.spec_key) == job
+    }
+
+
+def _as_evidence(run: ProductionRun, mode: str, order: int) -> dict[str, Any]:
+    """The run as the judge reads it; what it cost production is kept for the report."""
+    return {
+        "metric": None,
+        "wall_seconds": None,
+        **run.result,
+        "stage": "quality",
+        "mode": mode,
+        "order": order,
+        "job": run.job,
+        "finished": run.finished,
+        "production_run": run.run,
+        "started_at": run.started_at,
+        "usd": run.usd,
+        "billable_seconds": run.billable_seconds,
+    }
+
+
+def _usd(run: ProductionRun, evidence: TrialEvidence) -> float:
+    """What the run cost, by its own record, else by its billed or elapsed time."""
+    if run.usd is not None:
+        return run.usd
+    seconds = run.billable_seconds
+    if seconds is None:
+        seconds = max(run.ended_at - run.started_at, 0.0)
+    return seconds / 3600 * evidence.plan.arm(run.arm).usd_per_hour

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from compilegate.domain.codec import read
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arm_plan import CONTROL, ArmPlan, promoted
+from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
 from compilegate.domain.planning.quotas import waves
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob

@@ -10,7 +10,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.planning.arm_plan import CANDIDATE, promoted
+from compilegate.domain.planning.arms import CANDIDATE, promoted
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.trial.plan import RecordedPlan
 

@@ -6,8 +6,7 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.judging.evidence_file import ID_LENGTH
-from compilegate.domain.planning.arm_plan import CANDIDATE, promoted
-from compilegate.domain.planning.arms import Refusal
+from compilegate.domain.planning.arms import CANDIDATE, Refusal, promoted
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import cooling_down

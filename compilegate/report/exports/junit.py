@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
+from compilegate.domain.claims import verdict_label
 from compilegate.domain.decision import Verdict
-from compilegate.domain.words import verdict_label
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.trial_report import TrialReport
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from compilegate.domain.claims import run_reason
 from compilegate.domain.formats import count
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.words import run_reason
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.charts.figure import (
     DASHED,

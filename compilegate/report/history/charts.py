@@ -9,8 +9,7 @@ from itertools import accumulate
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.formats import money, money_tick, number, plural, shown, significant
-from compilegate.domain.production.run_figures import failed, metric_of, wall_seconds_of
-from compilegate.domain.production.savings import run_savings
+from compilegate.domain.production.savings import failed, metric_of, run_savings, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.charts.figure import (
     DASHED,

@@ -13,7 +13,7 @@ from compilegate.domain.formats import (
     shown,
     significant,
 )  # fmt: skip
-from compilegate.domain.production.run_figures import failed, wall_seconds_of
+from compilegate.domain.production.savings import failed, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
 from compilegate.report.history.sentences import quality_difference

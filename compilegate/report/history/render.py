@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from compilegate.domain.claims import command_at, run_reason
 from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, count, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
-from compilegate.domain.notification import command_at
-from compilegate.domain.production.run_figures import failed, metric_of, problem_of, wall_seconds_of
+from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.utc import bare_minute
-from compilegate.domain.words import run_reason
 from compilegate.report.figures import Document
 from compilegate.report.history.charts import charts
 from compilegate.report.history.metric_cards import metric_cards

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
+from compilegate.domain.claims import ALARM, FLAG_STATES, Label, verdict_label
 from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.judging.evidence import mean_or_none
-from compilegate.domain.production.run_figures import metric_of
+from compilegate.domain.production.savings import metric_of
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.utc import day
-from compilegate.domain.words import ALARM, FLAG_STATES, Label, verdict_label
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements, wording
 from compilegate.report.history.view import HistoryView

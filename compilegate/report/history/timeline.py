@@ -11,9 +11,10 @@ from itertools import groupby
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.claims import run_reason, verdict_label
 from compilegate.domain.decision import Verdict
-from compilegate.domain.production.next_arm import PROBLEMS
-from compilegate.domain.production.run_figures import failed, metric_of, problem_of, wall_seconds_of
+from compilegate.domain.production.begin import PROBLEMS
+from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
@@ -30,7 +31,6 @@ from compilegate.domain.records.trials import (
 )
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.wording import fill, sentences
-from compilegate.domain.words import run_reason, verdict_label
 from compilegate.report import wording
 from compilegate.report.history.view import (
     MOST_LISTED,

@@ -15,12 +15,17 @@ from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import Monitor
-from compilegate.domain.judging.production import replay_probation
+from compilegate.domain.judging.probation import replay_probation
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import latest_promotion
 from compilegate.domain.production.registration import FAULT_VARIABLE
-from compilegate.domain.production.run_figures import metric_of, wall_seconds_of
-from compilegate.domain.production.savings import ROLLING, Savings, savings_so_far
+from compilegate.domain.production.savings import (
+    ROLLING,
+    Savings,
+    metric_of,
+    savings_so_far,
+    wall_seconds_of,
+)
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compilegate.domain.notification import Notification, command_at, subject_line
-from compilegate.domain.outside import shorten
+from compilegate.domain.claims import Notification, command_at, subject_line
+from compilegate.domain.errors import shorten
 from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
 from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.utc import minute

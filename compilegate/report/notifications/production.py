@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compilegate.domain.notification import Notification, command_at, subject_line
-from compilegate.domain.outside import shorten
+from compilegate.domain.claims import Notification, command_at, run_reason, subject_line
+from compilegate.domain.errors import shorten
 from compilegate.domain.production.recorded_run import NOT_RUN
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.runs import CapacityWait, ProductionRun
-from compilegate.domain.words import run_reason
 from compilegate.domain.workload.model import Workload
 
 

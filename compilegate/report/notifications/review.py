@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compilegate.domain.claims import command_at, subject_line
 from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import shorten
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import REVERT
 from compilegate.domain.followers import REFRESH_EVERY
-from compilegate.domain.judging.alarm_check import FIRST, LAST
-from compilegate.domain.notification import command_at, subject_line
-from compilegate.domain.outside import shorten
-from compilegate.domain.production.flag_transition import RESUME, STALE, WATCHED
+from compilegate.domain.judging.monitor import FIRST, LAST
 from compilegate.domain.production.review import ALARM, FAILED
+from compilegate.domain.production.watch import RESUME, STALE, WATCHED
 from compilegate.domain.reasons import advice_for
 from compilegate.domain.records.flags import Author
 from compilegate.domain.records.reviews import Review

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from compilegate.domain.claims import FLAG_STATES, Notification, command_at, subject_line
 from compilegate.domain.formats import money, percent, plural
-from compilegate.domain.notification import Notification, command_at, subject_line
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.utc import day, iso
-from compilegate.domain.words import FLAG_STATES
 from compilegate.domain.workload.model import BASELINE
 
 # Names that a person reads in one line; programs get more, all that fits.

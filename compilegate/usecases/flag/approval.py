@@ -12,11 +12,10 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import FlagAction
-from compilegate.domain.flag_override import Override
+from compilegate.domain.errors import lease_lost
+from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LEASE_SECONDS
-from compilegate.domain.problem import lease_lost
-from compilegate.domain.production.approvals import answerable, check_answer, unanswered
-from compilegate.domain.production.history import Approval
+from compilegate.domain.production.history import Approval, answerable, check_answer, unanswered
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.trials import (
     NOBODY,

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag_override import (
-    SET,
-    Override,
-    RequestedFlag,
-    override_change,
-    turned_off,
-)
-from compilegate.domain.notification import command_at
+from compilegate.domain.flag_change import SET, Override, RequestedFlag, override_change, turned_off
 from compilegate.domain.trial.planned_candidates import (
     PlannedCandidate,
     candidate_named,

@@ -21,10 +21,13 @@ from compilegate.domain.draining import (
     phase_between_jobs,
 )
 from compilegate.domain.failures import STOPPING
-from compilegate.domain.records.ledger import DrainMark
+from compilegate.domain.flag_change import Override
+from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.records.flags import HUMAN
+from compilegate.domain.records.ledger import DrainMark, Unlocked
 from compilegate.ports import Schedules, Services
 from compilegate.usecases.drain_mark import drain_mark, put_mark
-from compilegate.usecases.trial.abort_trial import abort_trial
+from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
 
 CAUSE = "the deployment was drained"
 
@@ -177,3 +180,34 @@ class Drainage:
                 since = self._ended.setdefault(owner, now)
                 leases.append(HeldLease(workload, owner, now - since))
         return leases
+
+
+# Releases a workload's lease by hand, once nothing runs that holds it.
+
+
+def unlock(
+    workload: str,
+    execution: str,
+    end: ExecutionEnd,
+    override: Override,
+    *,
+    stopped: bool,
+    services: Services,
+) -> Unlocked:
+    """Record who releases the lease of ``execution``, clean up after it, release the lease.
+
+    ``stopped`` says that it ran until this person stopped it. Repeating an interrupted call is
+    safe.
+    """
+    record = Unlocked(
+        at=services.clock.now(),
+        execution=execution,
+        by=f"{HUMAN}{override.who}",
+        reason=override.reason.strip(),
+        status=end.status,
+        stopped=stopped,
+    )
+    services.ledger.append(workload, record)
+    clean_up_after(execution, end, services=services)
+    services.locks.release(workload, execution)
+    return record

@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from compilegate.domain import naming
+from compilegate.domain import arithmetic, ledger_keys, naming
 from compilegate.domain.production.orphans import (
+    ENDED_BADLY,
     GRACE_SECONDS,
     ExecutionEnd,
     Lease,
     Orphans,
     TaggedJob,
+    is_over,
+    lacks_clean_up,
     of_deployment,
     orphans_by_workload,
 )
+from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.ledger import Swept
+from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.trials import TrialStarted
 from compilegate.ports import (
     ExecutionEnds,
     Locks,
@@ -30,13 +37,129 @@ from compilegate.ports import (
     TrainingLogs,
 )
 from compilegate.report.notifications.production import swept as swept_message
-from compilegate.usecases.operations.lost_runs import record_lost_runs
-from compilegate.usecases.operations.lost_trials import end_lost_trials
-from compilegate.usecases.operations.measure_day import measure_day
-from compilegate.usecases.registered import for_each_workload
-from compilegate.usecases.trial.abort_trial import clean_up_after
+from compilegate.usecases.metrics import measure
+from compilegate.usecases.production.record_run import record_ended_execution
+from compilegate.usecases.registered import for_each_workload, try_each
+from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
 
+# Records production runs whose execution has ended without its record: the event of it was lost,
+# or its job went on alone and has ended since.
+
+# As long as the queue of dead letters keeps the event (stacks/stack.py).
+LOOK_BACK_SECONDS = 14 * 24 * 3600
+
+
+def record_lost_runs(services: Services, *, grace_seconds: float) -> int:
+    """Record them as the event would have; returns how many executions were made up for.
+
+    An execution that ended less than ``grace_seconds`` ago is left to its event. Raises the last
+    failure once all were tried.
+    """
+    by_workload = for_each_workload(lambda name: _unended(name, services), services.store)
+    lost = (
+        (f"{workload}: run {begun.run} was not recorded", begun)
+        for workload, unended in by_workload
+        for begun in unended
+    )
+    return try_each(lost, lambda begun: _record(begun, services, grace_seconds))
+
+
+def _unended(workload: str, services: Services) -> tuple[str, list[BegunRun]]:
+    past = services.ledger.history(workload, ledger_keys.RUN_ENTRIES)
+    since = services.clock.now() - LOOK_BACK_SECONDS
+    return workload, [
+        one for one in past.begun if one.run not in past.ended_runs and one.at > since
+    ]
+
+
+def _record(begun: BegunRun, services: Services, grace_seconds: float) -> bool:
+    end = services.ends.end_of(begun.execution)
+    if end is None or end.status not in ENDED_BADLY or end.at is None:
+        return False
+    if services.clock.now() - end.at < grace_seconds:
+        return False
+    return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])
+
+
+# Ends trials that have begun and have no end, though their execution has ended badly.
+#
+# The event of its end was lost, or the clean-up failed each time. No lease and no job need be left
+# of it: a clean-up writes the start of a trial that was stopped before its first step, and may
+# fail
+# right after.
+
+
+def end_lost_trials(services: Services, *, grace_seconds: float) -> int:
+    """Clean up after them as the event would have; returns after how many.
+
+    An execution that ended less than ``grace_seconds`` ago is left to its event. Raises the last
+    failure once all were tried.
+    """
+    by_workload = for_each_workload(lambda name: _without_end(name, services), services.store)
+    lost = (
+        (f"{workload}: trial {started.trial} was not ended", started)
+        for workload, trials in by_workload
+        for started in trials
+    )
+    return try_each(lost, lambda started: _end(started, services, grace_seconds))
+
+
+def _without_end(workload: str, services: Services) -> tuple[str, list[TrialStarted]]:
+    past = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
+    return workload, [one for one in past.started if one.trial not in past.ended_trials]
+
+
+def _end(started: TrialStarted, services: Services, grace_seconds: float) -> bool:
+    end = services.ends.end_of(started.execution)
+    if end is None or not lacks_clean_up(started.execution, end, services.settings.stage):
+        return False
+    if not is_over(end, services.clock.now(), grace_seconds):
+        return False
+    abort_trial({"detail": end.detail}, services=services)
+    return True
+
+
+# The deployment's figures of the last 24 hours, as CloudWatch metrics.
+
+DAY_SECONDS = 24 * 3600
+FIGURES = {
+    "trial_usd": arithmetic.TRIAL_USD,
+    "production_runs": arithmetic.PRODUCTION_RUNS,
+    "failed_runs": arithmetic.FAILED_RUNS,
+    "waited_runs": arithmetic.WAITED_RUNS,
+    "production_usd": arithmetic.PRODUCTION_USD,
+    "saved_usd": arithmetic.SAVED_USD,
+    "flags_on": arithmetic.FLAGS_ON,
+}
 logger = logging.getLogger("compilegate")
+
+
+def measure_day(*, services: Services) -> DayFigures:
+    """Write the figures of the last 24 hours as metrics; a workload that cannot be read is logged.
+
+    Repeating it writes the same again, which the dashboard's daily maximum takes once.
+    """
+    days = for_each_workload(lambda name: _day(name, services), services.store)
+    total = sum(days, DayFigures())
+    values = asdict(total)
+    figures = {metric: values[name] for name, metric in FIGURES.items()}
+    measure(figures, "the figures of the last 24 hours", services)
+    for verdict, number in sorted(total.decisions.items()):
+        message = f"decisions of the last 24 hours: {verdict}"
+        measure({arithmetic.DECISIONS: number}, message, services, **{arithmetic.VERDICT: verdict})
+    return total
+
+
+def _day(workload: str, services: Services) -> DayFigures:
+    now = services.clock.now()
+    try:
+        past = services.ledger.history(workload)
+        for record in past.damaged:
+            logger.error("%s: %s", workload, record.problem)
+        return day_of(past, since=now - DAY_SECONDS, until=now)
+    except Exception:
+        logger.exception("%s: its day cannot be read", workload)
+        return DayFigures()
 
 
 def daily(

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from compilegate.domain.claims import Notification
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.notification import Notification
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
     Fleet,

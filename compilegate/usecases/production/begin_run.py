@@ -7,14 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.arithmetic import FLAG_PROBLEMS
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.followers import STALE
-from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
+from compilegate.domain.production.begin import (
+    BeginInput,
+    FlagParameter,
+    FlagReading,
+    RunStart,
+    choose_run,
+    read_flag,
+)
 from compilegate.domain.production.fingerprint import Fingerprint, proven_fingerprint
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.next_arm import FlagParameter, FlagReading, read_flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import KEEP, Workload

@@ -8,8 +8,8 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.begin import SCHEDULED
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.production.next_arm import SCHEDULED
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.workload.model import BASELINE

@@ -11,21 +11,39 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.errors import NotFoundError
-from compilegate.domain.production.attempts import AttemptEnd
+from compilegate.domain.errors import CompilegateError, NotFoundError
+from compilegate.domain.failures import ENDED
+from compilegate.domain.fields import Fields
+from compilegate.domain.production.attempts import AttemptEnd, RunAnswer
+from compilegate.domain.production.ended_execution import (
+    EndedExecution,
+    job_of_another_role,
+    refusal,
+    team_run,
+    unrecorded_attempts,
+)
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import (
+    END,
+    WATCH,
     AttemptOutcome,
     EndedAttempt,
     attempt_answer,
     attempt_outcome,
+    attempt_run,
     notifies_owner,
+    run_answer,
 )
+from compilegate.domain.reasons import advice
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services, TrainingJobs
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
+from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
 from compilegate.usecases.production.build_request import run_jobs
 from compilegate.usecases.records import spec_at
+from compilegate.usecases.registered import load_registered
 
 logger = logging.getLogger("compilegate")
 
@@ -105,3 +123,118 @@ def _write(outcome: AttemptOutcome, ended: EndedAttempt, services: Services) -> 
         message = attempt_message(written, ended.workload, stage=services.settings.stage)
         answer = replace(answer, tell=message.to_answer())
     return answer.to_dict()
+
+
+# Records a training job that a team's own pipeline has started.
+#
+# SageMaker's events may come twice and in any order, so only the job's name is taken from them:
+# the
+# job itself says which workload it trains and when it ran, and the ledger takes it once.
+
+
+def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record the job that ``event`` names (workload, job) once; ``next`` is ``watch`` or ``end``.
+
+    A job that is not a team's production run of this workload is not recorded as one; the ledger
+    keeps that one of another role claimed to be.
+    """
+    fields = Fields(event, "event")
+    workload, job = fields.text("workload"), fields.text("job")
+    described = services.jobs.describe(job)
+    if not described:
+        return _ignored(workload, job, f"SageMaker knows no training job {job}")
+    tags = services.jobs.tags(job)
+    problem = refusal(workload, described, tags, stage=services.settings.stage)
+    if problem is not None:
+        return _ignored(workload, job, problem)
+    try:
+        registered = load_registered(workload, services.store).spec.workload
+    except CompilegateError as error:
+        return _ignored(workload, job, f"{workload} is not in production: {error}")
+    foreign = job_of_another_role(
+        described, services.settings.role_of(workload), registered, now=services.clock.now()
+    )
+    if foreign is not None:
+        services.ledger.append(workload, foreign)
+        fix = advice(foreign.code)
+        return _ignored(workload, job, f"it ran as {foreign.role} ({foreign.code}). {fix}")
+    run = _record(described, tags, registered, services)
+    # A team's pipeline reads the parameter itself: what its next run reads has to be right.
+    repair_if_possible(workload, services)
+    return run_answer(WATCH if run.counts else END, run, registered.owner).to_dict()
+
+
+def _ignored(workload: str, job: str, problem: str) -> dict[str, Any]:
+    logger.warning("%s: not recorded: %s", job, problem, extra={"workload": workload})
+    return RunAnswer(END, reason=problem).to_dict()
+
+
+def _record(
+    described: Mapping[str, Any], tags: Mapping[str, str], registered: Workload, services: Services
+) -> ProductionRun:
+    evidence = services.outputs.production_run(described, registered.quality.metric)
+    versions, now = flag_versions(registered.name, services), services.clock.now()
+    run = team_run(described, tags, evidence, registered.training, versions, now=now)
+    recorded = services.ledger.put_once(registered.name, run)
+    close_after_run(registered.name, recorded, job=None, services=services)
+    return recorded
+
+
+# Records the jobs of an execution of the TRAIN machine that ended badly, as it would have.
+
+
+def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record the jobs of an execution that was stopped, ran out of time or failed. Safe to repeat.
+
+    ``event`` is Step Functions' own. A job that trains continues after a failure of the machine,
+    because its model is needed; where a person stopped the execution, or its time was up, the job
+    is stopped. Returns which jobs were recorded, and which continue unattended.
+    """
+    end = EndedExecution.from_event(event["detail"])
+    answer: dict[str, list[str]] = {"recorded": [], "going_on": []}
+    if end.workload is None:
+        return answer  # a team's job: its event can be sent again
+    past = services.ledger.history(end.workload)
+    begun = past.run_of_execution(end.execution)
+    if begun is None:  # a duplicate, or nothing to train
+        return answer
+    same_prefix = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
+    for attempt in unrecorded_attempts(end.workload, begun, past, same_prefix):
+        answer[_record_unattended(attempt, begun, past, end, services)].append(attempt.job)
+    return answer
+
+
+def _record_unattended(
+    attempt: AttemptEnd,
+    begun: BegunRun,
+    past: WorkloadHistory,
+    end: EndedExecution,
+    services: Services,
+) -> str:
+    """Record the attempt as the machine would have; returns the key of the answer."""
+    described = services.jobs.describe(attempt.job)
+    if described and described["TrainingJobStatus"] not in ENDED:
+        if end.leaves_jobs:
+            return "going_on"
+        # Stopped before it is read: the run is recorded with the status that SageMaker then gives.
+        services.jobs.stop(attempt.job)
+    gave_up = None if described else f"the execution ended: {end.why}"
+    ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
+    append_record(attempt_run(ended, gave_up=gave_up), ended, services)
+    return "recorded"
+
+
+# Records the end of a production run, from one of three events: the function RecordRun.
+
+
+def on_run_ended(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record it by the use case of its event.
+
+    ``event`` is Step Functions' own of an execution that ended badly (it has ``detail``), the TRAIN
+    machine's after an attempt (it has ``attempt``), or that of a team's job (workload, job).
+    """
+    if "detail" in event:
+        return record_ended_execution(event, services=services)
+    if "attempt" in event:
+        return record_run(event, services=services)
+    return record_team_run(event, services=services)

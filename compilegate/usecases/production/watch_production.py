@@ -16,24 +16,16 @@ from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange
-from compilegate.domain.judging.production import Judge, judge_production
+from compilegate.domain.judging.probation import Judge, judge_production
 from compilegate.domain.production.fingerprint import proven_fingerprint, registered_fingerprint
-from compilegate.domain.production.flag_transition import PERMANENT
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
-from compilegate.domain.production.watch import measures
+from compilegate.domain.production.watch import PERMANENT, measures
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
-from compilegate.usecases.records import (
-    Spec,
-    Trial,
-    load_plan,
-    load_record,
-    spec_at,
-    to_json,
-)
+from compilegate.usecases.records import Spec, Trial, load_plan, load_record, spec_at, to_json
 from compilegate.usecases.registered import facts_for_workload, load_registered
 
 # Changes of the flag that end a probation.

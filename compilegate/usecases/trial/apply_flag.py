@@ -12,7 +12,7 @@ from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
-from compilegate.domain.planning.arm_plan import promoted
+from compilegate.domain.planning.arms import promoted
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     FlagOutcome,

@@ -13,14 +13,17 @@ from compilegate.domain import naming
 from compilegate.domain.decision import CANARY
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
-from compilegate.domain.judging.production import Judge
+from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production.canary import OVERDUE
-from compilegate.domain.trial.evidence import to_document
-from compilegate.domain.trial.job_records import read_records
+from compilegate.domain.trial.evidence import ProductionFacts, read_records, to_document
 from compilegate.domain.trial.jobs import EndedJob
-from compilegate.domain.trial.judge_round import RoundFacts, RoundOutcome, judge_round
-from compilegate.domain.trial.next_round import CanaryRequest, NextRound
-from compilegate.domain.trial.production_evidence import ProductionFacts
+from compilegate.domain.trial.judge_round import (
+    CanaryRequest,
+    NextRound,
+    RoundFacts,
+    RoundOutcome,
+    judge_round,
+)
 from compilegate.ports import Ledger, ObjectStore, Services, TrainingJobs
 from compilegate.usecases.canary import close_canary
 from compilegate.usecases.job_requests import job_site, request_limits
@@ -34,7 +37,7 @@ from compilegate.usecases.records import (
     spec_at,
     to_json,
 )
-from compilegate.usecases.trial.ended_jobs import ended_job
+from compilegate.usecases.trial.on_job_ended import ended_job
 
 
 class InfrastructureFailureError(CompilegateError):

@@ -7,9 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.errors import DrainedError, WorkloadLockedError
+from compilegate.domain.errors import (
+    RESTART,
+    DrainedError,
+    ProblemWithFix,
+    WorkloadLockedError,
+    lease_lost,
+    message_of,
+)
 from compilegate.domain.planning.rounds import LEASE_SECONDS
-from compilegate.domain.problem import RESTART, ProblemWithFix, lease_lost, message_of
 from compilegate.domain.production.orphans import GRACE_SECONDS
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services

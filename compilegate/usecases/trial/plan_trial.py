@@ -16,14 +16,7 @@ from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_docume
 from compilegate.domain.trial.refusals import refused, too_soon
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.planning import past_overheads, plan_for
-from compilegate.usecases.records import (
-    Spec,
-    Trial,
-    load_spec,
-    save_decision,
-    save_record,
-    spec_at,
-)
+from compilegate.usecases.records import Spec, Trial, load_spec, save_decision, save_record, spec_at
 from compilegate.usecases.registered import load_registration
 
 

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from compilegate.domain import job_clock, naming
+from compilegate.domain import job_output, naming
 from compilegate.domain.decision import JUDGE_VERSION, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as ask_judge
-from compilegate.domain.judging.production import Judge
+from compilegate.domain.judging.probation import Judge
 from compilegate.domain.judging.replay import Comparison, compare
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.reviews import ProbationEnd, Review
@@ -22,7 +22,7 @@ from compilegate.ports import Services
 DECISION = "decision"
 EVIDENCE_INVALID = "evidence_invalid"
 # Reasons that a job's output was refused, so that it never became evidence.
-REFUSED_OUTPUT = ((EVIDENCE_INVALID,), (job_clock.CODE,))
+REFUSED_OUTPUT = ((EVIDENCE_INVALID,), (job_output.CODE,))
 WITHOUT_EVIDENCE = {
     "eligibility": "the workload was not eligible, so that nothing was measured; the facts "
     "are kept beside it in eligibility.json",

@@ -6,18 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.notification import command_at
+from compilegate.domain.claims import command_at
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import EarlierTrial, ReportInput
-from compilegate.usecases.links import console_region, link_to
 from compilegate.usecases.records import (
     Trial,
+    console_region,
     find_decision,
     find_flag_outcome,
     find_plan,
     find_record,
+    link_to,
     of_plan,
 )
 from compilegate.usecases.registered import owner_of

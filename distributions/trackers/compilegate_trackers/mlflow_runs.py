@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
 from compilegate.report.exports.arm_runs import ArmRun
 
 # mlflow.utils.validation: what a metric's name may consist of, and how many one request takes.

@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.domain.problem import ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
 from compilegate.report.exports.arm_runs import ArmRun, Point
 
 PROJECT = "compilegate"

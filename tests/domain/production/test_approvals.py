@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.production.approvals import (
+from compilegate.domain.production.history import (
+    Approval,
     answer_words,
     answerable,
     check_answer,
     unanswered,
 )
-from compilegate.domain.production.history import Approval
 from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested
 
 OPEN = Approval(ApprovalRequested(1, 2, "t1"))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.planning.arm_plan import promoted
-from compilegate.domain.planning.arms import plan_arms
+from compilegate.domain.planning.arms import plan_arms, promoted
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
 from compilegate.domain.workload.model import Candidate
 from compilegate.facts import load_facts

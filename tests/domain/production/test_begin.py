@@ -10,14 +10,13 @@ import pytest
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.begin import BeginInput, RunStart, choose_run
+from compilegate.domain.production.begin import BeginInput, FlagReading, RunStart, choose_run
 from compilegate.domain.production.history import history
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.production.next_arm import FlagReading
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.request.sections import JobSite
+from compilegate.domain.request.build import JobSite
 from compilegate.facts import load_facts
 from compilegate.usecases.job_requests import request_limits
 from tests.domain.workload_builder import SOUND

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.errors import UnreadableRecordError
-from compilegate.domain.problem import message_of, parts_of
+from compilegate.domain.errors import UnreadableRecordError, message_of, parts_of
 from compilegate.domain.production.history import history
 from compilegate.domain.records import ledger
 from compilegate.domain.records.ledger import DamagedRecord

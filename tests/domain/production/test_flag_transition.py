@@ -6,8 +6,8 @@ import pytest
 
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.flag_transition import Findings, flag_transition
 from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.watch import Findings, flag_transition
 from compilegate.domain.reasons import Reason
 
 CHANGED = (Reason("image_changed", "image: was a, is b"),)

@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.flag import OFF, STATES, Flag
+from compilegate.domain.production.begin import PROBLEMS, FlagReading, Situation, next_arm
 from compilegate.domain.production.canary import OpenSlot
-from compilegate.domain.production.next_arm import (
-    PROBLEMS,
-    FlagReading,
-    Situation,
-    next_arm,
-)
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 

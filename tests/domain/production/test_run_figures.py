@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.production.run_figures import (
-    failed,
-    metric_of,
-    problem_of,
-    wall_seconds_of,
-)
+from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from tests.domain.production.run_builder import production_run
 
 

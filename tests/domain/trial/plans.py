@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.planning.arm_plan import CANDIDATE, CONTROL, ArmPlan
+from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan
 from compilegate.domain.trial.plan import QualityMode, RecordedPlan
 
 

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence, read_run
-from compilegate.domain.trial.evidence import TrialEvidence, assemble, to_document, to_evidence
-from compilegate.domain.trial.job_records import (
+from compilegate.domain.trial.evidence import (
     ArmRun,
     JobRecord,
+    TrialEvidence,
     TrialRecords,
     UnreadableRun,
+    assemble,
     read_records,
+    to_document,
+    to_evidence,
 )
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.records import to_json

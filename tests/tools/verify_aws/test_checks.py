@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.adapters.executions import ExecutionState
+from compilegate.adapters.state_machines import ExecutionState
 from compilegate.domain.errors import EnvironmentNotReadyError
 from tools.verify_aws.assumptions import load_assumptions
 from tools.verify_aws.checks import (

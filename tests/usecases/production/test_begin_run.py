@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.arithmetic import FLAG_PROBLEMS
 from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
-from compilegate.domain.metrics import FLAG_PROBLEMS
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.reviews import Review
 from compilegate.usecases.records import to_json

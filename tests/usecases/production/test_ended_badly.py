@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.usecases.operations.sweep import sweep
-from compilegate.usecases.production.on_run_ended import on_run_ended
+from compilegate.usecases.production.record_run import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.fakes import MemoryTopic
 from tests.usecases.production.runs import (

@@ -10,7 +10,7 @@ from compilegate.domain.production.job_evidence import output_uri
 from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import CanarySlot
-from compilegate.usecases.production import record_run as record_attempt
+from compilegate.usecases.production import record_run
 from compilegate.usecases.records import read_document
 from tests.archives import tarball
 from tests.domain.workload_builder import SOUND
@@ -126,7 +126,7 @@ def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
 def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(production, monkeypatch):
     heard = []
     monkeypatch.setattr(
-        record_attempt, "close_after_run", lambda name, run, **more: heard.append((name, run, more))
+        record_run, "close_after_run", lambda name, run, **more: heard.append((name, run, more))
     )
     production.begin()
     entry = production.entries("run_begun")[0]
@@ -155,7 +155,7 @@ def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repea
         if len(heard) == 1:
             raise OSError("the function's time is up")
 
-    monkeypatch.setattr(record_attempt, "close_after_run", dies_once)
+    monkeypatch.setattr(record_run, "close_after_run", dies_once)
     promoted.ends("Completed", output=summary_tar())
     with pytest.raises(OSError, match="time is up"):
         promoted.record()

@@ -1,13 +1,132 @@
-"""Whether training jobs can work in a VPC: what the network is, and what is wrong with it."""
+"""What can be wrong with a deployment: severity, fix and source of every code.
+
+The registry of reasons (``reasons.toml``) describes codes whose fix and source differ from case
+to case. Here every code has one of each, so this table holds the whole reason but its message.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from compilegate.domain.deployment.rules import reason
 from compilegate.domain.reasons import Reason, Severity
+
+TRAIN_VPC = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html"
+BOOTSTRAPPING = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping.html"
+INTERNET_GATEWAY_GUIDE = (
+    "https://docs.aws.amazon.com/vpc/latest/userguide/VPC_Internet_Gateway.html"
+)
+VPC_CONFIG = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html"
+VPC_DNS = "https://docs.aws.amazon.com/vpc/latest/userguide/AmazonDNS-concepts.html"
+QUOTAS = "https://docs.aws.amazon.com/general/latest/gr/sagemaker.html"
+ROLES = "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-roles.html"
+
+SUBNETS, GROUPS = "vpc.subnet_ids", "vpc.security_group_ids"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One code; ``field`` is a key of cdk.json's context, or the part of the deployment."""
+
+    severity: Severity
+    field: str
+    fix: str
+    source: str
+
+
+RULES: Mapping[str, Rule] = {
+    "bootstrap_missing": Rule(
+        Severity.BLOCK, "bootstrap", "prepare it, once per account and region:\nmake bootstrap",
+        BOOTSTRAPPING,
+    ),
+    "bootstrap_too_old": Rule(
+        Severity.BLOCK, "bootstrap", "bring it up to date:\nmake bootstrap", BOOTSTRAPPING,
+    ),
+    "not_deployed": Rule(
+        Severity.WARN, "stack", "deploy it:\nmake deploy", "docs/operating.md",
+    ),
+    "vpc_not_deployed": Rule(
+        Severity.WARN, "vpc", "restore the setting in cdk.json, or deploy it:\nmake deploy",
+        "docs/operating.md",
+    ),
+    "role_not_assumable": Rule(
+        Severity.BLOCK, "JobRoles",
+        "restore its trust policy for sagemaker.amazonaws.com, or delete the role: the next run "
+        "makes it again", ROLES,
+    ),
+    "quota_too_small": Rule(
+        Severity.BLOCK, "training.instance_type",
+        "request an increase of the quota in Service Quotas, or name another instance type",
+        QUOTAS,
+    ),
+    "quota_unknown": Rule(
+        Severity.INFO, "training.instance_type",
+        "look it up in Service Quotas; to read it here the credentials need "
+        "servicequotas:GetServiceQuota and servicequotas:ListServiceQuotas",
+        QUOTAS,
+    ),
+    "vpc_subnet_missing": Rule(
+        Severity.BLOCK, SUBNETS, "name subnets of this account and region", VPC_CONFIG,
+    ),
+    "vpc_group_missing": Rule(
+        Severity.BLOCK, GROUPS, "name security groups of this account and region", VPC_CONFIG,
+    ),
+    "vpc_several": Rule(
+        Severity.BLOCK, "vpc", "name subnets and security groups of one VPC", VPC_CONFIG,
+    ),
+    "vpc_dedicated": Rule(
+        Severity.BLOCK, SUBNETS, "name subnets of a VPC with default tenancy", TRAIN_VPC,
+    ),
+    "vpc_no_dns": Rule(
+        Severity.BLOCK, "vpc", "set enableDnsSupport of the VPC to true", VPC_DNS,
+    ),
+    "vpc_no_route_to_s3": Rule(
+        Severity.BLOCK, SUBNETS,
+        "create a gateway endpoint for S3 and add it to the route tables of these subnets",
+        TRAIN_VPC,
+    ),
+    "vpc_no_outbound": Rule(
+        Severity.BLOCK, GROUPS, "allow outbound connections to port 443, at least to S3",
+        TRAIN_VPC,
+    ),
+    "vpc_group_closed_to_itself": Rule(
+        Severity.BLOCK, GROUPS,
+        "add an inbound rule to a group: all traffic, source the group itself", TRAIN_VPC,
+    ),
+    "vpc_group_closed_to_efa": Rule(
+        Severity.BLOCK, GROUPS,
+        "add an inbound and an outbound rule: all traffic, from and to the group itself",
+        TRAIN_VPC,
+    ),
+    "vpc_too_few_addresses": Rule(
+        Severity.BLOCK, SUBNETS, "name larger subnets, or free addresses in these", TRAIN_VPC,
+    ),
+    "vpc_small_subnet": Rule(
+        Severity.WARN, SUBNETS, "name larger subnets, so that each of them can hold a job",
+        TRAIN_VPC,
+    ),
+    "vpc_no_internet": Rule(
+        Severity.INFO, SUBNETS,
+        "nothing to do for scripts that use S3 alone; for a script that calls another AWS service "
+        "create an interface endpoint for that service; for one that installs packages or "
+        "downloads models add a NAT gateway, or put them in the image or an input channel",
+        TRAIN_VPC,
+    ),
+    "not_checked": Rule(
+        Severity.INFO, "deployment", "use credentials that may make this call", "docs/operating.md",
+    ),
+}  # fmt: skip
+
+
+def reason(code: str, message: str, *, severity: Severity | None = None) -> Reason:
+    """The reason of one code; a ``severity`` replaces the rule's."""
+    rule = RULES[code]
+    return Reason(code, message, None, severity or rule.severity, rule.field, rule.fix, rule.source)
+
+
+# Whether training jobs can work in a VPC: what the network is, and what is wrong with it.
 
 # Private addresses that one training instance takes, without and with an Elastic Fabric Adapter:
 # https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html
@@ -255,3 +374,74 @@ def _job(demand: Demand) -> str:
 
 def _list(names: Sequence[str]) -> str:
     return ", ".join(names)
+
+
+# Whether the account is ready: bootstrapped, deployed, role and quotas in place.
+
+# What the template's own rule CheckBootstrapVersion demands.
+OLDEST_BOOTSTRAP = 6
+SAGEMAKER = "sagemaker.amazonaws.com"
+
+
+@dataclass(frozen=True)
+class VpcSetting:
+    """Subnets and security groups that jobs use."""
+
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+
+
+def examine_bootstrap(version: int | None, place: str) -> Iterator[Reason]:
+    """``version`` of the bootstrap stack in ``place``, None where there is none."""
+    if version is None:
+        yield reason("bootstrap_missing", f"{place} is not prepared for CDK deployments")
+    elif version < OLDEST_BOOTSTRAP:
+        message = f"{place} was prepared by an old CDK (version {version})"
+        yield reason("bootstrap_too_old", f"{message}; {OLDEST_BOOTSTRAP} or later is needed")
+
+
+def examine_role(trust: Mapping[str, Any] | None, arn: str) -> Iterator[Reason]:
+    """``trust`` is the role's trust policy, None where no job of its workload has needed it yet."""
+    if trust is not None and SAGEMAKER not in set(_trusted(trust)):
+        yield reason("role_not_assumable", f"{arn} cannot be assumed by {SAGEMAKER}")
+
+
+def examine_quotas(quotas: Mapping[str, int | None], demands: Sequence[Demand]) -> Iterator[Reason]:
+    """``quotas`` are instances that training jobs may use at once, None where unknown."""
+    for demand in demands:
+        quota = quotas.get(demand.instance_type)
+        if quota is None:
+            yield reason(
+                "quota_unknown",
+                f"the quota for {demand.instance_type} could not be read, so whether "
+                f"{demand.workload} may use {demand.instances} is unknown",
+            )
+        elif quota < demand.instances:
+            yield reason(
+                "quota_too_small",
+                f"{demand.workload} uses {demand.instances} x {demand.instance_type} for one job, "
+                f"but the account may use only {quota} at once",
+            )
+
+
+def examine_setting(configured: VpcSetting | None, deployed: VpcSetting | None) -> Iterator[Reason]:
+    """Whether what cdk.json says is what was deployed."""
+    if configured != deployed:
+        yield reason(
+            "vpc_not_deployed",
+            f"cdk.json has {_words(configured)}, but {_words(deployed)} is deployed",
+        )
+
+
+def _trusted(trust: Mapping[str, Any]) -> Iterator[str]:
+    statements = trust.get("Statement", [])
+    for statement in statements if isinstance(statements, list) else [statements]:
+        service = statement.get("Principal", {}).get("Service", ())
+        if statement.get("Effect") == "Allow":
+            yield from [service] if isinstance(service, str) else service
+
+
+def _words(setting: VpcSetting | None) -> str:
+    if setting is None:
+        return "no VPC"
+    return ", ".join((*setting.subnet_ids, *setting.security_group_ids))

@@ -1,0 +1,377 @@
+"""Training jobs on SageMaker: the jobs, their roles, logs and quotas."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from compilegate.adapters.stores import error_code
+from compilegate.domain import naming
+from compilegate.domain.errors import CompilegateError, NotFoundError, ProblemWithFix
+from compilegate.domain.failures import IN_PROGRESS, STOPPING
+from compilegate.ports import Settings
+
+# SageMaker training jobs.
+
+PAGE_SIZE = 100  # the most that ListTrainingJobs gives at once
+
+
+class SageMakerJobs:
+    """TrainingJobs on SageMaker."""
+
+    def __init__(self, sagemaker: Any) -> None:
+        self._sagemaker = sagemaker
+
+    def describe(self, job: str) -> Mapping[str, Any]:
+        """DescribeTrainingJob; empty for a job that SageMaker never saw."""
+        try:
+            return self._described(job)
+        except NotFoundError:
+            return {}
+
+    def tags(self, job: str) -> Mapping[str, str]:
+        """A job's tags by key; empty for a job that is gone."""
+        described = self.describe(job)
+        if not described:
+            return {}
+        pages = self._sagemaker.get_paginator("list_tags").paginate(
+            ResourceArn=described["TrainingJobArn"]
+        )
+        return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+
+    def stop(self, job: str) -> None:
+        """StopTrainingJob; a job that has already ended is left alone."""
+        try:
+            self._sagemaker.stop_training_job(TrainingJobName=job)
+        except ClientError:
+            if self._described(job)["TrainingJobStatus"] == IN_PROGRESS:
+                raise
+
+    def tag(self, job: str, tags: Mapping[str, str]) -> None:
+        """Set tags of a job, those it has under other keys stay; raises NotFoundError."""
+        self._sagemaker.add_tags(
+            ResourceArn=self._described(job)["TrainingJobArn"],
+            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+        )
+
+    def active(self, prefix: str) -> Sequence[str]:
+        """Names of jobs in progress that begin with ``prefix``."""
+        return list(self._list(prefix, StatusEquals=IN_PROGRESS))
+
+    def unfinished(self, prefix: str) -> Mapping[str, str]:
+        """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``."""
+        # Stopping last: a job that goes over to it between the two calls is in one of them.
+        return {
+            **self._list(prefix, StatusEquals=IN_PROGRESS),
+            **self._list(prefix, StatusEquals=STOPPING),
+        }
+
+    def statuses(self, prefix: str) -> Mapping[str, str]:
+        """TrainingJobStatus of every job whose name begins with ``prefix``."""
+        return self._list(prefix)
+
+    def _described(self, job: str) -> Mapping[str, Any]:
+        """DescribeTrainingJob; raises NotFoundError."""
+        try:
+            described: Mapping[str, Any] = self._sagemaker.describe_training_job(
+                TrainingJobName=job
+            )
+        except ClientError as error:
+            if "not found" in str(error).lower():
+                raise NotFoundError(f"there is no training job {job}") from error
+            raise
+        return described
+
+    def _list(self, prefix: str, **filters: str) -> dict[str, str]:
+        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
+            NameContains=prefix, PaginationConfig={"PageSize": PAGE_SIZE}, **filters
+        )
+        summaries = [job for page in pages for job in page["TrainingJobSummaries"]]
+        return {
+            job["TrainingJobName"]: job["TrainingJobStatus"]
+            for job in summaries
+            if job["TrainingJobName"].startswith(prefix)
+        }
+
+
+# The IAM roles of training jobs, made when a workload's first job is requested.
+#
+# A role carries its workload's name as a tag and one policy, the deployment's: it is both what the
+# role may do and its permissions boundary (docs/decisions/0024-one-role-per-workload.md).
+
+
+class ForeignRoleError(CompilegateError):
+    """A role of the expected name belongs to something else."""
+
+
+class IamJobRoles:
+    """JobRoles in IAM.
+
+    A role of a deployment that was removed and came back is put under the new one's policy.
+    """
+
+    def __init__(self, iam: Any, settings: Settings) -> None:
+        self._iam, self._settings, self._policy = iam, settings, settings.job_policy
+
+    def ensure(self, workload: str) -> None:
+        """Make the workload's role if there is none; raises ForeignRoleError for another's.
+
+        Safe to repeat, also after a call that broke off: the policy comes last and is attached
+        again. A new role may take seconds to work; the state that starts a job retries.
+        """
+        name = self._name(workload)
+        role = self._role(name) or self._create(name, workload)
+        tags = {tag["Key"]: tag["Value"] for tag in role.get("Tags", ())}
+        path = role["Path"]
+        if path != naming.JOB_ROLES_PATH or tags.get(naming.ROLE_TAG_WORKLOAD) != workload:
+            raise ForeignRoleError(
+                ProblemWithFix(
+                    f"the role {name} exists and was not made for {workload}: it lies at {path} "
+                    f"with the tags {tags}",
+                    fix="delete it; the next run makes it again",
+                )
+            )
+        boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
+        if boundary != self._policy:
+            self._iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=self._policy)
+        if boundary != self._policy or not self._is_attached(name):
+            self._iam.attach_role_policy(RoleName=name, PolicyArn=self._policy)
+
+    def _name(self, workload: str) -> str:
+        return naming.job_role(self._settings.stage, self._settings.region, workload)
+
+    def _role(self, name: str) -> dict[str, Any] | None:
+        try:
+            role: dict[str, Any] = self._iam.get_role(RoleName=name)["Role"]
+        except ClientError as error:
+            if error_code(error) != "NoSuchEntity":
+                raise
+            return None
+        return role
+
+    def _create(self, name: str, workload: str) -> dict[str, Any]:
+        """The new role; or the one that another execution has made meanwhile."""
+        tags = {
+            naming.ROLE_TAG_WORKLOAD: workload,
+            naming.TAG_DEPLOYMENT: self._settings.stage,
+            "application": naming.STACK_PREFIX,
+        }
+        try:
+            self._iam.create_role(
+                RoleName=name,
+                Path=naming.JOB_ROLES_PATH,
+                Description=f"Training jobs of {workload}, Compilegate {self._settings.stage}",
+                AssumeRolePolicyDocument=json.dumps(self._trust()),
+                PermissionsBoundary=self._policy,
+                Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+            )
+        except ClientError as error:
+            if error_code(error) != "EntityAlreadyExists":
+                raise
+        created: dict[str, Any] = self._iam.get_role(RoleName=name)["Role"]
+        return created
+
+    def _trust(self) -> dict[str, Any]:
+        """SageMaker alone, for this account alone: the confused deputy."""
+        account = self._settings.job_roles.split(":")[4]
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "sagemaker.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+            "Condition": {"StringEquals": {"aws:SourceAccount": account}},
+        }
+        return {"Version": "2012-10-17", "Statement": [statement]}
+
+    def _is_attached(self, name: str) -> bool:
+        attached = self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
+        return any(policy["PolicyArn"] == self._policy for policy in attached)
+
+
+# The logs of training jobs: the lines that they print, and how long these are kept.
+
+# SageMaker makes it with the account's first training job, without a retention.
+LOG_GROUP = "/aws/sagemaker/TrainingJobs"
+# SageMaker names a job's streams JOB/algo-NODE-SECONDS.
+_FIRST_MACHINE = "algo-1-"
+
+
+class CloudJobWatch:
+    """SageMaker's list of jobs and their CloudWatch logs."""
+
+    def __init__(self, sagemaker: Any, logs: Any) -> None:
+        self._sagemaker = sagemaker
+        self._logs = logs
+        self._streams: dict[str, str] = {}
+
+    def names(self, prefix: str) -> Sequence[str]:
+        """Every job whose name begins with ``prefix``, oldest first."""
+        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
+            NameContains=prefix, SortBy="CreationTime", SortOrder="Ascending"
+        )
+        job_names = [
+            job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]
+        ]
+        return [name for name in job_names if name.startswith(prefix)]
+
+    def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
+        """Lines printed since ``token`` by the job's first machine, and the next token."""
+        stream = self._streams.get(job) or self._find_stream(job)
+        if stream is None:
+            return (), token
+        position = {"nextToken": token} if token else {}
+        page = self._logs.get_log_events(
+            logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **position
+        )
+        return [str(event["message"]) for event in page["events"]], page["nextForwardToken"]
+
+    def _find_stream(self, job: str) -> str | None:
+        """The stream of the job's first machine; what others made beside it came later."""
+        pages = self._logs.get_paginator("describe_log_streams").paginate(
+            logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/{_FIRST_MACHINE}"
+        )
+        own = re.compile(rf"{re.escape(job)}/{_FIRST_MACHINE}[0-9]+")
+        try:
+            streams = [
+                (stream["creationTime"], str(stream["logStreamName"]))
+                for page in pages
+                for stream in page["logStreams"]
+                if own.fullmatch(str(stream["logStreamName"]))
+            ]
+        except ClientError as error:
+            if error_code(error) == "ResourceNotFoundException":
+                return None  # the group appears with the first job that ever prints
+            raise
+        if not streams:
+            return None
+        self._streams[job] = min(streams)[1]
+        return self._streams[job]
+
+
+class CloudWatchTrainingLogs:
+    """The account's group of training logs; ``days`` is None where the deployment sets no limit."""
+
+    def __init__(self, logs: Any, days: int | None) -> None:
+        self._logs = logs
+        self._days = days
+
+    def limit_retention(self) -> bool:
+        """Give the group a retention, unless it has one; returns whether it was set."""
+        if self._days is None:
+            return False
+        groups = self._logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
+        group = next((group for group in groups if group["logGroupName"] == LOG_GROUP), None)
+        if group is None or "retentionInDays" in group:
+            return False
+        self._logs.put_retention_policy(logGroupName=LOG_GROUP, retentionInDays=self._days)
+        return True
+
+
+# SageMaker's training quotas of this account, from Service Quotas.
+
+QUOTAS_PAGE_SIZE = 100  # the most that ListServiceQuotas gives at once
+# A Lambda has a minute for all of its work.
+MOST_SECONDS = 20
+# A Lambda that is still warm serves later plans as well, which must see a quota that has changed.
+LISTING_SECONDS = 60
+SERVICE = "sagemaker"
+# As the Service Quotas console lists them, for example "ml.g5.xlarge for training job usage".
+_NAME = re.compile(r"(?P<type>ml\.\S+) for (?P<spot>spot )?training job usage")
+log = logging.getLogger(__name__)
+
+Key = tuple[str, bool]  # instance type, spot
+
+
+def training_quotas(quotas: Iterable[Mapping[str, Any]]) -> dict[Key, int]:
+    """Instances that training jobs may run at once, by type and whether on spot capacity."""
+    return {
+        (match["type"], bool(match["spot"])): int(quota["Value"])
+        for quota in quotas
+        if (match := _NAME.fullmatch(quota.get("QuotaName", "")))
+    }
+
+
+class ServiceQuotas:
+    """Quotas on AWS; one that cannot be read is unknown.
+
+    The quota of a type whose code is known is read by that code. Any other is looked up in the
+    listing of all of SageMaker's quotas, which is kept for a minute and may be cut off: what it has
+    not reached is unknown. ``codes`` is called when a quota is first read.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        codes: Callable[[], Mapping[Key, str]],
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._codes, self._seconds = client, codes, seconds
+        self._forget()
+
+    def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
+        """Instances that training jobs may run at once, None where it is unknown."""
+        key = (instance_type, spot)
+        if self._seconds() > self._forget_at:
+            self._forget()
+        by_code = self._by_code(key)
+        return self._listed().get(key) if by_code is None else by_code
+
+    def _forget(self) -> None:
+        self._listing: Mapping[Key, int] | None = None
+        self._answers = True
+        self._forget_at = self._seconds() + LISTING_SECONDS
+
+    def _by_code(self, key: Key) -> int | None:
+        code = self._codes().get(key)
+        if code is None:
+            return None
+        # A quota that was never changed may have no applied value, only a default.
+        for operation in ("get_service_quota", "get_aws_default_service_quota"):
+            quota = self._quota(operation, code) if self._answers else None
+            if quota is not None:
+                limits = training_quotas([quota])
+                if key not in limits:
+                    log.warning("quota %s is %s, not that of %s", code, list(limits), key[0])
+                return limits.get(key)
+        return None
+
+    def _quota(self, operation: str, code: str) -> Mapping[str, Any] | None:
+        """One quota; None where there is none, or Service Quotas does not answer at all."""
+        try:
+            answer = getattr(self._client, operation)(ServiceCode=SERVICE, QuotaCode=code)
+        except Exception as error:
+            if error_code(error) != "NoSuchResourceException":
+                log.warning("quota %s could not be read", code, exc_info=True)
+                self._answers = False  # a Lambda has no time to wait for it again
+            return None
+        quota: Mapping[str, Any] = answer["Quota"]
+        return quota
+
+    def _listed(self) -> Mapping[Key, int]:
+        if self._listing is None:
+            self._listing = self._list()
+        return self._listing
+
+    def _list(self) -> dict[Key, int]:
+        limits: dict[Key, int] = {}
+        deadline = self._seconds() + MOST_SECONDS
+        try:
+            pages = self._client.get_paginator("list_service_quotas")
+            for page in pages.paginate(
+                ServiceCode=SERVICE, PaginationConfig={"PageSize": QUOTAS_PAGE_SIZE}
+            ):
+                limits |= training_quotas(page["Quotas"])
+                if self._seconds() > deadline:
+                    log.warning(
+                        "listing quotas took longer than %s s and was cut off",
+                        MOST_SECONDS,
+                    )
+                    break
+        except Exception:  # what cannot be read is unknown
+            log.warning("quotas could not be listed", exc_info=True)
+        return limits

@@ -1,0 +1,471 @@
+"""Where data lives on AWS: S3, DynamoDB, Parameter Store; the topic; the clients of all."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import IO, Any, BinaryIO, Protocol
+from urllib.parse import urlparse
+
+from botocore.exceptions import ClientError
+
+from compilegate.domain import ledger_keys
+from compilegate.domain.claims import Notification
+from compilegate.domain.errors import (
+    NotFoundError,
+    OverwrittenEvidenceError,
+    WorkloadLockedError,
+    lease_lost,
+)
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records.ledger import LedgerRecordT, read_as
+
+# boto3 clients, each made when it is first called: a function makes only those that it uses.
+
+# For figures that are shown only if they can be read quickly.
+HASTY = {"connect_timeout": 3, "read_timeout": 5, "retries": {"total_max_attempts": 2}}
+# A call that stalls is tried again within the shortest function's minute; botocore would wait
+# for it a minute each to connect and to read, and the function be gone.
+PATIENT = {
+    "connect_timeout": 5, "read_timeout": 20, "retries": {"mode": "standard", "max_attempts": 5},
+}  # fmt: skip
+
+# Calls that threads may make at once without a connection of their own each time.
+CONNECTIONS = 32
+_MAKING = threading.Lock()  # boto3's default session is not safe for threads
+
+
+class _Client:
+    """Stands for a boto3 client until its first call."""
+
+    def __init__(self, service: str, region: str | None, settings: dict[str, Any]) -> None:
+        self._service, self._region, self._settings = service, region, settings
+        self._client: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        with _MAKING:
+            if self._client is None:
+                self._client = self._make()
+        return getattr(self._client, name)
+
+    def _make(self) -> Any:
+        import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
+        from botocore.config import Config  # noqa: PLC0415 - as above
+
+        config = Config(**self._settings, max_pool_connections=CONNECTIONS)
+        return boto3.client(self._service, region_name=self._region, config=config)
+
+
+@cache
+def client(service: str, region: str | None = None, *, hasty: bool = False) -> Any:
+    """One client per service, region and process; without a region the environment's.
+
+    A ``hasty`` one gives up within seconds.
+    """
+    return _Client(service, region, HASTY if hasty else PATIENT)
+
+
+def error_code(error: Exception) -> str:
+    """The AWS error code of a botocore ClientError, empty for any other error."""
+    response = getattr(error, "response", None) or {}
+    code = response.get("Error", {}).get("Code", "")
+    return str(code)
+
+
+# The data bucket.
+
+ABSENT = ("NoSuchKey", "NoSuchBucket", "404", "NotFound", "AccessDenied", "403")
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """An object that may be larger than memory: ``size`` in bytes, ``stream`` to be read once.
+
+    ``identity`` says which object was read, as a run's record keeps it: S3's ``output_etag``, and
+    ``output_version`` where its bucket keeps versions.
+    """
+
+    size: int
+    stream: IO[bytes]
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+
+class S3Store:
+    """ObjectStore on one bucket."""
+
+    def __init__(self, s3: Any, bucket: str) -> None:
+        self._s3 = s3
+        self.bucket = bucket
+
+    def get(self, key: str) -> bytes:
+        """An object's bytes; raises NotFoundError."""
+        try:
+            body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if error_code(error) in ("NoSuchKey", "404"):
+                raise NotFoundError(f"s3://{self.bucket}/{key} does not exist") from error
+            raise
+        return body
+
+    def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
+        """Write an object."""
+        self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
+
+    def fetch(self, uri: str) -> Fetched:
+        """The object at an s3:// URI in any bucket; raises NotFoundError.
+
+        An object that may not be read counts as missing. Raises OverwrittenEvidenceError for one
+        of the data bucket that was written more than once; versions of other buckets are not read.
+        """
+        parts = urlparse(uri)
+        place = {"Bucket": parts.netloc, "Key": parts.path.lstrip("/")}
+        if parts.netloc == self.bucket:
+            # This version and no other, should somebody write the next one meanwhile.
+            place["VersionId"] = self._only_version(place["Key"])
+        try:
+            response = self._s3.get_object(**place)
+        except ClientError as error:
+            if error_code(error) in ABSENT:
+                raise NotFoundError(f"{uri} does not exist or may not be read") from error
+            raise
+        identity = {
+            "output_etag": response.get("ETag"),
+            "output_version": response.get("VersionId"),
+        }
+        recorded = {name: value for name, value in identity.items() if value}
+        return Fetched(int(response["ContentLength"]), response["Body"], recorded)
+
+    def _only_version(self, key: str) -> str:
+        """The version of an object that was written once.
+
+        The first page has it: S3 lists keys in order, and those that go on after this one later.
+        """
+        page = self._s3.list_object_versions(Bucket=self.bucket, Prefix=key)
+        written = [
+            one["VersionId"]
+            for one in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
+            if one["Key"] == key
+        ]
+        if not written:
+            raise NotFoundError(f"s3://{self.bucket}/{key} does not exist")
+        if len(written) > 1:
+            raise OverwrittenEvidenceError(
+                f"s3://{self.bucket}/{key} was written {len(written)} times, and a job leaves its "
+                f"output once: versions {', '.join(written)}"
+            )
+        return str(written[0])
+
+    def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
+        """Write an object from a file: a large one in parts, so that it need not fit into memory.
+
+        In this thread, because callers with many files have threads of their own.
+        """
+        from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - Lambdas never need it
+
+        self._s3.upload_fileobj(
+            stream,
+            self.bucket,
+            key,
+            ExtraArgs={"ContentType": content_type},
+            Config=TransferConfig(use_threads=False),
+        )
+
+    def exists(self, uri: str) -> bool:
+        """Whether an s3:// URI names an object or a prefix with at least one."""
+        parts = urlparse(uri)
+        try:
+            response = self._s3.list_objects_v2(
+                Bucket=parts.netloc, Prefix=parts.path.lstrip("/"), MaxKeys=1
+            )
+        except ClientError as error:
+            if error_code(error) in ABSENT:
+                return False
+            raise
+        return bool(response.get("KeyCount") or response.get("Contents"))
+
+    def has(self, key: str) -> bool:
+        """Whether the bucket holds an object of exactly this key.
+
+        What may not be looked at counts as absent, so that it is written again.
+        """
+        try:
+            self._s3.head_object(Bucket=self.bucket, Key=key)
+        except ClientError as error:
+            if error_code(error) in ABSENT:
+                return False
+            raise
+        return True
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        """Names directly below a prefix that ends with a slash, in order."""
+        pages = self._s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=prefix, Delimiter="/"
+        )
+        for page in pages:
+            for entry in page.get("CommonPrefixes", ()):
+                yield entry["Prefix"].removeprefix(prefix).rstrip("/")
+
+
+# The ledger and the locks, in one DynamoDB table.
+
+CONDITION_FAILED = "ConditionalCheckFailedException"
+
+
+class DynamoDbLedger:
+    """Append-only entries under ``workload#{name}``."""
+
+    def __init__(self, dynamodb: Any, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write the entry, or return the one that is already there."""
+        key = {"pk": {"S": f"workload#{workload}"}, "sk": {"S": sort_key}}
+        body = {"entry": {"S": json.dumps(entry, sort_keys=True)}, "kind": {"S": entry["kind"]}}
+        if _condition_held(
+            self._dynamodb.put_item,
+            TableName=self._table,
+            Item={**key, **body},
+            ConditionExpression="attribute_not_exists(pk)",
+        ):
+            return entry
+        response = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+        existing: Mapping[str, Any] = json.loads(response["Item"]["entry"]["S"])
+        return existing
+
+    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
+
+        Pages are read one after the other, each as it is at that time: what is appended in the
+        order of the keys never shows a gap.
+        """
+        condition, values = "pk = :pk", {":pk": {"S": f"workload#{workload}"}}
+        if prefix:
+            condition, values = f"{condition} AND begins_with(sk, :sk)", {
+                **values, ":sk": {"S": prefix},
+            }  # fmt: skip
+        pages = self._dynamodb.get_paginator("query").paginate(
+            TableName=self._table,
+            KeyConditionExpression=condition,
+            ExpressionAttributeValues=values,
+            ConsistentRead=True,
+        )
+        return [json.loads(item["entry"]["S"]) for page in pages for item in page["Items"]]
+
+
+class DynamoDbLocks:
+    """One lease per workload under ``lock#{name}``; an expired lease is free."""
+
+    def __init__(self, dynamodb: Any, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
+        """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
+        if not _condition_held(
+            self._dynamodb.put_item,
+            TableName=self._table,
+            Item=_lease(workload, owner, expires_at),
+            ConditionExpression="attribute_not_exists(pk) OR expires_at < :now OR #o = :owner",
+            ExpressionAttributeNames={"#o": "owner"},
+            ExpressionAttributeValues={":now": {"N": str(now)}, ":owner": {"S": owner}},
+        ):
+            raise WorkloadLockedError(
+                f"{workload} is already being evaluated by "
+                f"{self.holder(workload) or 'an execution that just ended'}; "
+                f"wait for it to end, or stop it: compilegate unlock {workload} --force"
+            )
+
+    def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
+        """Let the lease last longer; raises WorkloadLockedError where ``owner`` has lost it."""
+        if not _condition_held(
+            self._dynamodb.put_item,
+            TableName=self._table,
+            Item=_lease(workload, owner, expires_at),
+            **_held_by(owner),
+        ):
+            raise lease_lost(workload, owner)
+
+    def release(self, workload: str, owner: str) -> None:
+        """Give the lease back if ``owner`` still holds it."""
+        _condition_held(
+            self._dynamodb.delete_item,
+            TableName=self._table,
+            Key=_lock_key(workload),
+            **_held_by(owner),
+        )
+
+    def holder(self, workload: str) -> str | None:
+        """The holder of the lease, expired or not; None where there is no lease."""
+        response = self._dynamodb.get_item(
+            TableName=self._table, Key=_lock_key(workload), ConsistentRead=True
+        )
+        owner: str | None = response.get("Item", {}).get("owner", {}).get("S")
+        return owner
+
+
+def _condition_held(call: Callable[..., Any], **request: Any) -> bool:
+    """Whether the table took a conditional write."""
+    try:
+        call(**request)
+    except ClientError as error:
+        if error_code(error) != CONDITION_FAILED:
+            raise
+        return False
+    return True
+
+
+def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
+    own = {"owner": {"S": owner}, "expires_at": {"N": str(expires_at)}}
+    return {**_lock_key(workload), **own}
+
+
+def _held_by(owner: str) -> dict[str, Any]:
+    return {
+        "ConditionExpression": "#o = :owner",
+        "ExpressionAttributeNames": {"#o": "owner"},
+        "ExpressionAttributeValues": {":owner": {"S": owner}},
+    }
+
+
+def _lock_key(workload: str) -> dict[str, Any]:
+    return {"pk": {"S": f"lock#{workload}"}, "sk": {"S": "lock"}}
+
+
+WORKLOAD = "workload#"
+LOCK = "lock#"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lease on a workload; ``expires_at`` in epoch seconds."""
+
+    workload: str
+    owner: str
+    expires_at: int
+
+
+class DynamoDbOverview:
+    """Scans the ledger table; a table of decisions is small."""
+
+    def __init__(self, dynamodb: Any, table: str) -> None:
+        self._dynamodb = dynamodb
+        self._table = table
+
+    def workloads(self) -> Sequence[str]:
+        """Names of every workload with an entry, sorted."""
+        names = {key.removeprefix(WORKLOAD) for key in self._keys() if key.startswith(WORKLOAD)}
+        return sorted(names - {ledger_keys.DEPLOYMENT})
+
+    def locks(self) -> Sequence[Lock]:
+        """Every lease that is held."""
+        pages = self._dynamodb.get_paginator("scan").paginate(
+            TableName=self._table,
+            ConsistentRead=True,
+            FilterExpression="begins_with(pk, :lock)",
+            ExpressionAttributeValues={":lock": {"S": LOCK}},
+        )
+        return [
+            Lock(
+                workload=item["pk"]["S"].removeprefix(LOCK),
+                owner=item["owner"]["S"],
+                expires_at=int(item["expires_at"]["N"]),
+            )
+            for page in pages
+            for item in page["Items"]
+        ]
+
+    def _keys(self) -> Sequence[str]:
+        pages = self._dynamodb.get_paginator("scan").paginate(
+            TableName=self._table, ProjectionExpression="pk"
+        )
+        return [item["pk"]["S"] for page in pages for item in page["Items"]]
+
+
+# The ledger in records: the one place where entries are read and written as documents.
+
+
+class RawLedger(Protocol):
+    """Append-only entries; one is written once under its sort key and never changed."""
+
+    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write the entry, or return the one that is already there."""
+        ...
+
+    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
+
+        Read consistently: what was written before the call is there.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class RecordLedger:
+    """Ledger on raw entries."""
+
+    raw: RawLedger
+
+    def history(self, workload: str, prefix: str = "") -> WorkloadHistory:
+        """What a workload's entries say, of those whose sort keys begin with ``prefix``."""
+        return history(self.raw.entries(workload, prefix))
+
+    def put_once(
+        self, workload: str, record: LedgerRecordT, *, key: str | None = None
+    ) -> LedgerRecordT:
+        """Write the record, or return the one that is already there."""
+        entry = self.raw.put_once(workload, key or record.key, record.to_entry())
+        return read_as(type(record), entry)
+
+    def append(self, workload: str, record: LedgerRecord) -> None:
+        """Write the record; one that is already there stays, readable or not."""
+        self.raw.put_once(workload, record.key, record.to_entry())
+
+
+# The flag, a Parameter Store value.
+
+
+class SsmFlags:
+    """FlagStore on Parameter Store."""
+
+    def __init__(self, ssm: Any) -> None:
+        self._ssm = ssm
+
+    def read(self, name: str) -> str | None:
+        """The raw value, None when absent."""
+        try:
+            value: str = self._ssm.get_parameter(Name=name)["Parameter"]["Value"]
+        except ClientError as error:
+            if error_code(error) == "ParameterNotFound":
+                return None
+            raise
+        return value
+
+    def write(self, name: str, value: str) -> None:
+        """Set the raw value; Parameter Store keeps every version."""
+        self._ssm.put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
+
+
+# The topic that people and programs subscribe to.
+
+
+class SnsTopic:
+    """Topic on SNS."""
+
+    def __init__(self, sns: Any, arn: str) -> None:
+        self._sns = sns
+        self._arn = arn
+
+    def publish(self, notification: Notification) -> None:
+        """Send one message, to each kind of subscriber in its own words."""
+        self._sns.publish(
+            TopicArn=self._arn,
+            Subject=notification.line,
+            Message=notification.envelope(),
+            MessageStructure="json",
+            MessageAttributes=notification.attributes(),
+        )

@@ -1,1 +1,0 @@
-"""Whether an AWS account and network can run what a deployment starts."""

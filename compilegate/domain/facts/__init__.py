@@ -1,1 +1,0 @@
-"""Images, instances, prices and tested models, as values to look up."""

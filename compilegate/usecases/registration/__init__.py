@@ -1,1 +1,0 @@
-"""What production trains: registering and retiring a workload, uploading what it needs."""
