@@ -160,7 +160,12 @@ def reads() -> dict[str, float]:
 
 def _places(home: Path) -> Places:
     python = REPOSITORY / ".venv-localcloud" / "bin" / "python"
-    return Places(REPOSITORY, home, emulator_python=python, training_python=Path(sys.executable))
+    return Places(
+        home=home,
+        repository=REPOSITORY,
+        emulator_python=python,
+        training_python=Path(sys.executable),
+    )
 
 
 def _cold(state: RunState) -> float:

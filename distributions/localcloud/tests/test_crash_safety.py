@@ -30,17 +30,20 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes under /proc"),
 ]
 
-# A job with a child that leaves its process group, and a function that takes long.
+# A job with a child that leaves its process group and one that leaves its environment as well, and
+# a function that takes long.
 JOB = (
-    "import subprocess, sys, time\n"
-    "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(99)'],"
-    " start_new_session=True)\n"
+    "import os, subprocess, sys, time\n"
+    "sleep = [sys.executable, '-c', 'import time; time.sleep(99)']\n"
+    "subprocess.Popen(sleep, start_new_session=True)\n"
+    "run = os.environ['COMPILEGATE_LOCAL_RUN']\n"
+    "subprocess.Popen([*sleep, run], start_new_session=True, env={})\n"
     "print('up', flush=True)\ntime.sleep(99)\n"
 )
 SLOW_FUNCTION = "import time\ndef handler(event, context):\n    time.sleep(99)\n"
 # Emulator, template and worker of the function, fork server and its child, supervisor, toolkit,
-# script, runaway child.
-PROCESSES = 9
+# script, runaway children.
+PROCESSES = 10
 # A command that starts an attached cloud and then hangs.
 COMMAND = """
 import sys, time

@@ -21,6 +21,7 @@ import runpy
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 # What sagemaker-training and sagemaker-pytorch-training import. Not the toolkit itself: it reads
@@ -34,7 +35,10 @@ _LONGEST_REQUEST = 1 << 20
 
 def main() -> None:
     """Serve until the emulator is gone."""
-    sys.path.pop(0)  # this file's folder, which a job should not see
+    import supervisor  # type: ignore[import-not-found] # noqa: PLC0415 - the file beside this one
+
+    sys.path.pop(0)  # their folder, which a job should not see
+    del sys.modules["supervisor"]
     for name in _IMPORTED_AHEAD:
         with contextlib.suppress(ImportError):  # an older toolkit, or jobs without PyTorch
             importlib.import_module(name)
@@ -52,7 +56,9 @@ def main() -> None:
                 # Standard input, whose number is free now; without this the script gets none.
                 os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _serve(socket.socket(fileno=descriptors[0]))
+                os.setsid()  # not to be killed with the server: what the job leaves is its child
+                supervisor.adopt_orphans()
+                _serve(socket.socket(fileno=descriptors[0]), supervisor.kill_children)
             os.close(descriptors[0])
 
 
@@ -68,8 +74,8 @@ def _make_session() -> None:
     boto3.resource("s3", region_name="us-east-1", **invalid)
 
 
-def _serve(connection: socket.socket) -> NoReturn:
-    """Start one job's toolkit and answer how it ended."""
+def _serve(connection: socket.socket, clear: Callable[[], None]) -> NoReturn:
+    """Start one job's toolkit and answer how it ended, once nothing of it is left."""
     request, output = _received(connection)
     pid = os.fork()
     if pid == 0:
@@ -79,6 +85,7 @@ def _serve(connection: socket.socket) -> NoReturn:
     with contextlib.suppress(OSError):  # the supervisor may be gone
         connection.sendall(f"{pid}\n".encode())
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    clear()
     with contextlib.suppress(OSError):
         connection.sendall(f"{code if code >= 0 else 128 - code}\n".encode())
     os._exit(0)

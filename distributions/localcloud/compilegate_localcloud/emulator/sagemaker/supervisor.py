@@ -18,6 +18,7 @@ With ``--forked DESCRIPTOR PACKAGES`` before the command, the process comes from
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -25,8 +26,10 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+_PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 FORKED = "--forked"
 
 
@@ -71,6 +74,7 @@ class Forked:
 def main(words: list[str]) -> int:
     """Run the process in a group of its own until it, or the emulator, ends."""
     forked = words[0] == FORKED
+    adopt_orphans()
     process = Forked(int(words[1]), words[2], words[3:]) if forked else Started(words)
     threading.Thread(target=_obey, args=(process.pid,), daemon=True).start()
     with contextlib.suppress(BrokenPipeError):  # the emulator is gone: the thread sees it as well
@@ -78,7 +82,7 @@ def main(words: list[str]) -> int:
         sys.stderr.flush()
     status = process.wait()
     _kill_group(process.pid)
-    _kill_marked(os.environ.get("COMPILEGATE_LOCAL_JOB", ""))
+    kill_children()
     return status
 
 
@@ -99,16 +103,28 @@ def _kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def _kill_marked(job: str) -> None:
-    """Kill what left the group, found by the job's name in its environment (Linux only)."""
-    marker = f"COMPILEGATE_LOCAL_JOB={job}".encode()
-    run = f"COMPILEGATE_LOCAL_RUN={os.environ.get('COMPILEGATE_LOCAL_RUN', '')}".encode()
-    for entry in Path("/proc").glob("[0-9]*/environ"):
-        pid = int(entry.parent.name)
+def adopt_orphans() -> None:
+    """Be the parent of all that descends from this process and loses its own (Linux only)."""
+    with contextlib.suppress(OSError, AttributeError):  # no C library, or not Linux's
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def kill_children() -> None:
+    """Kill what is left, whatever group or environment it has chosen, until nothing is."""
+    with contextlib.suppress(PermissionError):  # another user's
+        while children := [*_children()]:
+            for pid in children:
+                with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                    os.kill(pid, signal.SIGKILL)
+                    os.waitpid(pid, 0)
+
+
+def _children() -> Iterator[int]:
+    for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            variables = entry.read_bytes().split(b"\0")
-            if job and marker in variables and run in variables and pid != os.getpid():
-                os.kill(pid, signal.SIGKILL)
+            parent = stat.read_text(errors="replace").rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid():
+                yield int(stat.parent.name)
 
 
 if __name__ == "__main__":
