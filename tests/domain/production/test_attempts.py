@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain.production.attempts import (
-    LONGEST_SECONDS,
     Attempt,
     Wait,
     attempt_number,
@@ -37,8 +36,20 @@ def test_pauses_double_from_five_minutes_to_an_hour_and_end_within_the_bound():
     seconds = [wait.seconds for wait in waits(DAY)]
 
     assert [300, 600, 1200, 2400, 3600, 3600] == seconds[:6]
-    assert LONGEST_SECONDS == max(seconds)
-    assert DAY - LONGEST_SECONDS < sum(seconds) <= DAY
+    assert 3600 == max(seconds)
+    assert DAY - 3600 < sum(seconds) <= DAY
+
+
+@pytest.mark.parametrize(
+    ("hours", "fallbacks", "attempts", "longest"),
+    [(300, 0, 302, 3600), (672, 0, 487, 4998), (672, 1, 477, 10_338), (672, 3, 459, 22_194)],
+)
+def test_pauses_of_weeks_are_so_long_that_500_attempts_are_enough(
+    hours, fallbacks, attempts, longest
+):
+    made = waits(hours * 3600, *"abc"[:fallbacks])
+
+    assert (attempts, longest) == (len(made), max(wait.seconds for wait in made))
 
 
 def test_other_types_are_tried_at_once_and_the_own_one_again_after_each_pause():

@@ -4,7 +4,6 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.orphans import (
-    GRACE_SECONDS,
     ExecutionEnd,
     Lease,
     TaggedJob,
@@ -17,7 +16,7 @@ from compilegate.domain.production.orphans import (
 
 NOW = 1_790_000_000
 EXECUTION = "arn:aws:states:us-east-1:111122223333:execution:compilegate-prod-evaluate:w-0mabc123"
-LONG_AGO = NOW - GRACE_SECONDS
+LONG_AGO = NOW - 3600
 
 
 def job(stage="speed", created=LONG_AGO):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.production.savings import ROLLING, savings_so_far
+from compilegate.domain.production.savings import savings_so_far
 from compilegate.domain.records.runs import ProductionRun
 from tests.domain.production.run_builder import production_run
 
@@ -35,13 +35,13 @@ def test_before_production_has_made_a_baseline_run_nothing_is_booked() -> None:
 
 
 def test_the_baseline_rolls_so_that_a_job_that_grew_is_no_loss_of_the_candidates() -> None:
-    grown = [
-        production_run(n, "baseline", wall_seconds=43_200.0, usd=432.0)
-        for n in range(1, 1 + ROLLING)
-    ]
+    first = production_run(0, "baseline")
+    grown = [production_run(n, "baseline", wall_seconds=43_200.0, usd=432.0) for n in range(1, 6)]
     mine = production_run(9, wall_seconds=31_600.0, usd=316.0)
 
-    assert 432 - 316 == savings_so_far([production_run(0, "baseline"), *grown, mine]).saved_usd
+    assert 432 - 316 == savings_so_far([first, *grown, mine]).saved_usd
+    last_five = (216 + 4 * 432) / 5
+    assert last_five - 316 == pytest.approx(savings_so_far([first, *grown[1:], mine]).saved_usd)
 
 
 def test_later_baseline_runs_do_not_rewrite_what_a_run_has_saved() -> None:

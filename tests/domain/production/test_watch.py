@@ -13,7 +13,6 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import (
-    HISTORY_RUNS,
     probation_document,
     row_at_the_end,
     watched_runs,
@@ -120,12 +119,12 @@ def test_the_baseline_of_another_trials_round_is_a_baseline_of_today() -> None:
 
 
 def test_earlier_baseline_runs_are_history_where_the_team_gave_none() -> None:
-    earlier = [run_of(-n, "baseline", metric=CENTRE + n / 1e4) for n in range(1, HISTORY_RUNS + 3)]
+    earlier = [run_of(-n, "baseline", metric=CENTRE + n / 1e4) for n in range(1, 27)]
     doc = probation_document(trial(history=()), PROMOTION, [], earlier)
-    newest_last = [CENTRE + n / 1e4 for n in range(HISTORY_RUNS, 0, -1)]
+    newest_last = [CENTRE + n / 1e4 for n in range(24, 0, -1)]
 
     assert newest_last == doc["quality"]["history"]
-    assert [BASE_WALL] * HISTORY_RUNS == doc["quality"]["history_wall_seconds"]
+    assert [BASE_WALL] * 24 == doc["quality"]["history_wall_seconds"]
     assert Verdict.CONTINUE == judge(doc).verdict
 
 
