@@ -67,6 +67,34 @@ def repeated(key: str, where: str) -> Callable[[Document], None]:
     return change
 
 
+def another_precision(doc: Document) -> None:
+    arm(doc)["overrides"] = {"precision": "fp8"}
+    for run in arm(doc)["runs"]:
+        del run["applied"]
+        run["fingerprint"]["precision"] = "fp8"
+
+
+def larger_batches_in_fewer_steps(doc: Document) -> None:
+    arm(doc).update(full_run_steps=1000, overrides={"batch_size": 64})
+    for run in runs(doc, stage="speed"):
+        run.update(samples_per_step=64, step_seconds=[2 * x for x in run["step_seconds"]])
+
+
+def as_recorded_where_one_batch_size_counts_for_all_arms(doc: Document) -> None:
+    arm(doc).update(full_run_steps=1000, overrides={"batch_size": 64})
+
+
+def other_samples_in_a_later_block(doc: Document) -> None:
+    as_recorded_where_one_batch_size_counts_for_all_arms(doc)
+    runs(doc, stage="speed")[1]["samples_per_step"] = 48
+
+
+def another_price_on_other_nodes(doc: Document) -> None:
+    arm(doc)["usd_per_hour"] = 1.0
+    for run in runs(doc, stage="speed"):
+        run["node"] = "elsewhere"
+
+
 BROKEN: dict[str, tuple[str, Callable[[Document], object]]] = {
     "a segment without the change": (
         "treatment_not_applied", lambda d: runs(d, stage="speed")[-1].update(applied=False)),
@@ -91,6 +119,8 @@ BROKEN: dict[str, tuple[str, Callable[[Document], object]]] = {
         "arms_differ", lambda d: arm(d)["runs"][0].update(node="elsewhere")),
     "another batch in a block, by a little more than 2 %": (
         "arms_differ", lambda d: arm(d)["runs"][0].update(samples_per_step=31.2)),
+    "other samples than the plan of fewer steps has, in a later block": (
+        "arms_differ", other_samples_in_a_later_block),
     "a first loss that is no number": (
         "unequal_initial_loss", lambda d: runs(d)[0].update(initial_loss=float("nan"))),
     "another first loss, by a little more than 1 %": (
@@ -180,39 +210,27 @@ def test_other_nodes_are_fair_only_where_the_change_needs_them(
     assert own == ("arms_differ" not in codes(judge(good)))
 
 
-def another_precision(doc: Document) -> None:
-    arm(doc)["overrides"] = {"precision": "fp8"}
-    for run in arm(doc)["runs"]:
-        del run["applied"]
-        run["fingerprint"]["precision"] = "fp8"
-
-
-def larger_batches_in_fewer_steps(doc: Document) -> None:
-    arm(doc).update(full_run_steps=1000, overrides={"batch_size": 64})
-    for run in runs(doc, stage="speed"):
-        run.update(samples_per_step=64, step_seconds=[2 * x for x in run["step_seconds"]])
-
-
-def another_price_on_other_nodes(doc: Document) -> None:
-    arm(doc)["usd_per_hour"] = 1.0
-    for run in runs(doc, stage="speed"):
-        run["node"] = "elsewhere"
-
-
 @pytest.mark.parametrize(
     "change",
     [
         another_precision, larger_batches_in_fewer_steps,
         another_price_on_other_nodes, lambda d: runs(d)[0].update(initial_loss=3.044),
         lambda d: arm(d)["runs"][0].update(samples_per_step=31.5),
+        lambda d: arm(d)["runs"][0].pop("node"),
+        lambda d: [run.pop("applied") for run in runs(d, stage="speed")],
+        as_recorded_where_one_batch_size_counts_for_all_arms,
     ],
 )  # fmt: skip
 def test_what_the_change_explains_is_valid(
     good: Document, change: Callable[[Document], object]
 ) -> None:
     change(good)
+    decision = judge(good)
 
-    assert Verdict.PROMOTE == judge(good).verdict
+    assert Verdict.PROMOTE == decision.verdict
+    # Another batch explains another first loss, and no run recorded its weights.
+    of_another_batch = "batch_size" in arm(good)["overrides"]
+    assert of_another_batch == ("start_unknown" in codes(decision))
 
 
 @pytest.mark.parametrize("with_losses", [True, False])
@@ -299,8 +317,23 @@ def canary() -> Document:
         (lambda run: run["fingerprint"].update(gpu="another"), False),
         (lambda run: run["fingerprint"].update(image="another"), False),
         (lambda run: run.update(mode="shadow"), False),
+        (lambda run: run.update(mode="production"), True),
+        (lambda run: run.update(mode="production", fingerprint={"gpu": "another"}), False),
+        (lambda run: run.update(mode="production", fingerprint={}), True),
+        (lambda run: run.update(fingerprint={}), False),
+        (lambda run: run.update(fingerprint={}, finished=False, metric=None), True),
     ],
-    ids=["newer data and driver", "gpu", "image", "an extra run"],
+    ids=[
+        "newer data and driver",
+        "gpu",
+        "image",
+        "an extra run",
+        "a production run",
+        "its gpu",
+        "it recorded nothing",
+        "a canary recorded nothing",
+        "it did not finish",
+    ],
 )
 def test_production_may_change_in_data_and_driver_alone(
     canary: Document, change: Callable[[Document], object], *, valid: bool

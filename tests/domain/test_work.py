@@ -61,6 +61,10 @@ def blocks(who: str = "compile", **keys: Any) -> Change:
     return lambda doc: [run.update(keys) for run in runs(doc, who, "speed")]
 
 
+def work_of_full_runs(who: str, **keys: Any) -> Change:
+    return lambda doc: [run["work"].update(keys) for run in runs(doc, who)]
+
+
 def in_full_runs(who: str, **keys: Any) -> Change:
     return lambda doc: [run.update(keys) for run in runs(doc, who)]
 
@@ -180,9 +184,10 @@ LESS: dict[str, Change] = {
         plan(PLANNED // 2, {"batch_size": 64}, samples=64.0), full("samples_per_step", 40.0)
     ),
     "half the plan, done": plan(PLANNED // 2, {"compiler": "torch_compile"}),
-    "half the plan, of unknown samples": both(
-        plan(PLANNED // 2, {"compiler": "torch_compile"}, samples=None),
-        blocks("baseline", samples_per_step=None), full("samples_per_step", None, "baseline"),
+    "half the plan, of unknown samples and tokens": both(
+        plan(PLANNED // 2, {"compiler": "torch_compile"}),
+        *(change(who, samples_per_step=None, tokens_per_step=None)
+          for change in (blocks, work_of_full_runs) for who in ("compile", "baseline")),
     ),
     "blocks that plan this and that": lambda doc: runs(doc, stage="speed")[1].update(
         full_run_steps=PLANNED // 2
