@@ -261,8 +261,10 @@ def _show(
     rows = chosen(here.rows(topic), filters)
     if column is not None:
         rows = [row for row in rows if row[column]]
+    document = {
+        "topic": topic, "region": here.region, "today": str(here.today), "rows": rows,
+    }  # fmt: skip
     if as_json:
-        document = {"topic": topic, "region": here.region, "today": str(here.today)}
-        emit_json({**document, "rows": rows})
+        emit_json(document)
     else:
-        show_topic(topic, rows, region, home=here.region, addresses=column == "uri")
+        show_topic(document, region, addresses=column == "uri")

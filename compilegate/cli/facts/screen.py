@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from compilegate.cli.common.output import say, say_line
-from compilegate.cli.common.tables import say_table
+from compilegate.cli.common.template import show
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
-from compilegate.domain.formats import plural
 from compilegate.facts.topics import OLD_DAYS, VERY_OLD_DAYS
 
+Rows = Sequence[Mapping[str, Any]]
 UNKNOWN = "-"
-MOST_SOURCES = 4
 # Names to copy are never wrapped.
 WHOLE = ("instance_type", "framework", "model")
 MARKS = f"* over {OLD_DAYS} days old, ** over a year."
@@ -62,17 +60,6 @@ WORDS: Mapping[tuple[str, str], str] = {
     ("multi_device", "none"): "the script",
     ("multi_device", "launcher"): "a launcher",
 }
-NOTES = {
-    "models": "Largest batch per GPU in mixed precision, not speed. A ratio below 1 is a smaller "
-    "batch.",
-    "prices": "list = AWS's price list, read by `facts refresh`; high = two public sources agree; "
-    "medium = one; low = old, inferred or of a retired type; given = in cdk.json.",
-    "compiler": "Frozen: no new releases, and AWS no longer patches its images; see "
-    "compilegate facts lifecycle. Supported instance types: compilegate facts instances "
-    "--managed-compiler.",
-    "images": "Patched to: the last day on which AWS patches the image; - if not published.",
-    "failures": "The container's messages are from a later toolkit than that in the images.",
-}
 
 
 def show_overview(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -85,68 +72,37 @@ def show_overview(rows: Sequence[Mapping[str, Any]]) -> None:
         )
         for row in rows
     ]  # fmt: skip
-    say_table(columns, cells, right=(1, 3, 4))
-    say()
-    say(f'"As of" and "days old" refer to the oldest row. {MARKS}')
-    say("Details: compilegate facts TOPIC. From your account: compilegate facts refresh.")
+    show("facts", {"columns": columns, "cells": cells}, marks=MARKS)
 
 
-def show_topic(
-    topic: str,
-    rows: Sequence[Mapping[str, Any]],
-    region: str | None,
-    *,
-    home: str,
-    addresses: bool,
-) -> None:
+def show_topic(document: Mapping[str, Any], asked: str | None, *, addresses: bool) -> None:
     """The rows, what their words mean, their age and their sources.
 
-    ``region`` is the requested one, if any; ``home`` the one that jobs run in.
+    ``asked`` is the requested region, if any; that of the document is the one that jobs run in.
     """
-    if not rows:
-        say(f"No row matches{f' in {region}' if region else ''}.")
-        return
-    if topic in PROSE:
-        _paragraphs(topic, rows)
-        say()
-    elif topic == "models":
-        for heading, group in groupby(rows, _heading):
-            say(heading, "bold")
-            _table(topic, list(group))
-            say()
-    else:
-        _table(topic, rows)
-        say()
-    if addresses:
-        say(f"In {region}:")
-        for row in rows:
-            say_line(f"  {row['uri']}")
-        say()
-    if topic in NOTES:
-        say(NOTES[topic])
-    if topic == "prices":
-        _other_regions(rows, home)
-    say(_ages(rows))
-    _sources(rows)
+    topic, rows = document["topic"], document["rows"]
+    groups = [(heading, list(group)) for heading, group in groupby(rows, _heading(topic))]
+    foreign = [row for row in rows if row.get("region") != document["region"]]
+    show(
+        "facts_topic", document,
+        asked=asked,
+        addresses=addresses and rows,
+        prose=list(_prose(topic, rows)) if topic in PROSE else [],
+        tables=[] if topic in PROSE else [_table(topic, *group) for group in groups],
+        foreign=sum(not row.get("given") for row in foreign) if topic == "prices" else 0,
+        dated=sorted((row["age_days"], row["as_of"]) for row in rows if row["as_of"] is not None),
+        undated=sum(row["as_of"] is None and not row.get("given") for row in rows),
+        sources=list(dict.fromkeys(str(row["source"]) for row in rows)),
+        marks=MARKS, old_days=OLD_DAYS,
+    )  # fmt: skip
 
 
-def _other_regions(rows: Sequence[Mapping[str, Any]], home: str) -> None:
-    foreign = sum(row["region"] != home and not row.get("given") for row in rows)
-    if foreign:
-        say(
-            f"{foreign} of {len(rows)} may not be prices of {home}: read yours with "
-            "compilegate facts refresh, or set them in cdk.json."
-        )
-
-
-def _paragraphs(topic: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _prose(topic: str, rows: Rows) -> Iterator[tuple[str, list[str]]]:
     """Rows with the same start share it."""
     start, *rest = PROSE[topic]
     for head, group in groupby(rows, lambda row: _filled(start, row)):
-        say(f"- {head}", hang=2)
-        for row in group:
-            for line in filter(None, (_filled(part, row) for part in rest)):
-                say(line, indent=2, hang=2)
+        lines = [_filled(part, row) for row in group for part in rest]
+        yield head, [line for line in lines if line]
 
 
 def _filled(template: str, row: Mapping[str, Any]) -> str:
@@ -155,7 +111,7 @@ def _filled(template: str, row: Mapping[str, Any]) -> str:
     return template.format_map(cells).rstrip(": ")
 
 
-def _table(topic: str, rows: Sequence[Mapping[str, Any]]) -> None:
+def _table(topic: str, heading: str, rows: Rows) -> dict[str, Any]:
     ages = {_cell(row, "age_days") for row in rows}
     age = [("days old", "age_days")] if len(ages) > 1 else []  # one age is shown below
     columns = [
@@ -163,16 +119,16 @@ def _table(topic: str, rows: Sequence[Mapping[str, Any]]) -> None:
         for title, column in (*COLUMNS[topic], *age)
         if any(_cell(row, column) != UNKNOWN for row in rows)
     ]
-    say_table(
-        [title for title, _ in columns],
-        [[_cell(row, column) for _, column in columns] for row in rows],
-        right=[index for index, (_, column) in enumerate(columns) if _is_numeric(rows, column)],
-        whole=[index for index, (_, column) in enumerate(columns) if column in WHOLE],
-        gap=1,
-    )
+    return {
+        "heading": heading,
+        "titles": [title for title, _ in columns],
+        "cells": [[_cell(row, column) for _, column in columns] for row in rows],
+        "right": [index for index, (_, column) in enumerate(columns) if _is_numeric(rows, column)],
+        "whole": [index for index, (_, column) in enumerate(columns) if column in WHOLE],
+    }
 
 
-def _is_numeric(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
+def _is_numeric(rows: Rows, column: str) -> bool:
     values = [_raw(row, column) for row in rows]
     return all(
         value is None or (isinstance(value, int | float | tuple) and not isinstance(value, bool))
@@ -180,9 +136,14 @@ def _is_numeric(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
     )
 
 
-def _heading(row: Mapping[str, Any]) -> str:
-    with_transformers = f", transformers {row['transformers']}" if row["transformers"] else ""
-    return f"{row['framework']} {row['version']}{with_transformers}"
+def _heading(topic: str) -> Callable[[Mapping[str, Any]], str]:
+    """What rows of one table share; only the models have several tables."""
+
+    def heading(row: Mapping[str, Any]) -> str:
+        with_it = f", transformers {row['transformers']}" if row["transformers"] else ""
+        return f"{row['framework']} {row['version']}{with_it}"
+
+    return heading if topic == "models" else lambda _: ""
 
 
 def _raw(row: Mapping[str, Any], column: str) -> Any:
@@ -212,25 +173,3 @@ def _age(days: int | None) -> str:
     if days is None:
         return "undated"
     return f"{days}{' **' if days > VERY_OLD_DAYS else ' *' if days > OLD_DAYS else ''}"
-
-
-def _ages(rows: Sequence[Mapping[str, Any]]) -> str:
-    dated = sorted((row["age_days"], row["as_of"]) for row in rows if row["as_of"] is not None)
-    undated = sum(row["as_of"] is None and not row.get("given") for row in rows)
-    parts = [f"{plural(len(rows), 'row')}."]
-    if dated:
-        days, day = dated[-1]
-        parts.append(f"Oldest of {day}, {plural(days, 'day')} ago.")
-        parts += [MARKS] if days > OLD_DAYS else []
-    if undated:
-        parts.append(f"{undated} undated.")
-    return " ".join(parts)
-
-
-def _sources(rows: Sequence[Mapping[str, Any]]) -> None:
-    sources = list(dict.fromkeys(str(row["source"]) for row in rows))
-    if len(sources) > MOST_SOURCES:
-        say(f"From {len(sources)} sources; --json names each row's.")
-        return
-    for source in sources:
-        say(f"From: {source}", hang=2)
