@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from compilegate.cli.common.output import say
-from compilegate.cli.common.tables import say_table
+from compilegate.cli.common.template import show
 from compilegate.domain.formats import (
     UNKNOWN,
     Format,
@@ -36,11 +35,17 @@ SMALLEST = 1e-7
 
 def show_explanation(items: Sequence[Item]) -> None:
     """Sections in the order of the questions."""
-    for (section, arm), group in groupby(items, key=_section_and_arm):
-        say()
-        say(f"{QUESTIONS[section]}{f' ({arm})' if arm else ''}", "bold")
-        for _, same in groupby(group, key=lambda item: (item.arm, item.name)):
-            _show(list(same))
+    sections = [
+        {
+            "title": f"{QUESTIONS[section]}{f' ({arm})' if arm else ''}",
+            "groups": [
+                _group(list(same))
+                for _, same in groupby(group, key=lambda one: (one.arm, one.name))
+            ],
+        }
+        for (section, arm), group in groupby(items, key=_section_and_arm)
+    ]
+    show("judge_explained", {"sections": sections}, equals=_equals, value_text=value_text)
 
 
 def _section_and_arm(item: Item) -> tuple[Section, str | None]:
@@ -48,31 +53,20 @@ def _section_and_arm(item: Item) -> tuple[Section, str | None]:
     return item.section, None if item.section is Section.FAIRNESS else item.arm
 
 
-def _show(items: Sequence[Item]) -> None:
+def _group(items: Sequence[Item]) -> dict[str, Any]:
+    """One number, or the rows of a table."""
     first = items[0]
-    if first.name == ANSWER:
-        say(first.words, indent=2)
-    elif len(items) > 1:
-        _show_rows(items)
-    else:
-        _show_one(first)
+    return {
+        "first": first,
+        "is_answer": first.name == ANSWER,
+        "table": _table(items) if len(items) > 1 else None,
+        "arm": f" ({first.arm})" if first.section is Section.FAIRNESS and first.arm else "",
+        "how": "; ".join(part for part in (first.formula, inputs_text(first)) if part),
+    }
 
 
-def _show_one(item: Item) -> None:
-    arm = f" ({item.arm})" if item.section is Section.FAIRNESS and item.arm else ""
-    symbol = f" {item.symbol} =" if item.symbol else ""
-    say()
-    say(f"{item.name}{arm}:{symbol} {value_text(item.value, item.unit)}", indent=2, hang=2)
-    how = "; ".join(part for part in (item.formula, inputs_text(item)) if part)
-    if how:
-        say(f"{_equals(item.formula)}{how}", "dim", indent=4, hang=2)
-    if item.words:
-        say(item.words, indent=4)
-
-
-def _show_rows(items: Sequence[Item]) -> None:
-    """Rows of a table; what they share is shown once."""
-    first = items[0]
+def _table(items: Sequence[Item]) -> dict[str, Any]:
+    """What the rows share is shown once, below them."""
     sentences = {item.words for item in items}
     names = list(dict.fromkeys(name for item in items for name in item.inputs))
     rows = []
@@ -81,14 +75,12 @@ def _show_rows(items: Sequence[Item]) -> None:
         cells = [_bare(value, unit, fixed) for value, unit in values]
         rows.append([item.symbol or "", *cells, *([item.words] if len(sentences) > 1 else [])])
     columns = ["", "value", *names, *([""] if len(sentences) > 1 else [])]
-    right = [index for index, name in enumerate(columns) if name]
-    say()
-    say(first.name, indent=2)
-    if first.formula:
-        say(f"{_equals(first.formula)}{first.formula}", "dim", indent=4, hang=2)
-    say_table(columns, rows, right=right, indent=4)
-    if len(sentences) == 1 and first.words:
-        say(first.words, indent=4)
+    return {
+        "columns": columns,
+        "rows": rows,
+        "right": [index for index, name in enumerate(columns) if name],
+        "words": items[0].words if len(sentences) == 1 else "",
+    }
 
 
 def _equals(formula: str | None) -> str:
