@@ -42,6 +42,7 @@ from compilegate.cli.common.tables import say_table
 from compilegate.domain import formats
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.errors import shortened
+from compilegate.domain.errors import shown as value_shown
 from compilegate.domain.utc import minute
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -60,6 +61,7 @@ FILTERS = {
     "hours": lambda amount: formats.duration(amount * 3600), "minute": minute,
     "money": formats.money, "percent": formats.percent, "plural": formats.plural, "ratio": ratio,
     "shown": formats.shown, "shortened": shortened, "significant": formats.significant,
+    "value": value_shown,
 }  # fmt: skip
 
 
@@ -116,7 +118,7 @@ def _say_paragraph(line: str) -> None:
     unmarked = line.lstrip(f"{BOLD}{DIM}{HANGING}")
     marks = line.removesuffix(unmarked)
     text = unmarked.lstrip(" ")
-    hang = 2 if HANGING in marks or text.startswith("- ") else max(text.find(HANG), 0)
+    hang = max(text.find(HANG), 0) + 2 * marks.count(HANGING) + 2 * text.startswith("- ")
     style = "bold" if BOLD in marks else "dim" if DIM in marks else None
     say(text.replace(HANG, ""), style, indent=len(unmarked) - len(text), hang=hang)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,24 +16,24 @@ from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.check.files import find_files, read_files
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import explain, worst_exit_code
-from compilegate.cli.common.output import emit_json, error_text, progress, say, say_line
+from compilegate.cli.common.output import error_text, progress
 from compilegate.cli.common.own_compiling import compiling_today
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
 )
+from compilegate.cli.common.template import show
 from compilegate.cli.register.many import (
     Result,
     names_to_retire,
     register_files,
     retire_workloads,
 )
-from compilegate.domain.errors import InvalidInputError, shown
-from compilegate.domain.formats import plural
-from compilegate.domain.production.registering import UNCHANGED, Change
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.production.registering import UNCHANGED
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.drain_mark import refuse_if_drained
-from compilegate.usecases.registration import RegisterOptions, RegistrationOutcome
+from compilegate.usecases.registration import RegisterOptions
 
 # With more workloads than this, unchanged ones are only counted.
 MOST_LINES = 20
@@ -107,13 +107,19 @@ def register(
     for result in chain(wrong, acted):
         results.append(result)
         if not invocation.as_json:
-            show(result, also_unchanged=len(wrong) + count <= MOST_LINES, local=invocation.local)
-            _say_own_compiling(result, by_path.get(result.subject))
+            _show(
+                result,
+                by_path.get(result.subject),
+                also_unchanged=len(wrong) + count <= MOST_LINES,
+                local=invocation.local,
+            )
     counts = Counter(result.what for result in results)
-    if invocation.as_json:
-        emit_json({"workloads": [result.to_dict() for result in results], "counts": dict(counts)})
-    else:
-        say(summary(counts, dry_run=dry_run))
+    invocation.answer(
+        {"workloads": [result.to_dict() for result in results], "counts": dict(counts)},
+        "register",
+        parts=[f"{counts[what]} {WORDS[what]}" for what in WORDS if counts.get(what)],
+        end=" Dry run: nothing was changed." if dry_run else "",
+    )
     raise typer.Exit(worst_exit_code([result.exit_code for result in results]))
 
 
@@ -145,7 +151,7 @@ def _act(
     yield from retire_workloads(names, cloud, by) if names else register_files(files, cloud, by)
 
 
-def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
+def _show(result: Result, file: WorkloadFile | None, *, also_unchanged: bool, local: bool) -> None:
     """One workload's line; a failure goes to standard error."""
     if result.registered is None:
         message = explain(result.error) if result.error else "failed"
@@ -153,53 +159,12 @@ def show(result: Result, *, also_unchanged: bool, local: bool = False) -> None:
             message = f"{result.subject}: {message}"
         sys.stderr.write(f"{error_text(message)}\n")
     elif also_unchanged or result.what != UNCHANGED:
-        say(line(result.registered), hang=4)
-        if result.registered.still_on:
-            name = result.registered.registration.workload
-            off = f'compilegate flag revert {name} --reason "retired"{" --local" if local else ""}'
-            say_line(f"    To turn it off: {off}")
+        # What a compiling script means for the runs to come, where they change.
+        changed = file if result.what != UNCHANGED else None
+        show(
+            "register_one", result.to_dict(),
+            words=WORDS, most_named=MOST_NAMED, longest=LONGEST_VALUE,
+            compiles=compiling_today(changed) if changed is not None else None,
+            local=" --local" if local else "",
+        )  # fmt: skip
     sys.stdout.flush()
-
-
-def _say_own_compiling(result: Result, file: WorkloadFile | None) -> None:
-    """What a compiling script means for the runs to come, where they change."""
-    if file is None or result.registered is None or result.what == UNCHANGED:
-        return
-    compiles = compiling_today(file)
-    if compiles is not None:
-        say(compiles.in_production, indent=4)
-
-
-def line(registered: RegistrationOutcome) -> str:
-    """``name: what, when it runs, what differs``."""
-    registration = registered.registration
-    unchanged = registered.what == UNCHANGED
-    what = WORDS[registered.what] if registration.active or not unchanged else "already retired"
-    parts = [f"{registration.workload}: {what}"]
-    if registration.active and not unchanged:
-        runs = f"runs {registration.schedule}, {registration.timezone}"
-        parts.append(runs if registration.schedule else "no schedule")
-    parts += [_change(change) for change in registered.changes[:MOST_NAMED]]
-    if len(registered.changes) > MOST_NAMED:
-        parts.append(f"{len(registered.changes) - MOST_NAMED} more fields")
-    if registered.replaces:
-        parts.append(f"in place of {registered.replaces}")
-    if registered.still_on:
-        parts.append(f"its flag stays on ({registered.still_on})")
-    if registered.uploaded:
-        parts.append(f"{plural(registered.uploaded, 'object')} uploaded")
-    return "; ".join(parts)
-
-
-def summary(counts: Mapping[str, int], *, dry_run: bool) -> str:
-    """The number of workloads by outcome."""
-    parts = [f"{counts[what]} {WORDS[what]}" for what in WORDS if counts.get(what)]
-    end = " Dry run: nothing was changed." if dry_run else ""
-    return f"{plural(sum(counts.values()), 'workload')}: {', '.join(parts)}.{end}"
-
-
-def _change(change: Change) -> str:
-    values = [shown(value) for value in (change.before, change.after)]
-    if max(map(len, values)) > LONGEST_VALUE:
-        return f"{change.field} changed"
-    return f"{change.field} {values[0]} -> {values[1]}"
