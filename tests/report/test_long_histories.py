@@ -14,7 +14,6 @@ from compilegate.report.charts.figure import Area, Band, Line, Points, Rule
 from compilegate.report.history.charts import charts
 from compilegate.report.history.render import render_history
 from compilegate.report.history.timeline import timeline
-from compilegate.report.history.view import MOST_LISTED, MOST_SHOWN
 from tests.counted import instructions
 from tests.domain.production.run_builder import BEGIN, DAY
 from tests.report import long_history
@@ -58,7 +57,7 @@ def test_a_run_more_takes_the_same_work_whatever_came_before(
 
 
 def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out() -> None:
-    runs, shown, listed = MOST_LISTED + 50, MOST_SHOWN, MOST_LISTED
+    runs, shown, listed = 10_050, 1_000, 10_000
     view = long_history.view(runs, watched=100)
 
     report = render_history(view)
@@ -82,7 +81,7 @@ def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out() -> None:
 
 @pytest.mark.parametrize("changes", [40, 2000], ids=["promoted last", "promoted first"])
 def test_charts_of_many_runs_begin_with_the_first_that_is_shown(changes: int) -> None:
-    view = long_history.view(MOST_SHOWN + 200, changes=changes, watched=1100)
+    view = long_history.view(1_200, changes=changes, watched=1100)
 
     drawn = {chart.id: chart for chart in charts(view, timeline(view).events)}
 
