@@ -375,7 +375,7 @@ def _starts(workload: Workload) -> Iterator[tuple[str, Mapping[str, object], str
     yield training.entry_point, training.hyperparameters, "training"
     for index, candidate in enumerate(workload.candidates):
         if candidate.entry_point is not None:
-            values = {**training.hyperparameters, **(candidate.hyperparameters or {})}
+            values = {**training.hyperparameters, **candidate.hyperparameters}
             yield candidate.entry_point, values, f"candidates[{index}]"
 
 

@@ -188,15 +188,15 @@ class YamlDocument:
                 self._places[id(value), key] = _place(first)
                 value[key] = self._read(first, events, inner, depth)
         if merged is not None:
-            self._merge(merged, value, event, path)
+            self._merge(merged, value, event)
         return value
 
-    def _merge(self, merged: Any, into: dict[str, Any], end: Any, path: str) -> None:
+    def _merge(self, merged: Any, into: dict[str, Any], end: Any) -> None:
         """YAML's ``<<``: the mapping's own keys win, then the first that is merged."""
         sources = merged if isinstance(merged, list) else [merged]
         if not all(isinstance(source, dict) for source in sources):
             problem = "merges something other than a mapping"
-            raise _refused(end, path, problem, "merge mappings only")
+            raise _refused(end, "", problem, "merge mappings only")
         for source in sources:
             for key in [key for key in source if key not in into]:
                 into[key] = source[key]

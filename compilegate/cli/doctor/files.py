@@ -103,7 +103,7 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
     training = file.workload.training
     starts: list[tuple[str, dict[str, Any], set[str]]] = []
     for candidate in file.workload.candidates:
-        hyperparameters = {**training.hyperparameters, **(candidate.hyperparameters or {})}
+        hyperparameters = {**training.hyperparameters, **candidate.hyperparameters}
         entry = _script(candidate.entry_point or training.entry_point, hyperparameters)
         same = next((item for item in starts if item[:2] == (entry, hyperparameters)), None)
         if same is None:

@@ -146,8 +146,7 @@ _Measured = tuple[float | None, float | None, str]
 def _profiled(workload: Workload, candidate: Candidate) -> _Measured | None:
     """The profile's figures; of two compilers they are taken to be the first one's."""
     profile = workload.profile
-    seconds = profile and (profile.compile_seconds, profile.compile_seconds_cold)
-    if profile is None or seconds == (None, None):
+    if (profile.compile_seconds, profile.compile_seconds_cold) == (None, None):
         return None
     used = {one.compiler for one in workload.candidates}
     profiled = next((name for name in COMPILERS if name in used), DEFAULT.name)
@@ -316,8 +315,6 @@ class CandidateJob:
     def waits(self) -> tuple[float, float]:
         """Shares of a step spent on data and on communication; unmeasured counts as none."""
         profile = self.workload.profile
-        if profile is None:
-            return 0.0, 0.0
         return profile.data_wait_fraction or 0.0, profile.communication_fraction or 0.0
 
     @cached_property

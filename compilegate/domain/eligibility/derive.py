@@ -154,8 +154,7 @@ def _larger_batch(baseline: CandidateJob, compiler: Option) -> Option:
 
 def _headroom(baseline: CandidateJob) -> tuple[float, str] | str:
     """How much larger the batch may be if all memory in use grew with it, which errs low."""
-    profile, instance = baseline.workload.profile, baseline.instance
-    used = None if profile is None else profile.peak_memory_gib
+    used, instance = baseline.workload.profile.peak_memory_gib, baseline.instance
     if used is None:
         return "profile.peak_memory_gib is not set, so the headroom is unknown"
     if instance is None or not instance.gpu_memory_gib:
@@ -274,8 +273,7 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
     Weights and optimizer do not grow with the batch, so the peak times the batch's growth is an
     upper bound, and the peak itself a lower one for a batch no smaller.
     """
-    profile, instance = job.workload.profile, job.instance
-    peak = None if profile is None else profile.peak_memory_gib
+    peak, instance = job.workload.profile.peak_memory_gib, job.instance
     memory = None if instance is None else instance.gpu_memory_gib
     own, base = job.training, job.workload.training
     width, base_width = WIDTHS[own.precision], WIDTHS[base.precision]
@@ -299,7 +297,7 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
 def step_count_rule(job: CandidateJob) -> Iterator[Reason]:
     """The same number of larger steps is a longer run, or a longer warm-up."""
     growth = _growth(job)
-    own, base = job.candidate.hyperparameters or {}, job.workload.training.hyperparameters
+    own, base = job.candidate.hyperparameters, job.workload.training.hyperparameters
     if growth is None or growth == 1:
         return
     for name, code in COUNTS_OF_STEPS.items():

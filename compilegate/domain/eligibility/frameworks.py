@@ -365,7 +365,7 @@ def _is_off(values: Mapping[str, Any], key: str) -> bool:
 
 def _path(job: CandidateJob, key: str) -> str:
     """Path of a hyperparameter: the candidate's if it names it."""
-    own = job.index is not None and key in (job.candidate.hyperparameters or {})
+    own = job.index is not None and key in job.candidate.hyperparameters
     return f"{f'candidates[{job.index}]' if own else 'training'}.hyperparameters.{key}"
 
 

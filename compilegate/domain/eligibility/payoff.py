@@ -23,6 +23,7 @@ from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging.statistics import allowed_runs
 from compilegate.domain.planning.plan import expected_usd
 from compilegate.domain.reasons import Reason, Severity, block, info, warn
+from compilegate.domain.workload.model import Profile
 
 WORTH_SAYING = 0.25  # below a quarter of a step, waiting hardly moves the ceiling
 LOW_UTILIZATION = 0.5
@@ -77,8 +78,7 @@ def bottleneck_rule(job: CandidateJob) -> Iterator[Reason]:
 
 def _idle(job: CandidateJob, explained: float) -> Iterator[Reason]:
     """An idle GPU without explanation: small kernels would gain, host work would not."""
-    profile = job.workload.profile
-    used = None if profile is None else profile.gpu_utilization
+    used = job.workload.profile.gpu_utilization
     if used is None or used >= LOW_UTILIZATION or explained > (1 - used) / 2:
         return  # a wait that explains most of it is reported on its own
     assumed = compute_speedup(job.compiler)
@@ -192,8 +192,7 @@ def most_trial_usd(job: CandidateJob) -> float:
     rates = (job.baseline.usd_per_hour or math.inf, job.usd_per_hour or math.inf)
     runs = allowed_runs(replace(job.workload.policy, quality_runs="shadow"))
     full = 2 * runs * job.workload.schedule.run_hours
-    profile = job.workload.profile
-    compiling = 0.0 if profile is None else (profile.compile_seconds_cold or 0.0) / 3600
+    compiling = (job.workload.profile.compile_seconds_cold or 0.0) / 3600
     return max(rates) * (full + BLOCK_HOURS + compiling)
 
 
@@ -325,10 +324,8 @@ def _ceiling(job: CandidateJob) -> float | None:
     How busy the GPU is bounds nothing: fusing many small kernels also fills what was idle.
     """
     profile, plausible = job.workload.profile, job.plausible_speedup
-    waits_measured = profile is not None and (
-        profile.data_wait_fraction is not None or profile.communication_fraction is not None
-    )
-    return plausible.high if waits_measured and plausible is not None else None
+    waits = (profile.data_wait_fraction, profile.communication_fraction)
+    return plausible.high if waits != (None, None) and plausible is not None else None
 
 
 def _payback(lead: CandidateJob, trial: float | None) -> float | None:
@@ -376,7 +373,7 @@ def _unknown(
         for key in SAVING_KEYS:
             reasons.setdefault(key, why)
     elif _ceiling(lead) is None:
-        none = first.workload.profile is None
+        none = first.workload.profile == Profile()
         why = "there is no profile" if none else "the profile gives no share of a step that waits"
         reasons["largest_speedup"] = why
     if lead is not None and trial is not None and _payback(lead, trial) is None:

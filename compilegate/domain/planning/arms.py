@@ -261,7 +261,7 @@ def _arm(
         compile_mode=change.compile_mode,
         entry_point=change.entry_point,
         framework={} if change.framework is None else plain(asdict(change.framework)),
-        hyperparameters=dict(change.hyperparameters or {}),
+        hyperparameters=dict(change.hyperparameters),
         role=role,
         why=why,
         factors=changed_factors(
@@ -280,7 +280,7 @@ def _compile_seconds(compiler: str, workload: Workload) -> float | None:
     """A first compilation: the profile's, else what is assumed, at most a run's length."""
     profile, descriptor = workload.profile, compiler_named(compiler)
     profiled = descriptor is not None and descriptor.base == DEFAULT.name
-    if profiled and profile and profile.compile_seconds_cold is not None:
+    if profiled and profile.compile_seconds_cold is not None:
         return profile.compile_seconds_cold
     assumed = compile_overhead(compiler, workload.model.family)
     return (
@@ -352,7 +352,7 @@ def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
         precision=candidate.precision,
         instance_type=candidate.instance_type,
         instance_count=candidate.instance_count,
-        hyperparameters=candidate.hyperparameters if own_script else None,
+        hyperparameters=candidate.hyperparameters if own_script else {},
     )
 
 

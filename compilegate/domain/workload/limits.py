@@ -106,7 +106,7 @@ def _limited(workload: Workload) -> Iterator[Limited]:
     yield from _hyperparameters("training", training.hyperparameters, training.entry_point)
     for index, candidate in enumerate(workload.candidates):
         entry_point = candidate.entry_point or training.entry_point
-        values = candidate.hyperparameters or {}
+        values = candidate.hyperparameters
         yield from _hyperparameters(f"candidates[{index}]", values, entry_point)
     yield from _entries("tags", workload.tags, "Tag")
     if workload.owner is not None:
@@ -147,7 +147,7 @@ def _problems(workload: Workload) -> Iterator[InvalidInputError]:
     yield from _environment(workload)
     yield from _combined(workload, "training", training.hyperparameters, training.entry_point)
     for index, candidate in enumerate(workload.candidates):
-        place, own = f"candidates[{index}]", candidate.hyperparameters or {}
+        place, own = f"candidates[{index}]", candidate.hyperparameters
         if candidate.entry_point is not None:
             yield from _started(candidate.entry_point, place)
             inherited = {k: v for k, v in training.hyperparameters.items() if k not in own}

@@ -379,7 +379,7 @@ class Policy(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate(Section):
-    """A proposed change; None means as in the workload.
+    """A proposed change; None, or no hyperparameters, means as in the workload.
 
     ``hyperparameters`` are laid over the workload's; ``framework`` is another version's image,
     for what exists in no image of the workload's own.
@@ -398,7 +398,7 @@ class Candidate(Section):
     distribution: str | None = key("another launcher", default=None, allowed=DISTRIBUTIONS)
     compile_mode: str | None = key("of torch.compile", default=None, allowed=MODES)
     entry_point: str | None = key(_ENTRY_POINT, default=None)
-    hyperparameters: Mapping[str, Any] | None = key(_HYPERPARAMETERS, default=None)
+    hyperparameters: Mapping[str, Any] = key(_HYPERPARAMETERS, factory=dict)
 
     def problems(self) -> Iterator[Problem]:
         """A mode that its compiler does not have."""
@@ -411,15 +411,13 @@ class Candidate(Section):
     def applied_to(self, base: Training) -> Training:
         """The training as this candidate runs it."""
         own = {key: getattr(self, key) for key in TRAINING_KEYS if getattr(self, key) is not None}
-        hyperparameters = {**base.hyperparameters, **(self.hyperparameters or {})}
+        hyperparameters = {**base.hyperparameters, **self.hyperparameters}
         return dataclasses.replace(base, **own, hyperparameters=hyperparameters)
 
     def overrides(self) -> dict[str, Any]:
         """The keys this candidate changes, with their values."""
-        changed = {key: value for key, value in vars(self).items() if value is not None}
+        changed = {key: value for key, value in dataclasses.asdict(self).items() if value}
         del changed["name"]
-        if self.framework is not None:
-            changed["framework"] = dataclasses.asdict(self.framework)
         return {key: plain(value) for key, value in changed.items()}
 
 
@@ -456,7 +454,7 @@ class Workload(Section):
     model: Model = key("what is trained")
     shapes: Shapes = key("of the tensors of a step")
     schedule: Schedule = key("of production")
-    profile: Profile | None = key("measured in production", default=None)
+    profile: Profile = key("measured in production", factory=Profile)
     quality: Quality = key("what must not get worse")
     policy: Policy = key("what the team accepts", factory=Policy)
     candidates: tuple[Candidate, ...] = key(
@@ -469,7 +467,11 @@ class Workload(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """The document this was read from, with every default written out."""
-        return {"schema": SCHEMA, **plain(dataclasses.asdict(self))}
+        candidates = [{"name": one.name, **one.overrides()} for one in self.candidates]
+        document = {**plain(dataclasses.asdict(self)), "candidates": candidates, "schema": SCHEMA}
+        if self.profile == Profile():
+            del document["profile"]
+        return document
 
 
 def plain(value: Any) -> Any:
