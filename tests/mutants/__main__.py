@@ -12,15 +12,16 @@ import importlib
 import json
 import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.mutants import trial
 from tests.mutants.beside import PACKAGES, ROOT, files_beside, modules, package_of
-from tests.mutants.mutations import Mutant, mutants_of
+from tests.mutants.mutations import Mutant, mutants_of, shuffled
 
 # Where pytest, silent in the forks, does not write.
 PROGRESS = os.fdopen(os.dup(2), "w")
@@ -38,10 +39,14 @@ class Result:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
-    mutants = chosen(options.paths or list(PACKAGES), options.sample, options.seed)
     for name in OF_OTHERS:
         importlib.import_module(name)
-    results = tried(mutants, progress=not options.quiet)
+    results: list[Result] = []
+    began = time.monotonic()
+    for mutants in chosen(options.paths or list(PACKAGES), options.seed):
+        results += tried(mutants, progress=not options.quiet)
+        if time.monotonic() - began > options.seconds:
+            break
     listed = survivors()
     summary = summarised(results, listed)
     if options.json:
@@ -62,21 +67,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("paths", nargs="*", help="packages or modules; all of PACKAGES by default")
-    parser.add_argument("--sample", type=int, help="as many modules, and 25 mutants of each")
-    parser.add_argument("--seed", default="", help="which sample")
+    parser.add_argument(
+        "--seed", help="a sample: 20 mutants of each module, in an order of its own"
+    )
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long modules are begun")
     parser.add_argument("--json", help="a file for every result")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     return parser.parse_args(arguments)
 
 
-def chosen(paths: list[str], sample: int | None, seed: str, *, of_each: int = 25) -> list[Mutant]:
-    """The mutants to try, each module's together."""
-    every = [mutants_of(path, (ROOT / path).read_text()) for path in modules(paths)]
-    every = [mutants for mutants in every if mutants]
-    if sample is not None:
-        every.sort(key=lambda mutants: mutants[0].order(seed))
-        every = [sorted(one, key=lambda m: m.order(seed))[:of_each] for one in every[:sample]]
-    return [mutant for mutants in every for mutant in mutants]
+def chosen(paths: list[str], seed: str | None, *, of_each: int = 20) -> Iterator[list[Mutant]]:
+    """What is tried together: all mutants at once, of a sample a module's."""
+    every = ((path, (ROOT / path).read_text()) for path in modules(paths))
+    if seed is None:
+        yield [mutant for path, source in every for mutant in mutants_of(path, source)]
+        return
+    for path, source in sorted(every, key=lambda one: shuffled(one[0], seed)):
+        mutants = sorted(mutants_of(path, source), key=lambda mutant: mutant.order(seed))
+        if mutants:
+            yield mutants[:of_each]
 
 
 def tried(mutants: Sequence[Mutant], *, progress: bool) -> list[Result]:

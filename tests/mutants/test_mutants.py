@@ -19,8 +19,8 @@ from tests.mutants.mutations import Mutant, mutants_of
 from tests.mutants.trial import ALIVE, ENOUGH, KILLED, Came, in_a_fork, outcome
 
 MOST_LISTED = 0  # may only shrink
-# Of a sample of 75, three standard deviations below the aim.
-LEAST = 0.8
+# Of a sample of some sixty, three standard deviations below the aim.
+LEAST = 0.78
 
 
 def after(source: str) -> list[str]:
@@ -204,10 +204,13 @@ def test_the_share_is_of_the_mutants_that_are_not_listed() -> None:
 
 def test_a_sample_is_the_same_for_the_same_seed() -> None:
     first, again, other = (
-        [m.key for m in chosen(["compilegate/flags"], 2, seed)] for seed in ("a", "a", "b")
+        [[m.key for m in mutants] for mutants in chosen(["compilegate/flags"], seed)]
+        for seed in ("a", "a", "b")
     )
     assert first == again != other
-    assert len(first) <= 50
+    assert max(map(len, first)) == 20
+    (whole,) = chosen(["compilegate/flags"], None)
+    assert {key for mutants in first for key in mutants} <= {m.key for m in whole}
 
 
 def test_survivors_have_reasons() -> None:
@@ -226,7 +229,7 @@ def test_a_sample_of_mutants_is_killed(tmp_path) -> None:
     ).stdout
     document = tmp_path / "mutants.json"
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.mutants", "--quiet", "--sample", "3", "--seed", seed.strip(),
+        [sys.executable, "-m", "tests.mutants", "--quiet", "--seed", seed or "none",
          "--json", str(document)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
