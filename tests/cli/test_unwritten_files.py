@@ -166,8 +166,7 @@ def work(**_):
         for _ in range(20):
             time.sleep(0.05)
         print("kept", flush=True)
-main.app = work
-main.main()
+main.main(work)
 """
 
 

@@ -51,4 +51,3 @@ def test_a_regression_is_turned_off_without_pages_and_screens(apart: str, bundle
     modules = loaded("watch_production", bundle)
 
     assert not [name for name in modules if name.startswith(apart)]
-    assert "compilegate.domain.formats" not in modules
