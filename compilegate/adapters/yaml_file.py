@@ -10,7 +10,7 @@ from compilegate.adapters.yaml_document import YamlDocument
 from compilegate.domain.errors import InvalidInputError
 from compilegate.place import PROJECT
 
-SCRIPTS = (SCRIPT, NOTEBOOK) = (".py", ".ipynb")
+SCRIPT, NOTEBOOK = ".py", ".ipynb"
 EXAMPLE = PROJECT / "workloads" / "article-bert.yaml"
 # Thousands of past results fit; no text in a file this size takes long to read.
 MOST_BYTES = 256 * 1024

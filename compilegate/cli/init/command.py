@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from compilegate.adapters.workload_files import write_whole
-from compilegate.adapters.yaml_file import SCRIPTS
+from compilegate.adapters.yaml_file import NOTEBOOK, SCRIPT
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
 from compilegate.cli.common.own_compiling import place_of
@@ -115,26 +115,20 @@ def _name_after(script: Path) -> str:
 
 def _described(path: Path) -> Description:
     """Read the script; every kind of file that is none has its own error."""
-    if path.is_dir():
-        scripts = sorted(item.name for item in path.glob("*.py"))
-        listing = f": {', '.join(scripts)}" if scripts else ""
-        raise InvalidInputError(
-            "is a folder", file=str(path), fix=f"name the script that trains{listing}"
-        )
-    if path.suffix == SCRIPTS[1]:
-        raise InvalidInputError(
-            "is a notebook", file=str(path),
-            fix=f"export it first: jupyter nbconvert --to script {path.name}",
-        )  # fmt: skip
-    if path.suffix != SCRIPTS[0]:
-        raise InvalidInputError(
-            "is not a Python file" if path.exists() else "does not exist",
-            file=str(path), fix="name the .py file that trains",
-        )  # fmt: skip
-    if path.exists() and not path.is_file():  # reading a pipe waits for its writer
-        raise InvalidInputError(
-            "is not a plain file", file=str(path), fix="name the .py file that trains"
-        )
+    listing = ", ".join(sorted(item.name for item in path.glob("*.py")))
+    name_it = "name the .py file that trains"
+    for is_so, problem, fix in (
+        (path.is_dir(), "is a folder",
+         f"name the script that trains{': ' if listing else ''}{listing}"),
+        (path.suffix == NOTEBOOK, "is a notebook",
+         f"export it first: jupyter nbconvert --to script {path.name}"),
+        (path.suffix != SCRIPT,
+         "is not a Python file" if path.exists() else "does not exist", name_it),
+        # Reading a pipe waits for its writer.
+        (path.exists() and not path.is_file(), "is not a plain file", name_it),
+    ):  # fmt: skip
+        if is_so:
+            raise InvalidInputError(problem, file=str(path), fix=fix)
     try:
         return describe(path.read_bytes(), str(path), lambda name: _module(name, path.parent))
     except ScriptError as error:
@@ -154,7 +148,7 @@ def _module(name: str, folder: Path) -> bytes | None:
     up = len(name) - len(name.lstrip("."))  # one dot: the script's own package
     for start in [folder, *folder.parents][max(up - 1, 0) : max(up, 1)]:
         place = start.joinpath(*name.strip(".").split("."))
-        for file in (place.with_suffix(SCRIPTS[0]), place / "__init__.py"):
+        for file in (place.with_suffix(SCRIPT), place / "__init__.py"):
             if file.is_file():
                 return file.read_bytes()
     return None

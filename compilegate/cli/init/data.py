@@ -6,9 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
-from compilegate.cli.init.render import OPEN, Value
+from compilegate.cli.init.render import Value, to_write
 from compilegate_doctor import Description, Option
 
 CHANNEL, INPUTS = "train", "/opt/ml/input/data"
@@ -43,21 +42,14 @@ def inputs_of(script: Description, data: Data | None) -> Value:
     if data is not None:
         return Value({CHANNEL: data.path}, f"channels: {_SOURCE}")
     if script.channels:
-        return Value({
-            channel: Value(TO_DO, f"the script reads this channel: {_SOURCE}", OPEN)
-            for channel in script.channels
-        })  # fmt: skip
+        note = f"the script reads this channel: {_SOURCE}"
+        return Value({channel: to_write(note) for channel in script.channels})
     option = script.command_line.find(names.DATA)
     if option is None:
         return Value({}, f"channels: {_SOURCE}")
     if _is_folder(option) and option.required:
-        return Value(
-            {
-                CHANNEL: Value(
-                    TO_DO, f"for {option.name}: {_SOURCE}; add a single file's name above", OPEN
-                )
-            }
-        )
+        note = f"for {option.name}: {_SOURCE}; add a single file's name above"
+        return Value({CHANNEL: to_write(note)})
     place = f"{INPUTS}/{CHANNEL}" + ("" if _is_folder(option) else "/FILE")
     return Value({}, f"data of its own: {{{CHANNEL}: PATH}}, and above {option.name}: {place}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from compilegate.cli.init.render import ASSUMED, Proposal, Value, document_of
+from compilegate.cli.init.render import ASSUMED, Proposal, Value, assumed, document_of
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import money
@@ -16,14 +16,6 @@ from compilegate.usecases.registered import facts_for_workload
 
 # Above what the plan expects: a quarter, rounded up to two digits.
 ROOM = 1.25
-# Stand for what is still open; none has a part in the price.
-_STAND_INS: dict[str, Any] = {
-    "training.batch_size": 1,
-    "training.learning_rate": 0.001,
-    "quality.metric": "metric",
-    "quality.goal": "minimize",
-    "quality.margin": 0.01,
-}
 _CANDIDATES = [{"name": "compile", "compiler": "torch_compile"}]
 
 
@@ -33,19 +25,17 @@ def with_cap(proposal: Proposal, settings: Settings) -> Proposal:
     Raises InvalidInputError for an answer that no workload file may hold.
     """
     whole: dict[str, Any] = {**proposal, "candidates": Value(_CANDIDATES)}
-    document = document_of(whole, stand_ins=_STAND_INS)
     try:
-        workload = parse_workload(document)
+        workload = parse_workload(document_of(whole, priced=True))
     except InvalidInputError as error:
         raise error.in_file("") from error
     facts = facts_for_workload(workload, settings)
     usd = check_eligibility(workload, facts, region=settings.region).economics.trial_usd
-    cap, note = Policy().max_trial_usd, "assumed; there is no price to estimate by"
+    cap = assumed(Policy().max_trial_usd, "there is no price to estimate by")
     if usd:
-        cap = _rounded_up(usd * ROOM)
         note = f"a trial is expected to cost {money(usd)}; it never costs more than this"
-    policy = {"max_trial_usd": Value(cap, note, ASSUMED)}
-    return {**proposal, "policy": policy, "candidates": whole["candidates"]}
+        cap = Value(_rounded_up(usd * ROOM), note, ASSUMED)
+    return {**proposal, "policy": {"max_trial_usd": cap}, "candidates": whole["candidates"]}
 
 
 def _rounded_up(usd: float) -> float:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from compilegate.adapters.workload_files import TO_DO
 from compilegate.cli.init import names
 from compilegate.cli.init.data import Data, inputs_of, place_of
-from compilegate.cli.init.render import ASSUMED, OPEN, Section, Value
+from compilegate.cli.init.render import ASSUMED, Section, Value, assumed, to_write
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.model import MOST_HOURS
 from compilegate_doctor import SPELLED, Description, Metric, Option, argument_style
@@ -61,31 +60,28 @@ def workload_name(stem: str) -> str:
 
 def propose(script: Description, answers: Answers) -> dict[str, Value | Section]:
     """The whole file but the cap on its cost, in order."""
-    metric = script.metrics[0] if script.metrics else None
-    hours = _assumed(answers.run_hours, RUN_HOURS, "hours of a whole run today")
+    hours = _answered(answers.run_hours, RUN_HOURS, "hours of a whole run today")
+    version = answers.framework["version"]
     return {
         "schema": Value(1),
         "name": Value(answers.name),
         "framework": {
-            key: Value(value, *(("assumed; the newest image", ASSUMED) if key == "version" else ()))
-            for key, value in answers.framework.items()
+            **{key: Value(value) for key, value in answers.framework.items()},
+            "version": assumed(version, "the newest image"),
         },
-        "model": {
-            "family": Value(_family(script)),
-            "name": Value(_model(script, answers)),
-        },
+        "model": {"family": Value(_family(script)), "name": Value(_model(script, answers))},
         "training": _training(script, answers, hours),
         "shapes": _shapes(script),
         "schedule": {
-            "runs_per_week": _assumed(answers.runs_per_week, RUNS_PER_WEEK, "of production"),
+            "runs_per_week": _answered(answers.runs_per_week, RUNS_PER_WEEK, "of production"),
             "run_hours": hours,
         },
-        "quality": {**_quality(metric, answers.margin), **_early_stopping(script)},
+        "quality": _quality(script, answers.margin),
     }
 
 
-def _assumed(answer: Any, default: Any, note: str) -> Value:
-    return Value(default, f"assumed; {note}", ASSUMED) if answer is None else Value(answer, note)
+def _answered(answer: Any, default: Any, note: str) -> Value:
+    return assumed(default, note) if answer is None else Value(answer, note)
 
 
 def _family(script: Description) -> str:
@@ -95,14 +91,12 @@ def _family(script: Description) -> str:
 
 def _model(script: Description, answers: Answers) -> str:
     option = script.command_line.find(names.MODEL)
-    default = option.default if option else None
-    return (
-        default if isinstance(default, str) and default.isprintable() and default else answers.name
-    )
+    named = option.default if option else ""
+    return named if isinstance(named, str) and named and named.isprintable() else answers.name
 
 
 def _training(script: Description, answers: Answers, hours: Value) -> Section:
-    instance = _assumed(answers.instance_type, INSTANCE_TYPE, "where production trains")
+    instance = _answered(answers.instance_type, INSTANCE_TYPE, "where production trains")
     return {
         "source_dir": Value(answers.source_dir),
         "entry_point": Value(LAUNCHER, "starts the script below, unchanged"),
@@ -111,9 +105,9 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         "distribution": Value("none", "several GPUs: torch_distributed"),
         "precision": _precision(script),
         "batch_size": _setting(script, "batch_size", names.BATCH_SIZE, TRAINER_BATCH,
-                               "samples per GPU and step"),
+                               to_write("samples per GPU and step", stand_in=1)),
         "learning_rate": _setting(script, "learning_rate", names.LEARNING_RATE, TRAINER_RATE,
-                                  "the optimizer's first"),
+                                  to_write("the optimizer's first", stand_in=0.001)),
         "hyperparameters": Value(dict(_hyperparameters(script, answers))),
         "inputs": inputs_of(script, answers.data),
         "max_runtime_hours": Value(
@@ -123,21 +117,21 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
 
 
 def _setting(
-    script: Description, key: str, spelled: tuple[str, ...], of_trainer: float, note: str
+    script: Description, key: str, spelled: tuple[str, ...], of_trainer: float, unknown: Value
 ) -> Value:
-    """A trial's setting: the option's default, else the constant in the code."""
+    """A trial's setting: the option's default, else the Trainer's, or the constant in the code."""
     option = script.command_line.find(spelled)
-    if option is not None and _is_number(option.default):
-        return Value(option.default, f"--{option.name}")
-    if option is None and script.kind == "trainer":
-        if key == "learning_rate" and "trl" in script.packages:  # each of its trainers has another
-            return Value(TO_DO, note, OPEN)
-        return Value(of_trainer, "the Trainer's default")
-    if option is None and key in script.constants:
-        text = "in the code, which no candidate can change"
-        return Value(script.constants[key], text)
-    prefix = "" if option is None else f"--{option.name}, {_why_open(option)}: "
-    return Value(TO_DO, prefix + note, OPEN)
+    if option is not None:
+        if _is_number(option.default):
+            return Value(option.default, f"--{option.name}")
+        note = f"--{option.name}, {_why_open(option)}: {unknown.note}"
+        return replace(unknown, note=note)
+    if script.kind == "trainer":
+        each_its_own = key == "learning_rate" and "trl" in script.packages
+        return unknown if each_its_own else Value(of_trainer, "the Trainer's default")
+    if key in script.constants:
+        return Value(script.constants[key], "in the code, which no candidate can change")
+    return unknown
 
 
 def _why_open(option: Option) -> str:
@@ -153,11 +147,9 @@ def _is_number(value: Any) -> bool:
 
 def _precision(script: Description) -> Value:
     option = _precision_option(script)
-    if option is not None:
-        default = str(option.default).lower()
-        for precision, spelled in SPELLED.items():
-            if default in spelled:
-                return Value(precision, f"--{option.name}")
+    for precision, spelled in SPELLED.items():
+        if option is not None and str(option.default).lower() in spelled:
+            return Value(precision, f"--{option.name}")
     for switch in ("bf16", "fp16"):
         option = script.command_line.find((switch,))
         if option is not None and option.default is True:
@@ -166,7 +158,7 @@ def _precision(script: Description) -> Value:
         return Value(script.precision, "in the code")
     if script.kind == "trainer":
         return Value("fp32", "the Trainer's default")
-    return Value("fp32", "assumed; the script names none", ASSUMED)
+    return assumed("fp32", "the script names none")
 
 
 def _precision_option(script: Description) -> Option | None:
@@ -189,7 +181,7 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
         yield "script_kind", Value(script.kind, _KINDS[script.kind])
     if takes.positional:
         words = " ".join([takes.subcommand, *takes.positional]).strip()
-        yield "positional", Value(TO_DO, f"comes before the arguments: {words}", OPEN)
+        yield "positional", to_write(f"comes before the arguments: {words}")
     elif takes.subcommand:
         yield "positional", Value(takes.subcommand, "comes before the arguments")
     style = argument_style(takes)
@@ -201,15 +193,14 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     spelled = {} if unread else dict(_argument_names(script, steps))
     if unread:
         text = "what it calls batch_size, learning_rate and seed, as JSON; null: passed nothing"
-        yield "argument_names", Value(TO_DO, text, OPEN)
+        yield "argument_names", to_write(text)
     elif spelled:
         yield "argument_names", Value(json.dumps(spelled), "null: the script takes none")
     precisions = _precision_names(script)
     if precisions:
         yield "precision_names", Value(json.dumps(precisions))
-    metric = script.metrics[0] if script.metrics else None
-    if metric is not None and metric.pattern:
-        pattern = json.dumps({metric.name: metric.pattern})
+    if script.metrics and script.metrics[0].pattern:
+        pattern = json.dumps({script.metrics[0].name: script.metrics[0].pattern})
         yield "metric_patterns", Value(pattern, "the last match in what it prints counts")
     yield from _length(script, answers, steps)
     for name in script.asks:
@@ -219,7 +210,7 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
         if place is not None:
             yield option.name, Value(place, "where a job finds the channel")
         elif option.required and option.name not in spelled.values():
-            yield option.name, Value(TO_DO, "the script requires it", OPEN)
+            yield option.name, to_write("the script requires it")
 
 
 def _argument_names(script: Description, steps: Option | None) -> Iterator[tuple[str, str | None]]:
@@ -270,8 +261,8 @@ def _length(
     if script.kind in ("trainer", "lightning"):
         option = script.command_line.find(("max_epochs",))
         if script.kind == "lightning" and option is not None and _is_number(option.default):
-            text = "assumed; Lightning's default, as nothing in the code says how long a run is"
-            yield option.name, Value(option.default, text, ASSUMED)
+            text = "Lightning's default, as nothing in the code says how long a run is"
+            yield option.name, assumed(option.default, text)
         return
     if steps is not None and _is_number(steps.default):
         yield "full_run_steps", Value(int(steps.default), f"--{steps.name}")
@@ -282,16 +273,15 @@ def _length(
     shown = f"epochs ({times:g})" if times else "epochs"
     if answers.samples is None and script.data is not None and times:
         name, samples = script.data
-        text = f"assumed; {samples:,} samples of {name} times {shown}"
-        yield "full_run_samples", Value(int(samples * times), text, ASSUMED)
+        text = f"{samples:,} samples of {name} times {shown}"
+        yield "full_run_samples", assumed(int(samples * times), text)
     elif answers.samples is not None and times:
         total = int(answers.samples * times)
         yield "full_run_samples", Value(total, f"training samples times {shown}")
     elif answers.samples is not None:
-        text = "assumed; training samples, of one epoch"
-        yield "full_run_samples", Value(answers.samples, text, ASSUMED)
+        yield "full_run_samples", assumed(answers.samples, "training samples, of one epoch")
     else:
-        yield "full_run_samples", Value(TO_DO, f"training samples times {shown}", OPEN)
+        yield "full_run_samples", to_write(f"training samples times {shown}")
 
 
 def _shapes(script: Description) -> Section:
@@ -306,29 +296,27 @@ def _shapes(script: Description) -> Section:
     }
 
 
-def _early_stopping(script: Description) -> Section:
-    if not script.stops_early:
-        return {}
-    return {"early_stopping": Value(True, "the script may end a run by its metric")}
-
-
 def usual_margin(metric: Metric) -> float:
     """What is assumed where nobody says what loss is acceptable, in the metric's unit."""
     return MARGINS[metric.goal] * (PERCENT if metric.percent else 1)
 
 
-def _quality(metric: Metric | None, margin: float | None) -> Section:
-    if metric is None:
+def _quality(script: Description, margin: float | None) -> Section:
+    stopping = Value(True, "the script may end a run by its metric")
+    early = {"early_stopping": stopping} if script.stops_early else {}
+    if script.metrics:
+        metric = script.metrics[0]
+        note = "the largest loss that you accept, in the metric's unit"
         return {
-            "metric": Value(TO_DO, "what it reports of held-out data, such as eval_loss; a printed "
-                            "one needs metric_patterns", OPEN),
-            "goal": Value(TO_DO, "maximize or minimize", OPEN),
-            "margin": Value(TO_DO, "the largest loss that you accept, in its unit", OPEN),
-        }  # fmt: skip
+            "metric": Value(metric.name),
+            "goal": Value(metric.goal),
+            "margin": _answered(margin, usual_margin(metric), note),
+            **early,
+        }
+    reported = "what it reports of held-out data, such as eval_loss; a printed one needs "
     return {
-        "metric": Value(metric.name),
-        "goal": Value(metric.goal),
-        "margin": _assumed(
-            margin, usual_margin(metric), "the largest loss that you accept, in the metric's unit"
-        ),
+        "metric": to_write(f"{reported}metric_patterns", stand_in="metric"),
+        "goal": to_write("maximize or minimize", stand_in="minimize"),
+        "margin": to_write("the largest loss that you accept, in its unit", stand_in=0.01),
+        **early,
     }

@@ -18,26 +18,22 @@ from compilegate.cli.init.proposal import (
 from compilegate.cli.init.render import OPEN, places
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
-from compilegate.domain.workload.model import MOST_HOURS, MOST_RUNS_PER_WEEK, Training
+from compilegate.domain.workload.model import Schedule, Training
 from compilegate_doctor import Description, Metric
 
 
 def asked(answers: Answers, script: Description) -> Answers:
     """The answers with what a person says; an empty line takes the default."""
-    hours, runs, instance = answers.run_hours, answers.runs_per_week, answers.instance_type
-    if instance is None:
-        instance = typer.prompt(
-            "Instance type of production", default=INSTANCE_TYPE, value_proc=_instance
-        )
-    if hours is None:
-        hours = typer.prompt(
-            "Hours of a whole run", default=RUN_HOURS, value_proc=_up_to(MOST_HOURS)
-        )
-    if runs is None:
-        runs = typer.prompt(
-            "Runs per week", default=float(RUNS_PER_WEEK), value_proc=_up_to(MOST_RUNS_PER_WEEK)
-        )
-    answers = replace(answers, instance_type=instance, run_hours=hours, runs_per_week=runs)
+    schedule = Schedule.keys()
+    for name, question, default, read in (
+        ("instance_type", "Instance type of production", INSTANCE_TYPE, _instance),
+        ("run_hours", "Hours of a whole run", RUN_HOURS, _up_to(schedule["run_hours"].high)),
+        ("runs_per_week", "Runs per week", float(RUNS_PER_WEEK),
+         _up_to(schedule["runs_per_week"].high)),
+    ):  # fmt: skip
+        if getattr(answers, name) is None:
+            answer = typer.prompt(question, default=default, value_proc=read)
+            answers = replace(answers, **{name: answer})
     left = places(propose(script, answers), OPEN)
     if "training.hyperparameters.full_run_samples" in left:
         samples = typer.prompt(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compilegate.adapters.workload_files import TO_DO
 from compilegate.adapters.yaml_document import plain_value
 
 READ, ASSUMED, OPEN = "read", "assumed", "open"
@@ -15,33 +16,38 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@+-]*")
 
 @dataclass(frozen=True)
 class Value:
-    """A value with what the file says of it; ``origin`` is READ, ASSUMED or OPEN."""
+    """A value with what the file says of it; ``origin`` is READ, ASSUMED or OPEN.
+
+    ``stand_in`` is in the place of an open value where a trial's price is estimated.
+    """
 
     value: Any
     note: str = ""
     origin: str = READ
+    stand_in: Any = TO_DO
 
 
 Section = dict[str, Value]
 Proposal = Mapping[str, Value | Section]
 
 
-def document_of(
-    proposal: Proposal, *, stand_ins: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """The plain document; ``stand_ins`` by dotted path replace what is still open."""
-    return {key: _plain(item, key, stand_ins or {}) for key, item in proposal.items()}
+def assumed(value: Any, note: str) -> Value:
+    """A value that is not the script's."""
+    return Value(value, f"assumed; {note}", ASSUMED)
 
 
-def _plain(item: Any, path: str, stand_ins: Mapping[str, Any]) -> Any:
+def to_write(note: str, stand_in: Any = TO_DO) -> Value:
+    """A value that a person has to write."""
+    return Value(TO_DO, note, OPEN, stand_in)
+
+
+def document_of(item: Any, *, priced: bool = False) -> Any:
+    """The plain document, for an estimate of the price with what stands in for open values."""
     if isinstance(item, Value):
-        if item.origin == OPEN and path in stand_ins:
-            return stand_ins[path]
-        return _plain(item.value, path, stand_ins)
-    if isinstance(item, dict):
-        return {key: _plain(inner, f"{path}.{key}", stand_ins) for key, inner in item.items()}
-    if isinstance(item, list):
-        return [_plain(inner, path, stand_ins) for inner in item]
+        open_ = priced and item.origin == OPEN
+        return item.stand_in if open_ else document_of(item.value, priced=priced)
+    if isinstance(item, Mapping):
+        return {key: document_of(inner, priced=priced) for key, inner in item.items()}
     return item
 
 
