@@ -236,3 +236,7 @@ def test_a_full_runs_work_is_what_its_lines_add_up_to() -> None:
 
     assert run.work == Work(12, 6.0, 7.0, pytest.approx(400 / 12))
     assert without.work == Work(0, 0.0, None, None)
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 200 == CURVE_POINTS

@@ -193,3 +193,7 @@ def test_every_code_on_file_is_one_quotas_alone() -> None:
     assert len(codes) == len(set(codes.values()))
     assert all(code[:2] == "L-" and len(code) == 10 for code in codes.values())
     assert ("ml.g5.48xlarge", False) in codes
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 60 == LISTING_SECONDS

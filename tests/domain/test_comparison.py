@@ -179,3 +179,7 @@ def test_one_candidate_run_borrows_its_spread() -> None:
 
     assert (2, 1) == (comparison.df, comparison.runs)
     assert pytest.approx(math.sqrt(squares(CALM) / 2)) == comparison.spread
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (1.4, 0.5) == (CONFLICT, KAPPA)

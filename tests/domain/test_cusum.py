@@ -81,3 +81,7 @@ def test_the_sum_grows_by_what_exceeds_half_a_shift_and_never_below_zero() -> No
         steps.append(cusum_step(steps[-1], value, reference=10.0, shift=1.0))
 
     assert [0.0, 1.5, 2.0, 1.5, 0.0] == steps
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 0.02 == FALSE_ALARM

@@ -148,3 +148,7 @@ def test_a_figure_beyond_arithmetic_is_invalid_evidence_not_a_crash() -> None:
 
     with pytest.raises(InvalidEvidenceError, match="out of range"):
         judge(doc)
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 10 == SIGNIFICANT_DIGITS

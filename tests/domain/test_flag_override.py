@@ -119,3 +119,7 @@ def test_an_override_that_a_later_trial_is_not_bound_by_is_made_anew() -> None:
 
     assert first.change_id == change(versions=(version,), trials=(before,)).change_id
     assert first.change_id != change(versions=(version,), trials=(after,), now=NOW + 90).change_id
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (600, 500) == (AGAIN_SECONDS, LONGEST_REASON)

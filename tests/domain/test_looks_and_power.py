@@ -227,3 +227,7 @@ def test_a_design_uses_what_policy_allows_and_half_of_what_remains(
 @pytest.mark.parametrize(("n", "left"), [(5, 10), (36, 72), (37, 93), (54, 135), (96, 240)])
 def test_a_proof_takes_half_of_the_runs_left_and_later_looks_two_fifths(n: int, left: int) -> None:
     assert left == runs_left_for(n)
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (0.5, 0.2, 0.8, 0.9, 12) == (EVEN, FAIR, LIKELY, VERY_LIKELY, SHADOW_RUNS)

@@ -114,3 +114,7 @@ def test_nothing_in_a_mail_acts_on_the_reader() -> None:
     mail = texts(notification(text="a\x1b[31mb\u202ec\ud800d\ne"))["email"]
 
     assert "a\\x1b[31mb\\u202ec\\ud800d\ne" == mail
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (65536, 99, 4000) == (BYTES_MAX, SUBJECT_MAX, TEXT_MAX)

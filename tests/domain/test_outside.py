@@ -88,3 +88,7 @@ def test_a_path_in_an_error_is_printable_and_of_a_readable_length() -> None:
     assert message.isprintable()
     assert len(message) < 600
     assert message.endswith("xxx: is not a file.")
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (1000, 4096) == (REASON_MAX, VALUE_MAX)

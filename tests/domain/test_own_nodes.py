@@ -239,3 +239,7 @@ def test_names_of_speed_jobs_say_group_and_block_and_old_ones_still_parse() -> N
     run = naming.job_run("w" * 32, "abcd1234", job)
     assert run is not None
     assert (25, 999_999, True) == (run.group, run.block, run.is_speed)
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 0.03 == ASSUMED_BLOCK_SD

@@ -177,3 +177,7 @@ def test_two_runs_left_are_too_few() -> None:
     rare = change(SOUND, schedule__runs_per_week=0.05, candidates=(COMPILE,))
 
     assert plan_proof(rare, candidates=1) is None
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 0.05 == STARTUP_HOURS

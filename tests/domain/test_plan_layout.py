@@ -83,3 +83,7 @@ def test_the_next_job_starts_as_one_ends() -> None:
     assert 6.0 == makespan([3.0, 1.0, 1.0, 4.0], 2)
     assert 4.0 == makespan([3.0, 1.0, 1.0, 4.0], 4)
     assert 9.0 == makespan([3.0, 1.0, 1.0, 4.0], 1)
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 40 == MOST_AT_ONCE

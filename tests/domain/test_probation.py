@@ -345,3 +345,7 @@ def until(doc: dict[str, Any], order: int) -> dict[str, Any]:
     for item in earlier["arms"]:
         item["runs"] = [r for r in item["runs"] if r["stage"] != "probation" or r["order"] <= order]
     return earlier
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 3 == LEAST_REFERENCE

@@ -231,3 +231,7 @@ def test_a_first_baseline_run_that_failed_is_made_again() -> None:
     assert Verdict.CONTINUE == decision.verdict
     assert decision.next is not None
     assert "baseline" in [run["arm"] for run in (step_of(decision) or {})["runs"]]
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (0.002, 0.15) == (BEYOND_DOUBT, FUTILE)

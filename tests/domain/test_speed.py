@@ -217,3 +217,7 @@ def test_a_longer_full_run_of_the_candidate_is_counted_in_its_steps() -> None:
     figures = judge(doc).speedup
     assert figures is not None
     assert pytest.approx(1.0, rel=0.01) == figures.estimate
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (3, 4, 6) == SPEED_LOOKS

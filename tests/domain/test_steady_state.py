@@ -131,3 +131,7 @@ def test_the_steady_step_lies_among_the_steps(seed: int, noise: float) -> None:
 
     assert min(steps) <= steady(steps).steady_step_seconds * (1 + 1e-12)
     assert steady(steps).steady_step_seconds <= max(steps) * (1 + 1e-12)
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (40, 20) == (MIN_STEPS, MIN_WARM_UP)

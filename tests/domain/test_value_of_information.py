@@ -143,3 +143,13 @@ def test_runs_that_production_makes_anyway_are_not_weighed() -> None:
     doc["arms"][0]["runs"] += _baseline_runs(doc, sample(2, 2.501, 0.02))
 
     assert Verdict.CONTINUE == judge({**doc, "runs_remaining": 30}).verdict
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (0.4, 1.35, 2, 1.5, 0.8) == (
+        CHANCE_OF_A_WIN,
+        TYPICAL_WIN,
+        RUNS_DURING_TRIAL,
+        FULL_RUNS_EXPECTED,
+        CHANCE_QUALITY_HOLDS,
+    )

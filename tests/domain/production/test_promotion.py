@@ -101,3 +101,7 @@ def test_no_trial_starts_for_some_days_after_a_revert(
 )
 def test_nothing_else_makes_a_trial_wait(history: list[FlagVersion]) -> None:
     assert None is cooling_down(history, 14, now=BEGIN + DAY_SECONDS, workload="bert-docs")
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 86400 == DAY_SECONDS

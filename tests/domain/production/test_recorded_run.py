@@ -137,3 +137,7 @@ def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
     assert [True, False, False] == [
         notifies_owner(record, ended()) for record in (failed, repeated, completed)
     ]
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 300 == FIRST_SECONDS
