@@ -166,7 +166,6 @@ class KeptTrials(NothingRuns):
     # Flags, by the parameter's name.
 
     def read(self, name: str) -> str | None:
-        """The raw value, None when absent."""
         for one in reversed(self.trials):
             if name == naming.flag_parameter(str(one.document["stage"]), one.workload):
                 flag: str | None = one.document["flag"]
@@ -196,7 +195,6 @@ class KeptStore(NothingRuns):
         return next((place for place in places if place.exists()), None)
 
     def get(self, key: str) -> bytes:
-        """An object's bytes; raises NotFoundError."""
         place = self._find(key)
         if place is None or not place.is_file():
             raise NotFoundError(f"s3://{self.bucket}/{key} was not kept")
@@ -213,7 +211,6 @@ class KeptStore(NothingRuns):
         return uri.startswith(own) and self._find(uri.removeprefix(own)) is not None
 
     def folders(self, prefix: str) -> Iterator[str]:
-        """Names directly below a prefix that ends with a slash, in order."""
         places = (_place(folder, prefix) for folder in self._folders)
         yield from sorted({path.name for place in places for path in place.glob("*/")})
 

@@ -29,14 +29,12 @@ class SageMakerJobs:
         self._sagemaker = sagemaker
 
     def describe(self, job: str) -> Mapping[str, Any]:
-        """DescribeTrainingJob; empty for a job that SageMaker never saw."""
         try:
             return self._described(job)
         except NotFoundError:
             return {}
 
     def tags(self, job: str) -> Mapping[str, str]:
-        """A job's tags by key; empty for a job that is gone."""
         described = self.describe(job)
         if not described:
             return {}
@@ -46,7 +44,6 @@ class SageMakerJobs:
         return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
 
     def stop(self, job: str) -> None:
-        """StopTrainingJob; a job that has already ended is left alone."""
         try:
             self._sagemaker.stop_training_job(TrainingJobName=job)
         except ClientError:
@@ -54,18 +51,15 @@ class SageMakerJobs:
                 raise
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
-        """Set tags of a job, those it has under other keys stay; raises NotFoundError."""
         self._sagemaker.add_tags(
             ResourceArn=self._described(job)["TrainingJobArn"],
             Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
         )
 
     def active(self, prefix: str) -> Sequence[str]:
-        """Names of jobs in progress that begin with ``prefix``."""
         return list(self._list(prefix, StatusEquals=IN_PROGRESS))
 
     def unfinished(self, prefix: str) -> Mapping[str, str]:
-        """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``."""
         # Stopping last: a job that goes over to it between the two calls is in one of them.
         return {
             **self._list(prefix, StatusEquals=IN_PROGRESS),
@@ -73,7 +67,6 @@ class SageMakerJobs:
         }
 
     def statuses(self, prefix: str) -> Mapping[str, str]:
-        """TrainingJobStatus of every job whose name begins with ``prefix``."""
         return self._list(prefix)
 
     def _described(self, job: str) -> Mapping[str, Any]:
@@ -314,7 +307,6 @@ class ServiceQuotas:
         self._forget()
 
     def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
-        """Instances that training jobs may run at once, None where it is unknown."""
         key = (instance_type, spot)
         if self._seconds() > self._forget_at:
             self._forget()

@@ -138,7 +138,6 @@ class StepFunctionsEnds:
         self._client = stepfunctions
 
     def end_of(self, execution: str) -> ExecutionEnd | None:
-        """How an execution ended, None while it runs; forgotten ones have no status."""
         try:
             described = self._client.describe_execution(executionArn=execution)
         except ClientError as error:
@@ -220,7 +219,6 @@ class EventBridgeSchedules:
             self._scheduler.update_schedule(**request)
 
     def remove(self, workload: str) -> None:
-        """Delete the workload's schedule, if there is one."""
         try:
             self._scheduler.delete_schedule(Name=workload, GroupName=self._group)
         except ClientError as error:
@@ -228,18 +226,15 @@ class EventBridgeSchedules:
                 raise
 
     def enabled(self) -> Sequence[str]:
-        """Workloads whose schedules start runs."""
         pages = self._scheduler.get_paginator("list_schedules").paginate(
             GroupName=self._group, State=ENABLED
         )
         return [item["Name"] for page in pages for item in page["Schedules"]]
 
     def disable(self, workload: str) -> bool:
-        """Let the workload's schedule start nothing; False where there is none."""
         return self._set_state(workload, DISABLED)
 
     def enable(self, workload: str) -> bool:
-        """Let the workload's schedule start runs again; False where there is none."""
         return self._set_state(workload, ENABLED)
 
     def _set_state(self, workload: str, state: str) -> bool:

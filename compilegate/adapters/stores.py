@@ -102,7 +102,6 @@ class S3Store:
         self.bucket = bucket
 
     def get(self, key: str) -> bytes:
-        """An object's bytes; raises NotFoundError."""
         try:
             body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
@@ -112,7 +111,6 @@ class S3Store:
         return body
 
     def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
-        """Write an object."""
         self._s3.put_object(Bucket=self.bucket, Key=key, Body=body, ContentType=content_type)
 
     def fetch(self, uri: str) -> Fetched:
@@ -175,7 +173,6 @@ class S3Store:
         )
 
     def exists(self, uri: str) -> bool:
-        """Whether an s3:// URI names an object or a prefix with at least one."""
         parts = urlparse(uri)
         try:
             response = self._s3.list_objects_v2(
@@ -201,7 +198,6 @@ class S3Store:
         return True
 
     def folders(self, prefix: str) -> Iterator[str]:
-        """Names directly below a prefix that ends with a slash, in order."""
         pages = self._s3.get_paginator("list_objects_v2").paginate(
             Bucket=self.bucket, Prefix=prefix, Delimiter="/"
         )
@@ -265,7 +261,6 @@ class DynamoDbLocks:
         self._table = table
 
     def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
-        """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
         if not _condition_held(
             self._dynamodb.put_item,
             TableName=self._table,
@@ -281,7 +276,6 @@ class DynamoDbLocks:
             )
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
-        """Let the lease last longer; raises WorkloadLockedError where ``owner`` has lost it."""
         if not _condition_held(
             self._dynamodb.put_item,
             TableName=self._table,
@@ -291,7 +285,6 @@ class DynamoDbLocks:
             raise lease_lost(workload, owner)
 
     def release(self, workload: str, owner: str) -> None:
-        """Give the lease back if ``owner`` still holds it."""
         _condition_held(
             self._dynamodb.delete_item,
             TableName=self._table,
@@ -300,7 +293,6 @@ class DynamoDbLocks:
         )
 
     def holder(self, workload: str) -> str | None:
-        """The holder of the lease, expired or not; None where there is no lease."""
         response = self._dynamodb.get_item(
             TableName=self._table, Key=_lock_key(workload), ConsistentRead=True
         )
@@ -422,7 +414,6 @@ class RecordLedger:
         return read_as(type(record), entry)
 
     def append(self, workload: str, record: LedgerRecord) -> None:
-        """Write the record; one that is already there stays, readable or not."""
         self.raw.put_once(workload, record.key, record.to_entry())
 
 
@@ -436,7 +427,6 @@ class SsmFlags:
         self._ssm = ssm
 
     def read(self, name: str) -> str | None:
-        """The raw value, None when absent."""
         try:
             value: str = self._ssm.get_parameter(Name=name)["Parameter"]["Value"]
         except ClientError as error:

@@ -25,7 +25,6 @@ class SystemClock:
     """The machine's time."""
 
     def now(self) -> int:
-        """Seconds since 1970."""
         return int(time.time())
 
 
