@@ -268,7 +268,7 @@ class Fields:
                 items = self.mapping(name).items()
                 value = {item: float(one) if type(one) is int else one for item, one in items}
             case _:
-                value = self.mapping(name) or (None if key.default is None else {})
+                value = self.mapping(name)
         return value
 
     @property

@@ -121,11 +121,10 @@ def _setting(
 ) -> Value:
     """A trial's setting: the option's default, else the Trainer's, or the constant in the code."""
     option = script.command_line.find(spelled)
-    if option is not None:
-        if _is_number(option.default):
-            return Value(option.default, f"--{option.name}")
-        note = f"--{option.name}, {_why_open(option)}: {unknown.note}"
-        return replace(unknown, note=note)
+    if option and _is_number(option.default):
+        return Value(option.default, f"--{option.name}")
+    if option:
+        return replace(unknown, note=f"--{option.name}, {_why_open(option)}: {unknown.note}")
     if script.kind == "trainer":
         each_its_own = key == "learning_rate" and "trl" in script.packages
         return unknown if each_its_own else Value(of_trainer, "the Trainer's default")
@@ -148,13 +147,13 @@ def _is_number(value: Any) -> bool:
 def _precision(script: Description) -> Value:
     option = _precision_option(script)
     for precision, spelled in SPELLED.items():
-        if option is not None and str(option.default).lower() in spelled:
+        if option and str(option.default).lower() in spelled:
             return Value(precision, f"--{option.name}")
     for switch in ("bf16", "fp16"):
         option = script.command_line.find((switch,))
-        if option is not None and option.default is True:
+        if option and option.default is True:
             return Value(switch, f"--{option.name}")
-    if script.precision is not None:
+    if script.precision:
         return Value(script.precision, "in the code")
     if script.kind == "trainer":
         return Value("fp32", "the Trainer's default")
@@ -164,10 +163,10 @@ def _precision(script: Description) -> Value:
 def _precision_option(script: Description) -> Option | None:
     """The option that takes a precision by its name."""
     option = script.command_line.find(names.PRECISION)
-    if option is None or option.switch:
+    if not option or option.switch:
         return None
     switch = script.command_line.find(("amp",))
-    if switch is not None and switch.switch and switch.default is not True:
+    if switch and switch.switch and switch.default is not True:
         return None  # it says in which precision, once the switch is on
     every = {word for words in SPELLED.values() for word in words}
     spellings = {str(word).lower() for word in (option.default, *option.choices)} & every
@@ -185,7 +184,7 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     elif takes.subcommand:
         yield "positional", Value(takes.subcommand, "comes before the arguments")
     style = argument_style(takes)
-    if style is not None:
+    if style:
         yield "argument_style", Value(*style)
     steps = None if script.kind == "trainer" else takes.find(names.STEPS)
     sought = (names.BATCH_SIZE, names.LEARNING_RATE, names.SEED)
@@ -196,8 +195,7 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
         yield "argument_names", to_write(text)
     elif spelled:
         yield "argument_names", Value(json.dumps(spelled), "null: the script takes none")
-    precisions = _precision_names(script)
-    if precisions:
+    if precisions := _precision_names(script):
         yield "precision_names", Value(json.dumps(precisions))
     if script.metrics and script.metrics[0].pattern:
         pattern = json.dumps({script.metrics[0].name: script.metrics[0].pattern})
@@ -206,8 +204,7 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     for name in script.asks:
         yield name, Value(True)
     for option in takes.options:
-        place = place_of(option, script, answers.data)
-        if place is not None:
+        if place := place_of(option, script, answers.data):
             yield option.name, Value(place, "where a job finds the channel")
         elif option.required and option.name not in spelled.values():
             yield option.name, to_write("the script requires it")
@@ -226,21 +223,20 @@ def _argument_names(script: Description, steps: Option | None) -> Iterator[tuple
     }  # fmt: skip
     for key, spelled in looked.items():
         option = takes.find(spelled)
-        name = None if option is None else option.name
+        name = option.name if option else None
         if name != usual[key]:
             yield key, name
     usual_steps = "max_train_steps" if kind == "accelerate" else None
-    if steps is not None and steps.name != usual_steps:
+    if steps and steps.name != usual_steps:
         yield "full_run_steps", steps.name
-    precision = _precision_option(script)
-    if precision is not None:
+    if precision := _precision_option(script):
         yield "precision", precision.name
 
 
 def _precision_names(script: Description) -> dict[str, str]:
     """How the script spells each precision, where it differs."""
     option = _precision_option(script)
-    if option is None:
+    if not option:
         return {}
     words = [str(word) for word in option.choices] or [str(option.default)]
     spelled_as = {
@@ -260,28 +256,26 @@ def _length(
     """The length of a whole run, which a Trainer counts itself."""
     if script.kind in ("trainer", "lightning"):
         option = script.command_line.find(("max_epochs",))
-        if script.kind == "lightning" and option is not None and _is_number(option.default):
+        if script.kind == "lightning" and option and _is_number(option.default):
             text = "Lightning's default, as nothing in the code says how long a run is"
             yield option.name, assumed(option.default, text)
         return
-    if steps is not None and _is_number(steps.default):
+    if steps and _is_number(steps.default):
         yield "full_run_steps", Value(int(steps.default), f"--{steps.name}")
         return
     epochs = script.command_line.find(names.EPOCHS)
-    times = script.constants.get("epochs") if epochs is None else epochs.default
-    times = times if _is_number(times) else None
+    times = epochs.default if epochs else script.constants.get("epochs")
+    times = times if _is_number(times) else 0
     shown = f"epochs ({times:g})" if times else "epochs"
-    if answers.samples is None and script.data is not None and times:
+    length = to_write(f"training samples times {shown}")
+    if answers.samples and times:
+        length = Value(int(answers.samples * times), length.note)
+    elif answers.samples:
+        length = assumed(answers.samples, "training samples, of one epoch")
+    elif script.data and times:
         name, samples = script.data
-        text = f"{samples:,} samples of {name} times {shown}"
-        yield "full_run_samples", assumed(int(samples * times), text)
-    elif answers.samples is not None and times:
-        total = int(answers.samples * times)
-        yield "full_run_samples", Value(total, f"training samples times {shown}")
-    elif answers.samples is not None:
-        yield "full_run_samples", assumed(answers.samples, "training samples, of one epoch")
-    else:
-        yield "full_run_samples", to_write(f"training samples times {shown}")
+        length = assumed(int(samples * times), f"{samples:,} samples of {name} times {shown}")
+    yield "full_run_samples", length
 
 
 def _shapes(script: Description) -> Section:
