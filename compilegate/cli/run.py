@@ -25,6 +25,7 @@ from compilegate.cli.common.session import (
 from compilegate.cli.common.template import show
 from compilegate.cli.trials.interrupted import interrupted, start_or_go_on
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, stop
+from compilegate.domain.notes import said
 
 
 @on_cloud
@@ -112,4 +113,4 @@ def show_outcome(outcome: Outcome) -> None:
     decision = outcome.decision
     rows = [] if decision is None else decision_rows(decision, outcome.applied)
     rows.append(("full runs", full_run_words(outcome.full_runs)))
-    show("run", outcome.to_dict(), outcome=outcome, rows=rows)
+    show("run", outcome.to_dict(), outcome=outcome, rows=rows, notes=said(outcome.notes))

@@ -1,6 +1,6 @@
 """Sentences as data: templates with named values, and a format for each kind of figure.
 
-``{usd:money}`` names a value and its format (`FORMATS`), ``{runs:plural run}`` the unit that is
+``{usd:money}`` names a value and its format (``formats``), ``{runs:plural run}`` the unit that is
 counted. A part in square brackets is left out where a value in it is None, False or empty;
 ``{known:if}`` shows nothing, so that its part stands or falls with it.
 """
@@ -14,32 +14,33 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from compilegate.domain.arithmetic import ratio
-from compilegate.domain.errors import shorten
-from compilegate.domain.formats import count, duration, fixed, money, percent, plural, significant
-
-FORMATS: Mapping[str, Callable[..., str]] = {
-    "count": count,
-    "duration": duration,
-    "fixed": fixed,
-    "if": lambda _: "",
-    "money": money,
-    "percent": percent,
-    "plural": plural,
-    "ratio": ratio,
-    "share": lambda share: percent(share, 2),
-    "short": shorten,
-    "significant": significant,
-}
 OPTIONAL = re.compile(r"\[([^][]*)\]")
+
+
+@cache
+def formats() -> Mapping[str, Callable[..., str]]:
+    """What a template may ask for by name; loaded by the steps that phrase something."""
+    from compilegate.domain import formats as of  # noqa: PLC0415 - most steps phrase nothing
+    from compilegate.domain.arithmetic import ratio  # noqa: PLC0415
+    from compilegate.domain.errors import shorten, shortened  # noqa: PLC0415
+
+    own = (of.count, of.duration, of.fixed, of.money, of.percent, of.plural, of.significant, ratio)
+    return {
+        **{format_.__name__: format_ for format_ in own},
+        "if": lambda _: "",
+        "quoted": lambda text: shortened(str(text)),
+        "share": lambda share: of.percent(share, 2),
+        "short": shorten,
+    }
 
 
 class _Sentence(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         name, _, unit = format_spec.partition(" ")
-        if name not in FORMATS:
+        as_text = formats().get(name)
+        if as_text is None:
             return format(value, format_spec)
-        return FORMATS[name](value, unit) if unit else FORMATS[name](value)
+        return as_text(value, unit) if unit else as_text(value)
 
 
 def fill(template: str, values: Mapping[str, Any]) -> str:

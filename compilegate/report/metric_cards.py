@@ -20,7 +20,6 @@ from compilegate.domain.formats import (  # fmt: skip
     shown,
     significant,
 )
-from compilegate.domain.script_compiles import AGAINST
 from compilegate.report import statements, wording
 from compilegate.report.measured import confidence_words, reference_of
 from compilegate.report.trial_report import TrialReport
@@ -81,7 +80,7 @@ def _speed(trial: TrialReport) -> MetricCard:
         level=speed.confidence if speed.interval else None,
         predicted=not speed.full_runs and bool(speed.blocks),
         dollars=dearer and speed.estimate / dearer, price=dearer,
-        against=AGAINST if trial.script_compiles else None,
+        against="; ".join(trial.against),
     )  # fmt: skip
     bullet = None
     if trial.thresholds:
@@ -146,7 +145,7 @@ def _saving(trial: TrialReport) -> MetricCard:
         "saving", ends=statements.saving_interval(trial.figures), usd=per_run,
         share=abs(per_run) / whole if per_run and whole else None,
         spent=per_year * whole / per_run if per_run and whole else None,
-        against=AGAINST if trial.script_compiles else None,
+        against="; ".join(trial.against),
     )  # fmt: skip
     return MetricCard(name, money(per_year), note.removesuffix("; "))
 

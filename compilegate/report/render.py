@@ -42,12 +42,12 @@ from compilegate.report.tables import (
 )
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import (
-    baseline_sentence,
     control_sentences,
     flag_sentence,
     headline,
     label,
     lede,
+    note_sentences,
 )
 
 MARKDOWN_ROWS = {
@@ -80,7 +80,6 @@ def render(document: ReportInput) -> Report:
     outside the closed set.
     """
     trial = read_trial_report(document)
-    compiles = trial.script_compiles
     cards, changes = metric_cards(trial), recommendations(trial)
     summary = stable_json({
         "schema": 1,
@@ -89,7 +88,7 @@ def render(document: ReportInput) -> Report:
         "claims": trial.figures.claims,
         "reasons": [reason.as_document() for reason in trial.reasons],
         "full_runs": full_runs(trial),
-        **({"script_compiles": compiles.to_dict()} if compiles else {}),
+        **{note.code: dict(note.values) for note in trial.notes},
         "context": dict(trial.source["context"]),
         "decision": trial.source["decision"],
     })  # fmt: skip
@@ -213,8 +212,7 @@ def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     lines += [""] if reasons else []
     figures = _figures(trial, cards) if cards else []
     lines += [*figures, ""] if figures else []
-    compiled = baseline_sentence(trial)
-    lines += [compiled, ""] if compiled else []
+    lines += [line for text in note_sentences(trial) for line in (text, "")]
     lines += [flag_sentence(trial)] if trial.verdict is not None else []
     lines += [str(context["simulated"])] if context.get("simulated") else []
     report = f"compilegate report {trial.workload} --trial {context['trial']}"

@@ -9,10 +9,10 @@ from typing import NotRequired, TypedDict
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.notes import Note, said
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.alarm_check import ConfirmedFall, confirmed_fall
@@ -162,9 +162,19 @@ class TrialReport:
         return confirmed_fall(self.decision, self.evidence)
 
     @property
-    def script_compiles(self) -> ScriptCompiles | None:
-        """Where the job's own script compiles, which the baseline leaves out."""
-        return self.plan.script_compiles if self.plan else None
+    def notes(self) -> Sequence[Note]:
+        """Remarks about the job."""
+        return self.plan.notes if self.plan else ()
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What they say where figures stand."""
+        return said(self.notes)
+
+    @property
+    def against(self) -> Sequence[str]:
+        """What an amount is against, where that is not the job as it runs today."""
+        return said(self.notes, "against")
 
     @property
     def codes(self) -> set[str]:

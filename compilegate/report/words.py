@@ -162,7 +162,7 @@ def lede(trial: TrialReport) -> list[str]:
     if first and first[0].code in FAILURES:
         return [f"{with_fix(first[0].message, first[0].fix)}.", flag_sentence(trial)]
     sentences = [_speed_sentence(trial), _quality_sentence(trial), _saving_sentence(trial)]
-    sentences += [baseline_sentence(trial)]
+    sentences += note_sentences(trial)
     return [sentence for sentence in sentences if sentence] + [flag_sentence(trial)]
 
 
@@ -188,11 +188,9 @@ def _speed_sentence(trial: TrialReport) -> str:
     )  # fmt: skip
 
 
-def baseline_sentence(trial: TrialReport) -> str:
-    """That the baseline is not the job as it runs today, where figures are against it."""
-    if trial.script_compiles is None or trial.speed.estimate is None:
-        return ""
-    return trial.script_compiles.text
+def note_sentences(trial: TrialReport) -> list[str]:
+    """Remarks about the job, where there are figures of it."""
+    return [] if trial.speed.estimate is None else [*trial.remarks]
 
 
 def _less(share: float) -> str:

@@ -10,12 +10,12 @@ from compilegate.domain.decision import SHADOW
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility
 from compilegate.domain.eligibility.candidate_job import measured_overheads
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.notes import Note
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import TrialDecided
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.trial.refusals import flag_too_large
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Settings
@@ -35,14 +35,14 @@ def plan_for(
     quotas: Quotas | None = None,
     measured: Sequence[MeasuredOverhead] = (),
     quality_runs: str = SHADOW,
-    script_compiles: ScriptCompiles | None = None,
+    notes: tuple[Note, ...] = (),
 ) -> Plan | Refusal:
     """The plan that a workload gets under a deployment's settings.
 
     Quotas are the account's where it can be asked, else those that a refresh of facts has read.
     ``measured`` are compile times of the workload's earlier trials. ``quality_runs`` is who makes
-    the full runs: the trial itself, unless production makes canary runs. ``script_compiles`` is
-    where the job's own script compiles.
+    the full runs: the trial itself, unless production makes canary runs. ``notes`` are
+    remarks about the job.
     """
     facts, spot = facts_for_workload(workload, settings), workload.training.spot
 
@@ -60,7 +60,7 @@ def plan_for(
     why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
     if why is not None:
         return Refusal(Reason("request_refused", why))
-    return flag_too_large(plan) or plan.of_script(script_compiles)
+    return flag_too_large(plan) or plan.with_notes(notes)
 
 
 def past_overheads(

@@ -19,6 +19,7 @@ from compilegate.domain.errors import (
     ProblemWithFix,
     UnreadableRecordError,
 )
+from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
 from compilegate.domain.workload.file import parse_workload
@@ -27,7 +28,6 @@ from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Services
 
 if TYPE_CHECKING:
-    from compilegate.domain.script_compiles import ScriptCompiles
     from compilegate.domain.trial.plan import RecordedPlan
 
 
@@ -63,13 +63,13 @@ class Trial:
 class Spec:
     """A registered workload: the parsed file and where its source bundle lies.
 
-    ``script_compiles`` is where its own script compiles; only a trial's spec says so.
+    ``notes`` are remarks about the job; only a trial's spec has them.
     """
 
     workload: Workload
     source_key: str
     code_digest: str | None = None
-    script_compiles: ScriptCompiles | None = None
+    notes: tuple[Note, ...] = ()
 
     @property
     def code(self) -> str:
@@ -132,13 +132,7 @@ def spec_at(store: ObjectStore, key: str, *, of: str | None = None) -> Spec:
         )  # fmt: skip
     document = json.loads(store.get(key))
     workload = read_document(document["workload"])
-    spec = Spec(workload, document["source_key"], document.get("code_digest"))
-    if "script_compiles" not in document:
-        return spec
-    from compilegate.domain.script_compiles import ScriptCompiles  # noqa: PLC0415 - few scripts do
-
-    compiles = ScriptCompiles.from_dict(document["script_compiles"])
-    return replace(spec, script_compiles=compiles)
+    return Spec(workload, document["source_key"], document.get("code_digest"), read_notes(document))
 
 
 def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.notes import Note, note_documents
 from compilegate.domain.production.registering import (
     RETIRED,
     UNCHANGED,
@@ -28,7 +29,6 @@ from compilegate.domain.production.registering import (
     replaced_source,
 )
 from compilegate.domain.production.registration import Registration, registration_of
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
@@ -60,7 +60,7 @@ class Package:
     """A workload with what has to be uploaded for it; ``inputs`` by channel.
 
     ``code_digest`` is of the team's own part of the source, None where it is unknown.
-    ``script_compiles`` is where the job's own script compiles.
+    ``notes`` are remarks about the job.
     """
 
     workload: Workload
@@ -68,7 +68,7 @@ class Package:
     source_digest: str
     inputs: Mapping[str, tuple[InputFile, ...]]
     code_digest: str | None = None
-    script_compiles: ScriptCompiles | None = None
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,7 @@ def prepare(package: Package, bucket: str) -> Shipment:
     spec = {"workload": placed.to_dict(), "source_key": source_key}
     if package.code_digest:
         spec["code_digest"] = package.code_digest
-    if package.script_compiles:
-        spec["script_compiles"] = package.script_compiles.to_dict()
+    spec |= note_documents(package.notes)
     body = to_json(spec)
     spec_key = naming.spec_key(workload.name, _digest(body))
     uploads.append(Upload(spec_key, lambda: io.BytesIO(body), JSON))

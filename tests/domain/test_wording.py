@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compilegate.domain.wording import FORMATS, fill, names
+from compilegate.domain.wording import fill, formats, names
 
 TEMPLATE = "{name}: {usd:money}[ in {runs:plural run}][ ({share:percent}{sure:if})][, {note}]."
 
@@ -36,4 +36,4 @@ def test_a_unit_and_a_format_of_python_itself_are_no_names_of_ours() -> None:
     assert "2.50 and 7 further runs" == fill(
         "{a:.2f} and {b:plural further run}", {"a": 2.5, "b": 7}
     )
-    assert set(FORMATS) & {"d", "f", "g", "s", ".2f"} == set()
+    assert set(formats()) & {"d", "f", "g", "s", ".2f"} == set()

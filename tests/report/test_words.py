@@ -9,9 +9,9 @@ import pytest
 from compilegate.domain.claims import ALARM, FLAG_STATES
 from compilegate.domain.codec import read
 from compilegate.domain.formats import MINUS
+from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate.domain.reasons import headline as template
 from compilegate.domain.records.trials import FlagOutcome
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import LONGEST, control_sentences, headline, label, lede
@@ -195,8 +195,9 @@ def test_the_message_has_verdict_reasons_figures_flag_and_how_to_see_the_report(
 
 def test_of_a_script_that_compiles_the_message_says_what_the_figures_are_against():
     source = samples.promote()
-    place = ScriptCompiles(script="train.py", line=3, source="model = torch.compile(model)")
-    compiling = {**source, "plan": replace(source["plan"], script_compiles=place)}
+    place = {"script": "train.py", "line": 3, "source": "model = torch.compile(model)"}
+    notes = (Note(SCRIPT_COMPILES, place),)
+    compiling = {**source, "plan": replace(source["plan"], notes=notes)}
 
     assert "not against the job as it runs today" in render(compiling).message
     assert "already compiles" not in render(source).message

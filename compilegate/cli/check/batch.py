@@ -20,7 +20,7 @@ from compilegate.domain.economics import Range
 from compilegate.domain.eligibility import Eligibility, EligibilityVerdict, blocking
 from compilegate.domain.errors import InvalidInputError, printable
 from compilegate.domain.formats import money, plural
-from compilegate.domain.script_compiles import AGAINST, ScriptCompiles
+from compilegate.domain.notes import Note, said
 
 LISTED = 5
 # A note in less room is below its line.
@@ -42,7 +42,8 @@ class Totals:
     """Sums over many checks in constant memory; USD per year.
 
     The saving is of workloads that may be tried; ``unpriced`` are those without a known price.
-    ``compiling`` counts the workloads whose saving is against an uncompiled run, not today's job.
+    ``against`` counts the workloads whose saving is not against the job as it runs today, by what
+    it is against.
     """
 
     verdicts: Counter[EligibilityVerdict] = field(default_factory=Counter)
@@ -52,7 +53,7 @@ class Totals:
     unpriced: int = 0
     saving_low: float = 0.0
     saving_high: float = 0.0
-    compiling: int = 0
+    against: Counter[str] = field(default_factory=Counter)
     stopped_by: Counter[str] = field(default_factory=Counter)
     most_to_gain: list[Ranked] = field(default_factory=list)
     dearest_stopped: list[Ranked] = field(default_factory=list)
@@ -62,8 +63,8 @@ class Totals:
         self.errors += 1
         self.wrong.update({f"{printable(one.field)} {one.problem}" for one in error.each})
 
-    def add(self, eligibility: Eligibility, script_compiles: ScriptCompiles | None = None) -> None:
-        """Count one workload's answer; ``script_compiles`` where its own script compiles."""
+    def add(self, eligibility: Eligibility, notes: Sequence[Note] = ()) -> None:
+        """Count one workload's answer, with the remarks about its job."""
         verdict, name = eligibility.verdict, eligibility.workload
         usd = eligibility.economics.annual_training_usd
         self.verdicts[verdict] += 1
@@ -78,7 +79,7 @@ class Totals:
         if saving is not None:
             self.saving_low += saving.low
             self.saving_high += saving.high
-            self.compiling += script_compiles is not None
+            self.against.update(said(notes, "against"))
             _keep(self.most_to_gain, Ranked(saving.high, name, _word(verdict)))
 
 
@@ -96,17 +97,14 @@ def _keep(few: list[Ranked], entry: Ranked) -> None:
         heapq.heappushpop(few, entry)
 
 
-def line(
-    eligibility: Eligibility, out: Console, script_compiles: ScriptCompiles | None = None
-) -> str:
+def line(eligibility: Eligibility, out: Console, notes: Sequence[Note] = ()) -> str:
     """``not eligible  bert-docs  why``, in as many columns as there are; on few, two lines."""
     word, note = _word(eligibility.verdict), ""
     saving = eligibility.economics.plausible_annual_saving_usd
     if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
         _, note = first_stop(eligibility)
     elif saving is not None:
-        against = f", {AGAINST}" if script_compiles else ""
-        note = f"{saving_between(saving)} a year{against}"
+        note = ", ".join([f"{saving_between(saving)} a year", *said(notes, "against")])
     text = _fitted(f"{word:<{_VERDICT}}  {eligibility.workload:<{_NAME}}  ", note, out.width)
     if out.is_terminal and not out.no_color:
         tone = verdict_label(eligibility.verdict).tone
@@ -130,7 +128,7 @@ def show_totals(totals: Totals) -> None:
     show(
         "check_totals", {"totals": totals},
         checked=sum(totals.verdicts.values()), counts=counts + invalid, wrong=wrong,
-        saving=saving_between(Range(totals.saving_low, totals.saving_high)), against=AGAINST,
+        saving=saving_between(Range(totals.saving_low, totals.saving_high)),
         top=[
             ("Largest savings, at most per year", _few(totals.most_to_gain)),
             ("Largest training costs without an eligible compiler, per year",

@@ -76,7 +76,7 @@ def _show_one(result: Checked, *, as_json: bool) -> int:
     if as_json:
         emit_json(result.to_dict())
     else:
-        show_eligibility(result.answer, result.script_compiles)
+        show_eligibility(result.answer, result.notes)
     return _exit_code(result)
 
 
@@ -107,7 +107,7 @@ def _screens(results: Iterator[Checked]) -> int:
         if isinstance(result.answer, Eligibility):
             if codes:
                 say()
-            show_eligibility(result.answer, result.script_compiles)
+            show_eligibility(result.answer, result.notes)
         codes.append(_exit_code(result))
     return worst_exit_code(codes)
 
@@ -119,8 +119,8 @@ def _lines(results: Iterator[Checked]) -> int:
         if isinstance(result.answer, InvalidInputError):
             totals.add_error(result.answer)
             continue
-        totals.add(result.answer, result.script_compiles)
-        _write(f"{line(result.answer, out, result.script_compiles)}\n")
+        totals.add(result.answer, result.notes)
+        _write(f"{line(result.answer, out, result.notes)}\n")
     show_totals(totals)
     return worst_exit_code(codes)
 

@@ -13,26 +13,24 @@ from compilegate.domain.eligibility import (
     EligibilityVerdict,
     blocking,
 )
+from compilegate.domain.notes import Note, said
 from compilegate.domain.reasons import Reason, Severity
-from compilegate.domain.script_compiles import AGAINST, ScriptCompiles
 
 Wording = tuple[str, Severity | None, str, str]
 
 
-def show_eligibility(
-    eligibility: Eligibility, script_compiles: ScriptCompiles | None = None
-) -> None:
+def show_eligibility(eligibility: Eligibility, notes: Sequence[Note] = ()) -> None:
     """The verdict, the money, what holds for all candidates, then each of them.
 
     A reason that every candidate has is shown once, and candidates with the same answer are shown
-    together. ``script_compiles`` is where the job's own script compiles.
+    together. ``notes`` are remarks about the job.
     """
     shared = _shared([candidate.reasons for candidate in eligibility.candidates])
     footnotes = {_wording(reason): "" for reason in shared}
     show(
         "check", eligibility.to_dict(),
-        eligibility=eligibility, figures=eligibility.economics, compiles=script_compiles,
-        against=AGAINST, saving_between=saving_between, shared=shared,
+        eligibility=eligibility, figures=eligibility.economics, notes=said(notes),
+        against="; ".join(said(notes, "against")), saving_between=saving_between, shared=shared,
         groups=[_group(group, footnotes) for group in _groups(eligibility.candidates)],
     )  # fmt: skip
 

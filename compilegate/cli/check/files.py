@@ -12,10 +12,10 @@ from typing import Any
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.adapters.yaml_file import MOST_BYTES
 from compilegate.cli.common.error_handling import error_document
-from compilegate.cli.common.own_compiling import compiling_today
+from compilegate.cli.common.own_compiling import notes_on
 from compilegate.domain.eligibility import Eligibility, check_eligibility
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.script_compiles import ScriptCompiles
+from compilegate.domain.notes import Note, note_documents
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
 
@@ -30,22 +30,18 @@ _ENOUGH = 2
 class Checked:
     """One file's answer: its eligibility, or why there is none.
 
-    ``script_compiles`` is where the job's own script compiles.
+    ``notes`` are remarks about the job.
     """
 
     file: str
     answer: Eligibility | InvalidInputError
-    script_compiles: ScriptCompiles | None = None
+    notes: tuple[Note, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The answer for ``--json``."""
         if isinstance(self.answer, InvalidInputError):
             return error_document(self.answer)
-        compiles = self.script_compiles
-        return {
-            **self.answer.to_dict(),
-            **({"script_compiles": compiles.to_dict()} if compiles else {}),
-        }
+        return {**self.answer.to_dict(), **note_documents(self.notes)}
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
@@ -131,4 +127,4 @@ def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
             continue
         facts = facts_for_workload(read.workload, settings)
         eligibility = check_eligibility(read.workload, facts, region=settings.region)
-        yield Checked(str(file), eligibility, compiling_today(read))
+        yield Checked(str(file), eligibility, notes_on(read))

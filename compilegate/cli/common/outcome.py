@@ -18,6 +18,7 @@ from compilegate.domain.codec import write
 from compilegate.domain.decision import EXIT_CODES, Verdict
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.domain.failures import explain
+from compilegate.domain.notes import Note, note_documents, read_notes
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import (
     FlagOutcome,
@@ -25,7 +26,6 @@ from compilegate.domain.records.trials import (
     read_decision,
     read_reasons,
 )
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.ports import Services
 from compilegate.report.figures import DecisionFigures
 from compilegate.usecases.records import Trial, find_flag_outcome, find_record
@@ -50,7 +50,7 @@ class Outcome:
 
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
     them where production had a part in it (report/protocol.py), ``reasons`` the decision's with
-    causes and fixes (report/reasons.py), ``script_compiles`` where the job's own script compiles.
+    causes and fixes (report/reasons.py), ``notes`` remarks about the job.
     ``kept`` is whether what a local trial recorded outlives its cloud.
     """
 
@@ -64,7 +64,7 @@ class Outcome:
     applied: FlagOutcome | None = None
     full_runs: Mapping[str, Any] | None = None
     reasons: tuple[Reason, ...] = ()
-    script_compiles: ScriptCompiles | None = None
+    notes: tuple[Note, ...] = ()
     kept: bool = True
 
     @cached_property
@@ -99,7 +99,7 @@ class Outcome:
             "full_runs": self.full_runs,
             "reasons": [reason.as_document() for reason in self.reasons],
             "claims": DecisionFigures.read(self.decision).claims if self.decision else None,
-            **({"script_compiles": self.script_compiles.to_dict()} if self.script_compiles else {}),
+            **note_documents(self.notes),
         }
 
 
@@ -136,7 +136,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
         reasons=read_reasons(document.get("reasons") or ()) or decision.reasons,
-        script_compiles=ScriptCompiles.from_dict(document.get("script_compiles")),
+        notes=read_notes(document),
     )
 
 

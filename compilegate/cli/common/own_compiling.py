@@ -1,31 +1,30 @@
-"""Whether the script of a workload file compiles its model itself."""
+"""What is to be noted of the script of a workload file: that it compiles its model itself."""
 
 from __future__ import annotations
 
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.domain.naming import LAUNCHER
-from compilegate.domain.script_compiles import ScriptCompiles
+from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate_doctor import OwnCompiling, where_it_compiles
 
 
-def compiling_today(file: WorkloadFile) -> ScriptCompiles | None:
-    """Where the job's own script compiles, None where it is not seen to.
+def notes_on(file: WorkloadFile) -> tuple[Note, ...]:
+    """That the job's own script compiles, and where it does.
 
     Only under the launcher, which leaves such a call out of the baseline; another entry point's
     baseline is the script as it is.
     """
     training = file.workload.training
     if training.entry_point != LAUNCHER:
-        return None
+        return ()
     script = str(training.hyperparameters.get("script", ""))
     try:
         content = (file.source_dir / script).read_bytes()
     except OSError:
-        return None
-    compiling = where_it_compiles(content, training.hyperparameters)
-    return None if compiling is None else place_of(script, compiling)
+        return ()
+    return note_of(script, where_it_compiles(content, training.hyperparameters))
 
 
-def place_of(script: str, compiling: OwnCompiling) -> ScriptCompiles:
-    """The place in a script of this name."""
-    return ScriptCompiles(script, compiling.line, compiling.source)
+def note_of(script: str, compiling: OwnCompiling | None) -> tuple[Note, ...]:
+    """Of the place in a script of this name; nothing where it is not seen to compile."""
+    return (Note(SCRIPT_COMPILES, {"script": script, **compiling.to_dict()}),) if compiling else ()

@@ -13,7 +13,7 @@ from compilegate.adapters.workload_files import write_whole
 from compilegate.adapters.yaml_file import NOTEBOOK, SCRIPT
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
-from compilegate.cli.common.own_compiling import place_of
+from compilegate.cli.common.own_compiling import note_of
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.init import names
 from compilegate.cli.init.data import data_of
@@ -25,6 +25,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import parts
 from compilegate.domain.fields import LARGEST_WHOLE, Fields
 from compilegate.domain.formats import plural
+from compilegate.domain.notes import said
 from compilegate.domain.workload.file import parse_name
 from compilegate.domain.workload.model import MOST_HOURS
 from compilegate.facts import load_facts
@@ -225,8 +226,8 @@ def _show(
         return
     kind = _KINDS[script.kind] if script.trains else "a script that is not seen to train"
     say(f"{file}: written from {kind}, {_read_with(script)}.")
-    if script.compiles:
-        say(place_of("The script", script.compiles).text)
+    for text in said(note_of("The script", script.compiles)):
+        say(text)
     if script.trains and not script.steps:
         say("No optimizer's step was seen in it: the launcher counts training steps by them, so a "
             "loop that changes the weights itself fails with it.")  # fmt: skip

@@ -11,7 +11,7 @@ import typer
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json
-from compilegate.cli.common.own_compiling import compiling_today
+from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.cli.common.template import answer
 from compilegate.cli.plan.screen import show_plan
@@ -60,7 +60,7 @@ def plan(
     workload_file = read_workload(file, needs_prepared=False)
     workload = workload_file.workload
     settings = project.settings(region)
-    trial_plan = plan_for(workload, settings, script_compiles=compiling_today(workload_file))
+    trial_plan = plan_for(workload, settings, notes=notes_on(workload_file))
     if isinstance(trial_plan, Refusal):
         _refuse(workload, trial_plan, as_json=as_json)
     elif as_json:

@@ -8,6 +8,7 @@ from compilegate.cli.common.template import show
 from compilegate.domain.compilers import keeps_cache
 from compilegate.domain.formats import estimated_money
 from compilegate.domain.judging.statistics import looks
+from compilegate.domain.notes import said
 from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan, node_groups
 from compilegate.domain.planning.estimate import SEGMENT_HOURS, STARTUP_HOURS, ArmEstimate
 from compilegate.domain.planning.plan import Plan
@@ -20,7 +21,12 @@ STAGES = {"speed": "speed jobs", "quality": "full runs"}
 def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
     """Arms as a table, then the rounds with their cost, the quotas, and what was left out."""
     candidates = sum(arm.role == CANDIDATE for arm in plan.arms)
-    values = {"plan": plan, "workload": workload, "candidates": candidates}
+    values = {
+        "plan": plan,
+        "workload": workload,
+        "candidates": candidates,
+        "notes": said(plan.notes),
+    }
     show(
         "plan", values,
         controls=sum(arm.role == CONTROL for arm in plan.arms),

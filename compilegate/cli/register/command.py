@@ -17,7 +17,7 @@ from compilegate.cli.check.files import find_files, read_files
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import explain, worst_exit_code
 from compilegate.cli.common.output import error_text, progress
-from compilegate.cli.common.own_compiling import compiling_today
+from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.common.session import (
     Invocation,
     on_cloud,
@@ -30,6 +30,7 @@ from compilegate.cli.register.many import (
     retire_workloads,
 )
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.notes import said
 from compilegate.domain.production.registering import UNCHANGED
 from compilegate.domain.records.flags import HUMAN
 from compilegate.usecases.drain_mark import refuse_if_drained
@@ -159,12 +160,12 @@ def _show(result: Result, file: WorkloadFile | None, *, also_unchanged: bool, lo
             message = f"{result.subject}: {message}"
         sys.stderr.write(f"{error_text(message)}\n")
     elif also_unchanged or result.what != UNCHANGED:
-        # What a compiling script means for the runs to come, where they change.
+        # Remarks about the job matter to the runs to come, where they change.
         changed = file if result.what != UNCHANGED else None
         show(
             "register_one", result.to_dict(),
             words=WORDS, most_named=MOST_NAMED, longest=LONGEST_VALUE,
-            compiles=compiling_today(changed) if changed is not None else None,
+            notes=said(notes_on(changed), "production") if changed else [],
             local=" --local" if local else "",
         )  # fmt: skip
     sys.stdout.flush()

@@ -16,7 +16,7 @@ from compilegate.adapters.bundle import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.check.files import read_files
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.own_compiling import compiling_today
+from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.trials.screen import screen
 from compilegate.cli.trials.view import TrialView, TrialWatcher
 from compilegate.domain import naming
@@ -75,7 +75,7 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
 
 def _package(file: WorkloadFile) -> Package:
     """The file's package with what the report of its trial has to say of its script."""
-    return replace(package(file), script_compiles=compiling_today(file))
+    return replace(package(file), notes=notes_on(file))
 
 
 def follow(

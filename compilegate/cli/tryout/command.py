@@ -40,8 +40,8 @@ from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import duration, plural
+from compilegate.domain.notes import SCRIPT_COMPILES, Note, said
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, Refusal, plan_arms
-from compilegate.domain.script_compiles import LEFT_OUT
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED
 from compilegate.usecases.registered import facts_for_workload
@@ -260,7 +260,7 @@ def _show(result: ArmResult, metric: str) -> None:
 
 def _notes(file: WorkloadFile, results: Sequence[ArmResult], *, left_out: bool) -> Iterator[str]:
     if any(one.arm == BASELINE and one.compiling_left_out for one in results):
-        yield f"The script already compiles. {LEFT_OUT}"
+        yield from said([Note(SCRIPT_COMPILES, {})], "tried")
     starts = {one.initial_weights for one in results if one.initial_weights is not None}
     if len(starts) > 1:
         yield (

@@ -13,6 +13,7 @@ from typing import Any
 from compilegate.domain.facts import Facts, Price
 from compilegate.domain.formats import money
 from compilegate.domain.judging.statistics import SPEED_LOOKS
+from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents
 from compilegate.domain.planning import quotas
 from compilegate.domain.planning.arms import (
     UNCOMPILED_LABEL,
@@ -31,7 +32,6 @@ from compilegate.domain.planning.quotas import (
     unlimited,
 )
 from compilegate.domain.reasons import Reason
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 SPEED_STEPS = 320
@@ -49,7 +49,7 @@ class Plan:
     ``runs_basis`` says what that rests on. ``usd_per_block`` includes start-up, ``prices`` are
     of one instance. ``layout`` says how many jobs of a round run at the same time, for the rounds
     that take most turns. ``left_out`` are levers that are not tried, with the reason.
-    ``script_compiles`` is where the job's own script compiles, which the baseline leaves out.
+    ``notes`` are remarks about the job.
     """
 
     workload: str
@@ -69,27 +69,32 @@ class Plan:
     quotas: tuple[Need, ...] = ()
     layout: tuple[RoundLayout, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
-    script_compiles: ScriptCompiles | None = None
+    notes: tuple[Note, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as it is stored and shown."""
         arms = [{**asdict(arm), "label": self.label(arm)} for arm in self.arms]
         left_out = [{"name": name, "why": why} for name, why in self.left_out]
         document = {"schema": 1, **asdict(self), "arms": arms, "left_out": left_out}
-        if self.script_compiles is None:
-            del document["script_compiles"]
-        return document
+        del document["notes"]
+        return {**document, **note_documents(self.notes)}
 
     def label(self, arm: ArmPlan) -> str:
         """What one of its arms changes; of the baseline also what it leaves out."""
-        return UNCOMPILED_LABEL if self.script_compiles and arm.name == BASELINE else arm.label
+        return UNCOMPILED_LABEL if self._leaves_compiling_out(arm) else arm.label
 
-    def of_script(self, compiles: ScriptCompiles | None) -> Plan:
-        """The plan of a job whose own script ``compiles``; None: it is not seen to."""
-        if compiles is None:
-            return self
-        baseline = replace(self.arms[0], why=UNCOMPILED_WHY)
-        return replace(self, script_compiles=compiles, arms=(baseline, *self.arms[1:]))
+    def with_notes(self, notes: tuple[Note, ...]) -> Plan:
+        """The plan of a job about which that is known."""
+        noted = replace(self, notes=notes)
+        arms = (
+            replace(arm, why=UNCOMPILED_WHY) if noted._leaves_compiling_out(arm) else arm
+            for arm in self.arms
+        )
+        return replace(noted, arms=tuple(arms))
+
+    def _leaves_compiling_out(self, arm: ArmPlan) -> bool:
+        own = any(note.code == SCRIPT_COMPILES for note in self.notes)
+        return own and arm.name == BASELINE
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from compilegate.domain.codec import read
 from compilegate.domain.decision import SHADOW
+from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
 from compilegate.domain.planning.quotas import waves
@@ -19,7 +20,6 @@ from compilegate.domain.workload.starts import not_in_turns
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
     from compilegate.domain.planning.plan import Plan
-    from compilegate.domain.script_compiles import ScriptCompiles
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class RecordedPlan:
     """What a running trial goes by; the baseline is the first arm, controls are among the arms.
 
     ``spec_key`` says where the workload lies as it was when the trial started. ``quotas`` are the
-    instances of each type that the account allows at one time, None unknown. ``script_compiles``
-    is where the job's own script compiles, which the baseline leaves out.
+    instances of each type that the account allows at one time, None unknown. ``notes`` are
+    remarks about the job.
     ``expected_usd`` is the estimate of the whole trial's cost, None unknown.
     """
 
@@ -71,7 +71,7 @@ class RecordedPlan:
     execution: str = ""
     started_at: int = 0
     quotas: Mapping[str, int | None] = field(default_factory=dict)
-    script_compiles: ScriptCompiles | None = None
+    notes: tuple[Note, ...] = ()
     expected_usd: float | None = None
 
     @property
@@ -131,17 +131,9 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
         execution=document["execution"],
         started_at=document["started_at"],
         quotas={str(need["instance_type"]): need["quota"] for need in document["quotas"]},
-        script_compiles=_script_compiles(document.get("script_compiles")),
+        notes=read_notes(document),
         expected_usd=(document.get("estimate") or {}).get("usd"),
     )
-
-
-def _script_compiles(document: Mapping[str, Any] | None) -> ScriptCompiles | None:
-    if document is None:
-        return None
-    from compilegate.domain.script_compiles import ScriptCompiles  # noqa: PLC0415 - few scripts do
-
-    return ScriptCompiles.from_dict(document)
 
 
 def most_seconds(mode: QualityMode) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 
 from compilegate.domain.claims import Notification, command_at, subject_line
 from compilegate.domain.errors import shorten
+from compilegate.domain.notes import Note, said
 from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
-from compilegate.domain.script_compiles import ScriptCompiles
 from compilegate.domain.utc import minute
 from compilegate.report import statements
 from compilegate.report.figures import DecisionFigures
@@ -82,11 +82,11 @@ def approval_needed(
     trial: str,
     owner: str | None,
     stage: str,
-    script_compiles: ScriptCompiles | None = None,
+    notes: Sequence[Note] = (),
 ) -> Notification:
     """The request with its reasons and the commands that answer it.
 
-    ``script_compiles`` is where the job's own script compiles.
+    ``notes`` are remarks about the job.
     """
     approve, reject = (
         command_at(f'compilegate flag {word} {workload} --reason "..."', stage)
@@ -101,7 +101,7 @@ def approval_needed(
         "",
         *statements.key_figures(metric, DecisionFigures.read(decision)),
         "",
-        *([script_compiles.text, ""] if script_compiles else []),
+        *(line for text in said(notes) for line in (text, "")),
         f"Approve: {approve}",
         f"Reject:  {reject}",
         "",

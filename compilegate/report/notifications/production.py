@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from compilegate.domain.claims import Notification, command_at, run_reason, subject_line
-from compilegate.domain.errors import shorten
 from compilegate.domain.production.recorded_run import NOT_RUN
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.runs import CapacityWait, ProductionRun
 from compilegate.domain.workload.model import Workload
+from compilegate.report import wording
+
+say = partial(wording.say, "messages")
 
 
 def attempt_message(
@@ -24,24 +27,21 @@ def attempt_message(
 def run_failed(run: ProductionRun, workload: str, *, owner: str | None, stage: str) -> Notification:
     """There is no new model."""
     what = "was not run" if run.status == NOT_RUN else "failed"
-    text = (
-        f"Production run {run.run} of {workload} {what}, so there is no new model.\n\narm: "
-        f"{run.arm} ({run_reason(run.why)})\njob: {run.job}\nreason: "
-        f"{shorten(run.reason or 'not recorded')}\n\nThe schedule continues. To rerun it now: "
-        f"{command_at(f'compilegate train {workload}', stage)}\n"
-    )
+    text = say(
+        "run_failed", run=run.run, workload=workload, what=what, arm=run.arm,
+        why=run_reason(run.why), job=run.job, reason=run.reason or "not recorded",
+        again=command_at(f"compilegate train {workload}", stage),
+    )  # fmt: skip
     about = f"{workload}: production run {what}"
     return _message("failed", about, text, run, workload=workload, owner=owner, stage=stage)
 
 
 def run_waits(wait: CapacityWait, workload: str, *, owner: str | None, stage: str) -> Notification:
     """The run pauses for the first time."""
-    text = (
-        f"Production run {wait.run} of {workload} waits for machines.\n\n"
-        f"arm: {wait.arm}\nreason: {shorten(str(wait.reason))}\n\n"
-        f"It tries again in {int(wait.wait_seconds)} seconds, then at longer intervals. The next "
-        "message follows only if it gives up.\n"
-    )
+    text = say(
+        "run_waits", run=wait.run, workload=workload, arm=wait.arm, reason=str(wait.reason),
+        seconds=int(wait.wait_seconds),
+    )  # fmt: skip
     about = f"{workload}: production waits for machines"
     return _message("waiting", about, text, wait, workload=workload, owner=owner, stage=stage)
 
@@ -68,15 +68,16 @@ def flag_changed(
     """The recorded change, and the command that shows every change."""
     flag = version.flag
     who = version.by.removeprefix(HUMAN)
-    what = (
-        f"turned the compiler on ({flag.candidate})" if flag.enabled else "turned the compiler off"
-    )
+    what = say(
+        "turned_on" if flag.enabled else "turned_off", workload=workload, who=who,
+        candidate=flag.candidate,
+    )  # fmt: skip
     act = command_at(f"compilegate flag history {workload}", stage)
     return Notification(
         kind="changed",
         stage=stage,
-        subject=subject_line(stage, f"{workload}: {who} {what}: {version.reason}"),
-        text=f"{workload}: {who} {what}: {shorten(version.reason)}\n\nEvery change: {act}\n",
+        subject=subject_line(stage, f"{what}: {version.reason}"),
+        text=say("flag_changed", what=what, reason=version.reason, act=act),
         workload=workload,
         owner=owner,
         decision_id=version.decision_id,
@@ -95,21 +96,12 @@ def swept(
     stage: str,
 ) -> Notification:
     """What was stopped and released, and where to look for the cause."""
-    parts = []
-    if stopped_jobs:
-        names = ", ".join(stopped_jobs)
-        parts.append(f"Stopped training jobs that no execution waited for: {names}.")
-    if released_leases_of:
-        parts.append("Released the workload's lock, so that it can be evaluated again.")
-    parts.append(
-        "Their executions ended without cleaning up. For the cause, see the messages of the "
-        "dead-letter queue, or the log of abort-trial or record-run."
-    )
+    text = say("swept", jobs=", ".join(stopped_jobs), released=bool(released_leases_of))
     return Notification(
         kind="failed",
         stage=stage,
         subject=subject_line(stage, f"{workload}: the daily sweep cleaned up"),
-        text="\n".join(parts),
+        text=text,
         workload=workload,
         owner=owner,
         figures={

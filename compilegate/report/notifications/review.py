@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from compilegate.domain.claims import command_at, subject_line
 from compilegate.domain.decision import Verdict
@@ -19,7 +20,10 @@ from compilegate.domain.records.flags import Author
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import TEAM, TRAIN
 from compilegate.domain.utc import minute
+from compilegate.report import wording
 from compilegate.report.render import Report
+
+say = partial(wording.say, "messages")
 
 # The subject of a message without a verdict, by what is done to the flag.
 SUBJECTS = {
@@ -65,58 +69,45 @@ def paragraphs(news: ReviewNews, report: Report | None, price: str | None) -> It
     yield from (f"{shorten(note.message)}." for note in review.notes)
     yield from advice_for(reason.code for reason in (*review.reasons, *review.notes))
     if review.message_kind == REVERT and review.cooldown_days > 0:
-        yield f"No trial starts for {review.cooldown_days:g} days (policy.cooldown_days)."
+        yield say("cooldown", days=review.cooldown_days)
     if review.message_kind == ALARM:
         yield _check_words(news)
-    if news.held_by is not None:
-        yield f"The flag was left as it is, because of {_change_by(news.held_by)}"
-    if news.superseded_by is not None:
-        later = _change_by(news.superseded_by)
-        yield f"The flag was left as it is, because it has changed since: {later}"
-    if news.overrode is not None:
-        yield f"This replaces {_change_by(news.overrode)}"
+    if news.held_by:
+        yield say("held", change=_change_by(news.held_by))
+    if news.superseded_by:
+        yield say("superseded", change=_change_by(news.superseded_by))
+    if news.overrode:
+        yield say("overrode", change=_change_by(news.overrode))
     if price is not None:
         yield price
 
 
 def _summary(news: ReviewNews) -> Iterator[str]:
     review = news.review
-    by = "turned on by hand after" if review.by_human else "promoted by"
-    yield f"{news.workload}: {review.candidate}, {by} trial {review.trial}."
+    yield say(
+        "by_hand_after" if review.by_human else "promoted_by",
+        workload=news.workload, candidate=review.candidate, trial=review.trial,
+    )  # fmt: skip
     if review.transition:
         yield shorten(review.transition.reason)
-    if not news.flag.enabled:
-        yield (
-            "The flag is off: production trains the baseline until a trial proves the candidate "
-            "again, or a person turns it on."
-        )
+    if news.flag.enabled:
+        yield say("flag_on", state=news.flag.state, changed=review.transition is not None)
     else:
-        policy = " (policy.on_stale decides what a change does to it)" if review.transition else ""
-        yield f"The flag is on, state {news.flag.state}{policy}."
+        yield say("flag_off")
 
 
 def _check_words(news: ReviewNews) -> str:
     """Who makes the runs that check an alarm: TRAIN does, a team's pipeline may not."""
     launched = news.review.launched_by
     if TEAM not in launched:
-        return (
-            f"Baseline and candidate now take turns, {FIRST} to {LAST} runs each. The flag stays "
-            "on meanwhile."
-        )
+        return say("check_by_train", first=FIRST, last=LAST)
     if TRAIN in launched:
-        return (
-            "TRAIN's runs now take turns, baseline and candidate, and every job that a team "
-            f"launches counts too. The check takes {FIRST} to {LAST} of each. The flag stays on "
-            "meanwhile."
-        )
-    train = command_at(f"compilegate train {news.workload}", news.stage)
-    return (
-        "The flag stays on meanwhile. Every job that your pipeline launches from now on checks the "
-        f"alarm, which takes {FIRST} to {LAST} runs of each arm. One job in {REFRESH_EVERY} is a "
-        f"baseline at random, so this takes about {FIRST * REFRESH_EVERY} jobs or more. "
-        f"`{train}` starts the next missing one at once."
-    )
+        return say("check_by_both", first=FIRST, last=LAST)
+    return say(
+        "check_by_team", first=FIRST, last=LAST, every=REFRESH_EVERY, jobs=FIRST * REFRESH_EVERY,
+        train=command_at(f"compilegate train {news.workload}", news.stage),
+    )  # fmt: skip
 
 
 def _change_by(author: Author) -> str:
-    return f"the change by {author.by} on {minute(author.at)}: {shorten(author.reason)}"
+    return say("change_by", by=author.by, at=minute(author.at), reason=author.reason)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from compilegate.domain.claims import FLAG_STATES, Notification, command_at, subject_line
-from compilegate.domain.formats import money, percent, plural
+from compilegate.domain.formats import plural
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.utc import day, iso
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report import wording
+
+say = partial(wording.say, "week")
 
 # Names that a person reads in one line; programs get more, all that fits.
 SHOWN, LISTED = 8, 100
@@ -51,17 +55,15 @@ def is_quiet(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> bool:
 
 def _lines(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> Iterator[str]:
     if is_quiet(summaries, unread):
-        yield f"Nothing ran and nothing changed ({plural(len(summaries), 'workload')})."
+        yield say("quiet", workloads=len(summaries))
         return
     yield _runs(summaries)
-    saved = _saved(summaries)
-    if saved:
-        yield saved
+    yield from filter(None, [_saved(summaries)])
     for opening, names in _open(summaries).items():
         if names:
             yield f"{opening}: {_listed(names)}"
     if unread:
-        yield f"Could not be read (the log of weekly-digest says why): {_listed(unread)}"
+        yield say("unread", names=_listed(unread))
 
 
 def _runs(summaries: Sequence[WeeklySummary]) -> str:
@@ -69,16 +71,14 @@ def _runs(summaries: Sequence[WeeklySummary]) -> str:
     for summary in summaries:
         for arm, number in summary.runs.items():
             arms["baseline" if arm == BASELINE else "with a candidate"] += number
-    active = sum(bool(summary.runs) for summary in summaries)
-    text = f"{plural(sum(arms.values()), 'production run')} of {plural(active, 'workload')}"
-    listed = ", ".join(f"{number} {what}" for what, number in sorted(arms.items()))
-    parts = [f"{text}: {listed}" if listed else text]
-    for number, what in (
-        (sum(summary.failed for summary in summaries), "failed"),
-        (sum(summary.waited for summary in summaries), "waited for capacity"),
-    ):
-        parts += [f"{number} {what}"] if number else []
-    return "; ".join(parts) + "."
+    return say(
+        "runs",
+        runs=sum(arms.values()),
+        workloads=sum(bool(summary.runs) for summary in summaries),
+        arms=", ".join(f"{number} {what}" for what, number in sorted(arms.items())),
+        failed=sum(summary.failed for summary in summaries) or None,
+        waited=sum(summary.waited for summary in summaries) or None,
+    )
 
 
 def _saved(summaries: Sequence[WeeklySummary]) -> str:
@@ -86,11 +86,10 @@ def _saved(summaries: Sequence[WeeklySummary]) -> str:
     saved, expected = totals["saved_usd"], totals["expected_usd"]
     if saved is None:
         return ""
-    runs = plural(totals["priced_runs"], "run")
-    text = f"Saved so far by promoted candidates: {money(saved)} over {runs}"
-    if expected:
-        text += f"; the trials had expected {money(expected)} ({percent(saved / expected)} of it)"
-    return text + "."
+    return say(
+        "saved", usd=saved, runs=totals["priced_runs"], expected=expected or None,
+        share=saved / expected if expected else None,
+    )  # fmt: skip
 
 
 def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:

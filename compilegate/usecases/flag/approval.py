@@ -71,7 +71,7 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         trial=trial.trial,
         owner=spec.workload.owner if spec else None,
         stage=services.settings.stage,
-        script_compiles=spec.script_compiles if spec else None,
+        notes=spec.notes if spec else (),
     ).to_answer()
 
 

@@ -41,7 +41,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         quotas=services.quotas,
         measured=facts.measured,
         quality_runs=facts.context.quality_mode.used,
-        script_compiles=facts.spec.script_compiles,
+        notes=facts.spec.notes,
     )
     return _write(plan, facts, services)
 
