@@ -1,0 +1,88 @@
+"""What would conclude an open trial: each change is the least with which the judge goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from compilegate.domain.judging.evidence import Arm, Evidence
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
+from tests.report import samples
+
+
+def trial(**policy: Any) -> tuple[Evidence, Arm]:
+    """Six past runs that vary too much for the margin of 0.02; 12 extra runs at most."""
+    evidence = read_evidence(samples.underpowered()["evidence"])
+    changed = replace(evidence, policy=replace(evidence.policy, **policy))
+    return changed, changed.candidates[0]
+
+
+def with_runs_left(evidence: Evidence, runs: float) -> Evidence:
+    return replace(evidence, plan=replace(evidence.plan, runs_at_start=runs))
+
+
+# Mode, spread, runs left: wider margin, smaller spread, runs to set, those of a proof, runs that
+# production must have left, past runs.
+OUTLOOKS: list[tuple[str, float | None, float, tuple[Any, ...]]] = [
+    ("shadow", 0.015, 728, (None, None, None, None, None, None)),
+    ("shadow", 0.02, 728, (0.0230, 0.0174, None, None, None, None)),  # a fair chance already
+    ("shadow", 0.025, 728, (0.0288, 0.0174, 18, 18, None, 8)),
+    ("shadow", None, 728, (0.0327, 0.0174, 18, 18, None, None)),
+    ("shadow", 0.05, 728, (0.0575, 0.0174, None, None, None, None)),  # beyond what extra runs prove
+    ("hybrid", 0.05, 20, (0.0701, 0.01427, 18, 18, 36, None)),
+    ("hybrid", 0.06, 728, (0.0400, 0.0300, None, None, None, None)),
+]
+
+
+@pytest.mark.parametrize(("mode", "spread", "left", "expected"), OUTLOOKS)
+def test_what_would_make_a_proof_likely(
+    mode: str, spread: float | None, left: float, expected: tuple[Any, ...]
+) -> None:
+    evidence, candidate = trial(quality_runs=mode)
+    now = proof_outlook(with_runs_left(evidence, left), candidate, spread)
+    assert now is not None
+
+    changes = (
+        now.wider_margin, now.smaller_spread, now.runs, now.proof_runs, now.runs_to_come,
+        now.history,
+    )  # fmt: skip
+    assert [None if one is None else pytest.approx(one, rel=2e-3) for one in expected] == list(
+        changes
+    )
+    assert (0.02, 6, left) == (now.margin, now.past_runs, now.runs_left)
+    assert pytest.approx(spread or 0.02844, rel=1e-3) == now.spread
+
+
+def test_a_default_is_asked_for_by_one_more_since_a_default_asks_for_fewer_extra_runs() -> None:
+    evidence, candidate = trial()
+    now = proof_outlook(evidence, candidate, 0.035)
+
+    assert now is not None
+    assert (37, 36, 12) == (now.runs, now.proof_runs, now.most_runs)
+
+
+def test_nothing_is_known_without_a_spread_or_without_two_runs() -> None:
+    evidence, candidate = trial()
+    unmeasured = replace(evidence, quality=replace(evidence.quality, history=()))
+
+    assert proof_outlook(unmeasured, candidate) is proof_outlook(evidence, candidate, 0.0) is None
+    assert proof_outlook(with_runs_left(evidence, 1), candidate, 0.02) is None
+
+
+@pytest.mark.parametrize(
+    ("left", "speedup", "needed"),
+    [(2, None, 14), (13, None, 14), (14, None, None), (2, 1.3, 11), (2, 1.01, 253),
+     (2, 1.00001, None), (200_000, 1.3, None)],
+)  # fmt: skip
+def test_the_runs_from_which_on_a_trial_or_its_proof_pays(
+    left: float, speedup: float | None, needed: int | None
+) -> None:
+    evidence, candidate = trial(quality_runs="hybrid")
+
+    assert needed == runs_that_pay(with_runs_left(evidence, left), candidate, speedup)
+    unknown = replace(with_runs_left(evidence, left), runs_remaining=None)
+    unknown = replace(unknown, plan=replace(unknown.plan, runs_at_start=None))
+    assert runs_that_pay(unknown, candidate, speedup) is None
