@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.adapters.yaml_document import Place, YamlDocument
+from compilegate.adapters.yaml_file import load_yaml
 from compilegate.domain.errors import InvalidInputError
 
 TEXT = """\
@@ -139,3 +141,35 @@ def test_any_text_is_read_or_refused(data: st.DataObject) -> None:
         assert error.fix
     except yaml.YAMLError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("within", "beyond", "problem"),
+    [
+        ("[" * 20 + "]" * 20, "[" * 21 + "]" * 21, "nested too deeply"),
+        ("[{a: " * 9 + "[]" + "}]" * 9, "[{a: " * 10 + "[]" + "}]" * 10, "nested too deeply"),
+        # The list itself is a value, too.
+        (f"[{'1,' * 19_999}]", f"[{'1,' * 20_000}]", "more than 20,000 values"),
+        (
+            f"- &a [{'1,' * 999}]\n" + "- *a\n" * 18 + f"- [{'1,' * 997}]\n",
+            f"- &a [{'1,' * 999}]\n" + "- *a\n" * 18 + f"- [{'1,' * 999}]\n",
+            "more than 20,000 values",
+        ),
+    ],
+    ids=["deep lists", "deep mappings", "values", "values of aliases"],
+)
+def test_a_document_is_as_deep_and_as_large_as_it_may_be(
+    within: str, beyond: str, problem: str
+) -> None:
+    assert YamlDocument(within).value
+    with pytest.raises(InvalidInputError, match=problem):
+        YamlDocument(beyond)
+
+
+def test_a_file_has_256_kib_at_most(tmp_path: Path) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text("a: 1 #".ljust(262_144, "#"))
+    assert {"a": 1} == load_yaml(file)
+    file.write_text("a: 1 #".ljust(262_145, "#"))
+    with pytest.raises(InvalidInputError, match="larger than 256 KiB"):
+        load_yaml(file)

@@ -13,10 +13,13 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import (
+    blind_spots,
+    not_watched,
     probation_document,
     row_at_the_end,
     watched_runs,
 )
+from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.runs import CanarySlot, ProductionRun
 from tests.domain.evidence_builder import (
     BASE_WALL,
@@ -187,3 +190,77 @@ def test_the_judge_reverts_a_row_of_crashes_and_calls_a_row_without_the_change_i
 
     assert Verdict.REVERT == judge(probation(crashes)).verdict
     assert Verdict.INVALID == judge(probation(without)).verdict
+
+
+def unread(number: int, **changed: Any) -> ProductionRun:
+    """A run of the candidate whose record no judge can read."""
+    return run_of(number, metric="none", **changed)
+
+
+@pytest.mark.parametrize(("unseen", "reported"), [(2, False), (3, True), (4, True)])
+def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen: int, reported: bool) -> None:
+    row = [run_of(3 + n, counts=False) for n in range(unseen)]
+    before = [run_of(1, counts=False), run_of(2)]
+    notes = blind_spots([*row, *before, run_of(20, "baseline", counts=False)], PROMOTION)
+
+    assert ["nothing_to_judge"] * reported == [note.code for note in notes]
+    assert all(f"The last {unseen} runs" in note.message for note in notes)
+
+
+def test_of_records_that_cannot_be_read_the_last_is_named() -> None:
+    runs = [unread(1, job="first"), run_of(2), unread(3, job="last"), run_of(4)]
+    damaged = [
+        DamagedRecord({"kind": kind}, f"problem {number}")
+        for number, kind in enumerate((ProductionRun.kind, "flag", ProductionRun.kind, "flag"))
+    ]
+    lost, broken = blind_spots(runs, PROMOTION, damaged)
+
+    assert {"run_unreadable"} == {lost.code, broken.code}
+    assert ": 2 runs, at last: problem 2" in lost.message
+    assert ": 2 production runs, at last job last: " in broken.message
+
+
+@pytest.mark.parametrize(("completed", "stopped", "ends"), [(5, 4, False), (6, 2, True)])
+def test_a_change_that_six_completed_runs_hide_is_not_observed(
+    completed: int, stopped: int, ends: bool
+) -> None:
+    row = [
+        run_of(2 + n, counts=False, status="Completed" if n < completed else "Stopped")
+        for n in range(completed + stopped)
+    ]
+    reasons = not_watched([run_of(1), *row], PROMOTION)
+
+    assert ["not_watched"] * ends == [reason.code for reason in reasons]
+    assert all("the last 8 runs" in reason.message for reason in reasons)
+    assert all("6 of them completed" in reason.message for reason in reasons)
+
+
+def test_runs_of_the_moment_of_the_promotion_are_watched() -> None:
+    moment = run_of(0)
+    assert BEGIN == moment.started_at
+    assert [moment] == watched_runs([moment, run_of(-1)], PROMOTION)
+    assert [crash(0).started_at, crash(1).started_at] == [
+        run.started_at for run in row_at_the_end([crash(0), crash(1)], PROMOTION)
+    ]
+
+
+def test_walls_that_the_team_gave_stay_beside_productions_metrics() -> None:
+    evidence = trial(history=())
+    evidence["quality"]["history_wall_seconds"] = [1.0, 2.0]
+    quality = probation_document(evidence, PROMOTION, [], [run_of(-1, "baseline")])["quality"]
+
+    assert ([CENTRE], [1.0, 2.0]) == (quality["history"], quality["history_wall_seconds"])
+
+
+def test_what_the_judge_never_reads_is_left_out_of_its_evidence() -> None:
+    large = {"loss_curve": [1], "outcomes": {}, "stage": "quality", "block": 1}
+    plain = run_of(1)
+    run = replace(plain, result={**plain.result, **large})
+    (made,) = [
+        run
+        for arm in probation([run])["arms"]
+        for run in arm["runs"]
+        if run["stage"] == "probation"
+    ]
+
+    assert not {"loss_curve", "outcomes", "block"} & made.keys()
