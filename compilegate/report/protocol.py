@@ -6,23 +6,24 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
-from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import (
-    count,
     money,
     number,
-    plural,
     shown,
     significant,
 )  # fmt: skip
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report import wording
 from compilegate.report.measured import Measured, MeasuredArm, compared_runs, usd_of
 from compilegate.report.tables import RUN_MODES
 from compilegate.report.trial_report import TrialReport
+
+say = partial(wording.say, "protocol")
 
 SHADOW, CANARY, PRODUCTION = RUN_MODES
 
@@ -62,8 +63,8 @@ def _speed(trial: TrialReport) -> str:
         return ""
     longest = max(len(b.run.step_seconds) for a in trial.measured.arms for b in a.blocks.values())
     counts = ", ".join(f"{arm.name} {len(arm.blocks)}" for arm in trial.measured.arms)
-    most = f"; at most {count(trial.plan.max_blocks)} per arm" if trial.plan else ""
-    return f"blocks of {count(longest)} steps: {counts}{most}"
+    most = trial.plan.max_blocks if trial.plan else None
+    return say("speed", steps=longest, counts=counts, most=most)
 
 
 def _quality(trial: TrialReport) -> str:
@@ -72,11 +73,8 @@ def _quality(trial: TrialReport) -> str:
         return ""
     measured = trial.measured
     runs = [text for arm in measured.arms if (text := _arm_runs(measured, arm))]
-    parts = [f"full runs: {', '.join(runs)}" if runs else "no full run"]
-    past = len(measured.evidence.quality.history)
-    if past:
-        parts.append(f"{plural(past, 'past run')}, for the spread")
-    return "; ".join(parts)
+    past = len(measured.evidence.quality.history) or None
+    return say("quality", runs=", ".join(runs), none=not runs, past=past)
 
 
 def _arm_runs(measured: Measured, arm: MeasuredArm) -> str:
@@ -94,11 +92,10 @@ def _thresholds(trial: TrialReport) -> str:
     if trial.evidence is None:
         return ""
     policy = trial.evidence.policy
-    text = (
-        f"whole jobs and short blocks proven above {ratio(policy.reject_speedup)}, short blocks "
-        f"{ratio(policy.promote_speedup)} or more on average"
-    )
-    return text if trial.price_ratio == 1 else f"{text}, in dollars per run"
+    return say(
+        "thresholds", reject=policy.reject_speedup, promote=policy.promote_speedup,
+        dollars=trial.price_ratio != 1,
+    )  # fmt: skip
 
 
 def _error_rate(trial: TrialReport) -> str:
@@ -106,11 +103,8 @@ def _error_rate(trial: TrialReport) -> str:
         return ""
     alpha, several = trial.evidence.policy.alpha, len(trial.evidence.candidates)
     if several < 2:
-        return f"at most {significant(alpha)} per gate, one-sided, shared by all its looks"
-    return (
-        f"at most {significant(alpha)} in all: {significant(alpha / several)} per gate for each "
-        f"of {several} candidates, one-sided, shared by all its looks"
-    )
+        return say("error_rate", alpha=alpha)
+    return say("error_rates", alpha=alpha, each=alpha / several, candidates=several)
 
 
 def _production_rows(trial: TrialReport) -> Iterator[tuple[str, str]]:
@@ -151,15 +145,13 @@ def _made_by(trial: TrialReport) -> str:
     if evidence is None or not _full_runs(trial):
         return ""
     requested, used = evidence.plan.asked_quality_runs, evidence.policy.quality_runs
-    who = {
-        SHADOW: "the trial, as extra runs (shadow)",
-        CANARY: "production, as canary runs",
-        "hybrid": "the trial at first, then production as canary runs (hybrid)",
-    }[used]
-    if requested in (None, used):
-        return "" if used == SHADOW else who
-    why = evidence.plan.runs_as_shadow_because
-    return f"{who}; policy asks for {requested}" + (f", but {why}" if why else "")
+    if requested in (None, used) and used == SHADOW:
+        return ""
+    return say(
+        "made_by_trial" if used == SHADOW else
+        "made_by_production" if used == CANARY else "made_by_both",
+        asked=None if requested == used else requested, why=evidence.plan.runs_as_shadow_because,
+    )  # fmt: skip
 
 
 def _extra(trial: TrialReport) -> Spent:
@@ -214,12 +206,11 @@ def _exposed(trial: TrialReport) -> str:
     made = sum(name != BASELINE and run.mode == CANARY and run.finished
                for name, run in _full_runs(trial))  # fmt: skip
     if not made:
-        return "no candidate model was made in production"
-    models = f"{plural(made, 'candidate model')} made in production"
+        return say("no_models")
     if trial.evidence is not None and not trial.evidence.policy.hold_models:
-        return f"{models}, not held back (policy.hold_models is false)"
+        return say("models_not_held", models=made)
     if trial.verdict in (None, Verdict.CONTINUE):
-        return f"{models}, held back until the verdict"
+        return say("models_held", models=made)
     if trial.verdict is Verdict.PROMOTE and not trial.flag_was_held:
-        return f"{models}, held back until this verdict released those of {trial.candidate}"
-    return f"{models}, held back and not released by this verdict"
+        return say("models_released", models=made, candidate=trial.candidate)
+    return say("models_kept", models=made)
