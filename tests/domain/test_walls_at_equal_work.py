@@ -127,6 +127,7 @@ def test_seconds_within_steps_are_scaled_and_no_others(
     for run in in_turn(good):
         on_own_data(run, PLANNED)
     runs(good, "baseline")[1]["wall_seconds"] += 20
+    on_own_data(runs(good, "baseline")[2], round(1.05 * PLANNED))  # not the usual run
     run = runs(good)[0]
     run.update(wall_seconds=50.0, job_seconds=90.0, steps=1820, seconds=said)
     run["work"].update(steps=1820, seconds=lines)
