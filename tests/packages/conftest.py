@@ -75,6 +75,11 @@ def files_of(wheel: Path) -> set[str]:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
 
 
+def build(project: Path, folder: Path) -> None:
+    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
+       "--out-dir", folder, project)  # fmt: skip
+
+
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel of each distribution: a release's, else those of the checkout."""
@@ -82,8 +87,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return ROOT / release
     folder = tmp_path_factory.mktemp("wheels")
     for project in (ROOT, *(path.parent for path in DISTRIBUTIONS.glob("*/pyproject.toml"))):
-        uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
-           "--out-dir", folder, project)  # fmt: skip
+        build(project, folder)
     return folder
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import json
-import sys
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from distributions.localcloud.tests.conftest import FAST, make_places
 from distributions.localcloud.tests.helpers import ROLE, Machines
 from tests.archives import tarball
 from tests.environments import ROOT, asked
-from tests.packages.conftest import uv
+from tests.packages.conftest import build, wheel
 from tests.recipes import page
 from tests.recipes.flags import FLAGS, NAME
 
@@ -87,10 +86,8 @@ def request() -> dict[str, Any]:
 def package(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """What a team uploads as its function: the wheel, and the handler of the page."""
     folder = tmp_path_factory.mktemp("wheel")
-    uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
-       "--out-dir", folder, ROOT / "distributions" / "flags")  # fmt: skip
-    (wheel,) = folder.glob("*.whl")
-    buffer = io.BytesIO(wheel.read_bytes())
+    build(ROOT / "distributions" / "flags", folder)
+    buffer = io.BytesIO(wheel(folder, "compilegate_flags").read_bytes())
     with zipfile.ZipFile(buffer, "a") as archive:
         archive.writestr("index.py", page.block("python", *page.STEP_FUNCTIONS))
     return buffer.getvalue()
