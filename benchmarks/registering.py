@@ -27,9 +27,9 @@ from benchmarks.checks import SHIPPED, documents
 from compilegate.adapters.stores import RecordLedger
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.adapters.yaml_file import load_yaml
-from compilegate.cli.check.files import find_files, read_files
+from compilegate.cli.check import find_files, read_files
 from compilegate.cli.common.cloud import Cloud, Production
-from compilegate.cli.register.many import WORKERS, register_files
+from compilegate.cli.register import WORKERS, register_files
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import RUNTIME_PACKAGE
 from compilegate.ports import Services, Settings

@@ -9,10 +9,7 @@ import typer
 
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.output import emit_json, say_line
-from compilegate.cli.common.session import (
-    Invocation,
-    on_cloud,
-)
+from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.report.fleet import render_fleet
 from compilegate.usecases.operations.weekly_summary import digests, fleet
 

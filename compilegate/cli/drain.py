@@ -13,11 +13,7 @@ import typer
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED
 from compilegate.cli.common.output import confirm, console, emit_json, say
-from compilegate.cli.common.session import (
-    Invocation,
-    YesOption,
-    on_cloud,
-)
+from compilegate.cli.common.session import Invocation, YesOption, on_cloud
 from compilegate.domain.draining import DrainSteps, Work, next_steps
 from compilegate.domain.errors import InvalidInputError, NotDeployedError
 from compilegate.domain.formats import plural

@@ -13,9 +13,8 @@ import typer
 
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.output import emit_json, say, say_line
-from compilegate.cli.common.session import Invocation, on_cloud
+from compilegate.cli.common.session import Invocation, on_cloud, workload_names
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,

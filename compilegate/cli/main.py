@@ -6,36 +6,59 @@ import io
 import logging
 import signal
 import sys
+import time
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from compilegate import __version__
-from compilegate.cli import local
-from compilegate.cli.check.command import check
+from compilegate.cli import facts, flag, local
+from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
-from compilegate.cli.common.stopping import Stop
 from compilegate.cli.demo.command import demo
 from compilegate.cli.demo.production import demo_production
 from compilegate.cli.digest import digest
 from compilegate.cli.doctor.command import doctor
 from compilegate.cli.drain import drain
 from compilegate.cli.export import export
-from compilegate.cli.facts import command as facts
-from compilegate.cli.flag import command as flag
 from compilegate.cli.init.command import init
 from compilegate.cli.judge.command import judge
-from compilegate.cli.plan.command import plan
-from compilegate.cli.register.command import register
+from compilegate.cli.plan import plan
+from compilegate.cli.register import register
 from compilegate.cli.report import report
 from compilegate.cli.run import run
 from compilegate.cli.schema import schema
-from compilegate.cli.status.command import status
+from compilegate.cli.status import status
 from compilegate.cli.synth import synth
 from compilegate.cli.train import train
 from compilegate.cli.tryout.command import try_
 from compilegate.cli.unlock import unlock
+
+# Ctrl-C and the signals that are handled like it: once, so that cleaning up is not cut off.
+
+# A person who presses again after this time wants an end to what still goes on.
+REPEATED_SECONDS = 5.0
+
+
+class Stop:
+    """A handler of signals: the first stops the command, those that follow at once do nothing.
+
+    A key that is held down, or a runner that signals again, would interrupt what ends the trials
+    and keeps their records.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt, unless that was done just now."""
+        now = time.monotonic()
+        if self._since is None or now - self._since > REPEATED_SECONDS:
+            self._since = now
+            raise KeyboardInterrupt
+
 
 app = typer.Typer(
     cls=ErrorHandlingGroup,

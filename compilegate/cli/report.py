@@ -10,7 +10,6 @@ import typer
 
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.outcome import save_report
 from compilegate.cli.common.output import emit_json, say_line
 from compilegate.cli.common.session import (
@@ -18,6 +17,7 @@ from compilegate.cli.common.session import (
     Invocation,
     ReportsOption,
     on_cloud,
+    workload_names,
 )
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,

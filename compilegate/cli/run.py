@@ -12,19 +12,19 @@ import typer
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED, worst_exit_code
-from compilegate.cli.common.figures import decision_rows, full_run_words
 from compilegate.cli.common.kept_cloud import Keeper
-from compilegate.cli.common.outcome import Outcome, read_outcome
+from compilegate.cli.common.outcome import Outcome, decision_rows, full_run_words, read_outcome
 from compilegate.cli.common.output import console, emit_json
-from compilegate.cli.common.session import (
-    REPORTS,
-    Invocation,
-    ReportsOption,
-    on_cloud,
-)
+from compilegate.cli.common.session import REPORTS, Invocation, ReportsOption, on_cloud
 from compilegate.cli.common.template import show
-from compilegate.cli.trials.interrupted import interrupted, start_or_go_on
-from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, stop
+from compilegate.cli.trials.start import (
+    StartedTrial,
+    follow,
+    interrupted,
+    read_workloads,
+    start_or_go_on,
+    stop,
+)
 from compilegate.domain.notes import said
 
 

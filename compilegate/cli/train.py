@@ -10,16 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.cli.common.cloud import Cloud, check_registered
-from compilegate.cli.common.completion import workload_names
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.output import console
-from compilegate.cli.common.session import (
-    Invocation,
-    on_cloud,
-)
-from compilegate.cli.flag.status import on_words
-from compilegate.cli.trials.run_view import RunView, RunWatcher
+from compilegate.cli.common.session import Invocation, on_cloud, workload_names
+from compilegate.cli.flag import on_words
 from compilegate.cli.trials.start import watch
+from compilegate.cli.trials.view import RunView, RunWatcher
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.decision import Verdict

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.check.batch import Totals
+from compilegate.cli.check import Totals
 from compilegate.domain.economics import Range
 from compilegate.domain.eligibility import Economics, Eligibility, EligibilityVerdict
 from compilegate.domain.errors import path_shown

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.cli.common.completion import workload_names
+from compilegate.cli.common.session import workload_names
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.figures import flag_words
+from compilegate.cli.common.outcome import flag_words
 from compilegate.cli.trials.view import TrialWatcher
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import read

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.register.many import WORKERS
+from compilegate.cli.register import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.registered import load_registration

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.figures import full_run_words
+from compilegate.cli.common.outcome import full_run_words
 from compilegate.cli.trials.view import read_job
 from compilegate.domain import naming
 from compilegate.domain.records.trials import TrialFailed

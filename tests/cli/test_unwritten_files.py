@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.common import stopping
+from compilegate.cli import main
 from compilegate.cli.demo import start
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
@@ -190,11 +190,11 @@ def test_a_person_who_waits_and_presses_again_stops_what_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 100.0
-    monkeypatch.setattr(stopping.time, "monotonic", lambda: now)
-    stop = stopping.Stop()
+    monkeypatch.setattr(main.time, "monotonic", lambda: now)
+    stop = main.Stop()
     with pytest.raises(KeyboardInterrupt):
         stop(signal.SIGINT, None)
-    now += stopping.REPEATED_SECONDS
+    now += main.REPEATED_SECONDS
     stop(signal.SIGTERM, None)
     now += 0.1
     with pytest.raises(KeyboardInterrupt):

@@ -13,8 +13,8 @@ from rich.console import Console
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import moves, waiting
 from compilegate.cli.demo.command import Times, show_demo
-from compilegate.cli.facts.command import TOPICS
-from compilegate.cli.judge.documents import judged
+from compilegate.cli.facts import TOPICS
+from compilegate.cli.judge.command import judged
 from compilegate.cli.run import show_outcome
 from compilegate.cli.trials.screen import progress_table
 from tests.cli.conftest import Invoke

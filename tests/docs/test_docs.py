@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from compilegate.cli.main import app
-from compilegate.cli.register.command import WORDS as OUTCOMES
+from compilegate.cli.register import WORDS as OUTCOMES
 
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\((?P<page>[^)#\s]*)(?:#(?P<anchor>[^)\s]*))?\)")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.cli.common.figures import decision_rows
+from compilegate.cli.common.outcome import decision_rows
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import MINUS, money, percent

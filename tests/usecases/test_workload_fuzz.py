@@ -14,10 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from compilegate.cli.check.batch import Totals, line, show_totals
-from compilegate.cli.check.eligibility import show_eligibility
-from compilegate.cli.plan.command import examples
-from compilegate.cli.plan.screen import show_plan
+from compilegate.cli.check import Totals, line, show_eligibility, show_totals
+from compilegate.cli.plan import examples, show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.plan import Plan

@@ -17,13 +17,7 @@ from compilegate import __version__
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
-from compilegate.cli.common.output import (
-    confirm,
-    console,
-    emit_json,
-    say,
-    say_line,
-)
+from compilegate.cli.common.output import confirm, console, emit_json, say, say_line, say_table
 from compilegate.cli.common.session import (
     JsonOption,
     LocalOption,
@@ -32,7 +26,6 @@ from compilegate.cli.common.session import (
     StageOption,
     YesOption,
 )
-from compilegate.cli.common.tables import say_table
 from compilegate.cli.main import main
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,

@@ -36,9 +36,9 @@ from compilegate.cli.common.output import (
     say,
     say_line,
     say_rows,
+    say_table,
     say_verdict,
 )
-from compilegate.cli.common.tables import say_table
 from compilegate.domain import formats
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.errors import shortened

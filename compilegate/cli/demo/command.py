@@ -17,8 +17,7 @@ from rich.text import Text
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
-from compilegate.cli.common.figures import decision_rows
-from compilegate.cli.common.outcome import Outcome, read_outcome
+from compilegate.cli.common.outcome import Outcome, decision_rows, read_outcome
 from compilegate.cli.common.output import (
     console,
     emit_json,
@@ -28,13 +27,7 @@ from compilegate.cli.common.output import (
     say_verdict,
     verdict_text,
 )
-from compilegate.cli.common.session import (
-    REPORTS,
-    JsonOption,
-    Providers,
-    ReportsOption,
-    session,
-)
+from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
 from compilegate.cli.demo.files import WORKLOADS, put_in_place
 from compilegate.cli.demo.start import demo_cloud
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop

@@ -14,16 +14,9 @@ from rich.text import Text
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
-from compilegate.cli.common.figures import decision_rows
-from compilegate.cli.common.outcome import Outcome
+from compilegate.cli.common.outcome import Outcome, decision_rows
 from compilegate.cli.common.output import console, emit_json, moves, say, say_line
-from compilegate.cli.common.session import (
-    REPORTS,
-    JsonOption,
-    Providers,
-    ReportsOption,
-    session,
-)
+from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
 from compilegate.cli.demo.files import WORKLOADS, put_in_place
 from compilegate.cli.demo.scenario import (
     FAULT,
@@ -33,7 +26,7 @@ from compilegate.cli.demo.scenario import (
     ScenarioResult,
 )
 from compilegate.cli.demo.start import demo_cloud
-from compilegate.cli.flag.status import on_words
+from compilegate.cli.flag import on_words
 from compilegate.cli.report import page_files, save_history
 from compilegate.cli.trials.start import read_workloads
 from compilegate.domain.formats import UNKNOWN, clock, fixed

@@ -18,10 +18,10 @@ from rich.console import Console
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import Outcome, read_outcome
-from compilegate.cli.register.many import register_files
+from compilegate.cli.register import register_files
 from compilegate.cli.train import start_run
-from compilegate.cli.trials.run_view import RunView, RunWatcher
 from compilegate.cli.trials.start import StartedTrial, follow, start, stop, watch
+from compilegate.cli.trials.view import RunView, RunWatcher
 from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN, Override

@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.common.template import show
-from compilegate.cli.judge.documents import STANDARD_INPUT, read_json
+from compilegate.cli.judge.command import STANDARD_INPUT, read_json
 from compilegate.domain.codec import write
 from compilegate.domain.decision import EvaluationFinding
 from compilegate.domain.errors import InvalidInputError

@@ -12,9 +12,8 @@ import typer
 from compilegate.adapters.facts_refresh import PARTS, Answers, Clients, ask
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common import project
-from compilegate.cli.common.output import emit_json, say, say_line, waiting
+from compilegate.cli.common.output import emit_json, say, say_line, say_table, waiting
 from compilegate.cli.common.session import JsonOption, session
-from compilegate.cli.common.tables import say_table
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.formats import plural
 from compilegate.facts import load_facts

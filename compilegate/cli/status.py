@@ -1,16 +1,20 @@
-"""What ``compilegate status`` knows of a stage, read from its records; times are epoch seconds."""
+"""``compilegate status``: running trials, locks, approvals, production, last decisions."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import report_command
+from compilegate.cli.common.session import Invocation, on_cloud, workload_names
 from compilegate.cli.trials.view import waiting_rounds
 from compilegate.domain import naming
+from compilegate.domain.claims import run_reason
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import advice
@@ -18,6 +22,8 @@ from compilegate.domain.records.runs import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.flag.approval import waiting_approvals
+
+# What ``compilegate status`` knows of a stage, read from its records; times are epoch seconds.
 
 LAST = 3
 Document = dict[str, Any]
@@ -158,3 +164,25 @@ def _ignored_jobs(pasts: Pasts) -> list[Document]:
 
 def _newest_first(rows: list[Document]) -> list[Document]:
     return sorted(rows, key=lambda row: row["at"], reverse=True)
+
+
+@on_cloud
+def status(
+    invocation: Invocation,
+    workload: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WORKLOAD", help="Only this workload.", autocompletion=workload_names
+        ),
+    ] = None,
+) -> None:
+    """Show trials, locks, approvals, runs and decisions.
+
+    Running trials, locks, pending approvals, production runs and the last decisions.
+
+    \b
+    compilegate status
+    compilegate status bert-docs --json
+    """
+    document = read_status(invocation.open_records(), workload)
+    invocation.answer(document, "status", now=time.time(), run_reason=run_reason)

@@ -1,0 +1,388 @@
+"""``compilegate flag``: what production training reads, how it changed, and changes by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from compilegate.cli.common.cloud import Cloud, check_workload_exists
+from compilegate.cli.common.error_handling import FAILURE
+from compilegate.cli.common.help import CommandGroup
+from compilegate.cli.common.output import confirm
+from compilegate.cli.common.session import (
+    Invocation,
+    NameArgument,
+    ReasonOption,
+    YesOption,
+    on_cloud,
+)
+from compilegate.domain import naming
+from compilegate.domain.claims import command_at
+from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.flag_change import Override, agrees
+from compilegate.domain.production.history import Approval, answer_words, check_answer
+from compilegate.domain.records.flags import HUMAN, Author, FlagVersion
+from compilegate.domain.trial.planned_candidates import PlannedCandidate
+from compilegate.domain.utc import minute
+from compilegate.ports import Services
+from compilegate.report.notifications.production import flag_changed
+from compilegate.usecases.flag.approval import answer_approval, question
+from compilegate.usecases.flag.change_flag import Changed, flag_versions, latest_flag, repair_flag
+from compilegate.usecases.flag.override import find_candidate, revert_by_hand, set_by_hand
+from compilegate.usecases.registered import owner_of_workload
+
+# One workload's flag: parameter, ledger and latest override, and the words for its changes.
+
+WHO = {"evaluate": "a trial (EVALUATE)", "train": "production monitoring (TRAIN)"}
+HUMAN_KEYS = ("at", "by", "action", "reason")
+CHANGE_KEYS = (
+    *HUMAN_KEYS, "trial", "decision_key", "evidence_key", "overrode", "approved_by",
+)  # fmt: skip
+
+
+def flag_screen(workload: str, services: Services) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The flag as it stands, for programs, and what its screen shows beside that.
+
+    A parameter that cannot be read is off, as TRAIN's next run takes it; ``problem`` is why the
+    flag is not what the parameter says.
+    """
+    name = naming.flag_parameter(services.settings.stage, workload)
+    raw, versions = services.flags.read(name), flag_versions(workload, services)
+    fits, parameter, problem = agrees(raw, versions), None, None
+    try:
+        parameter = parse_flag(raw)
+    except InvalidInputError as error:
+        problem = str(error)
+    if parameter is not None and parameter.enabled and not fits:
+        problem = f"it is on ({parameter.candidate}), but no recorded change turned it on"
+    flag = parameter if parameter is not None and problem is None else OFF
+    last = versions[-1] if versions else None
+    override = next((version for version in reversed(versions) if version.by_human), None)
+    document = {
+        "workload": workload,
+        "name": name,
+        "set": raw is not None,
+        "enabled": flag.enabled,
+        "state": flag.state,
+        "candidate": flag.candidate,
+        "overrides": dict(flag.overrides),
+        "decision_id": flag.decision_id,
+        "since": flag.since,
+        "version": last.version if last else 0,
+        "change": _keys(last, *CHANGE_KEYS),
+        "human": _keys(override, *HUMAN_KEYS),
+        "agrees": fits,
+        "problem": problem,
+    }
+    return document, {
+        "parameter": parameter, "flag": flag, "last": last, "override": override, **WORDS,
+    }  # fmt: skip
+
+
+def _keys(version: FlagVersion | None, *keys: str) -> dict[str, Any] | None:
+    entry = version.to_entry() if version else {}
+    return {key: entry.get(key) for key in keys} if entry else None
+
+
+def change_line(version: FlagVersion) -> str:
+    """``2026-11-20 10:00 UTC  off -> on (probation), candidate compile, by …: enable``."""
+    before, after = version.previous, version.flag
+    candidate = f", candidate {after.candidate}" if after.candidate else ""
+    step = f"{_on(before)} -> {on_words(after)}"
+    return f"{minute(version.at)}  {step}{candidate}, {version.action} by {who(version)}"
+
+
+def who(author: FlagVersion | Author) -> str:
+    """A person's name or the state machine's, and who approved the change."""
+    by = author.by
+    name = by.removeprefix(HUMAN) if by.startswith(HUMAN) else WHO.get(by, by)
+    details = author.details if isinstance(author, FlagVersion) else {}
+    approved_by = details.get("approved_by")
+    return f"{name}, approved by {approved_by.removeprefix(HUMAN)}" if approved_by else name
+
+
+def _on(flag: Flag) -> str:
+    return "on" if flag.enabled else "off"
+
+
+def on_words(flag: Flag) -> str:
+    """``on (probation)``; a flag that is simply off is ``off``."""
+    return _on(flag) if flag.state == OFF.state else f"{_on(flag)} ({flag.state})"
+
+
+# What the flag's templates call.
+WORDS = {"who": who, "change_line": change_line, "on_words": on_words}
+
+
+# ``compilegate flag set | revert``: manual overrides.
+
+CandidateOption = Annotated[
+    str, typer.Option("--candidate", metavar="NAME", help="A candidate of a trial.")
+]
+PRECEDENCE = "Trials that have already begun cannot change this; newer evidence can."
+
+
+@on_cloud
+def set_flag(
+    invocation: Invocation,
+    workload: NameArgument,
+    *,
+    candidate: CandidateOption,
+    reason: ReasonOption,
+    yes: YesOption = False,
+) -> None:
+    """Turn a workload's flag on for a candidate, by hand.
+
+    The change is recorded with your name and reason. The flag is in probation: a proven regression
+    in production turns it off again.
+
+    \b
+    compilegate flag set bert-docs --candidate compile --reason "agreed"
+    compilegate flag set demo-lm --candidate compile --reason "try" --local -y
+    """
+    cloud = invocation.open_cloud()
+    chosen = find_candidate(workload, candidate, cloud.services)
+    override = Override(cloud.who(), reason)
+    confirm(_effect_of_set(workload, chosen), yes=yes, as_json=invocation.as_json)
+    made = set_by_hand(workload, chosen, override, services=cloud.services)
+    _report_change(invocation, cloud, workload, made, override)
+
+
+@on_cloud
+def revert(
+    invocation: Invocation,
+    workload: NameArgument,
+    *,
+    reason: ReasonOption,
+    yes: YesOption = False,
+) -> None:
+    """Turn a workload's flag off, by hand.
+
+    The change is recorded with your name and reason, even if the flag is already off: trials that
+    have already begun cannot turn it on.
+
+    \b
+    compilegate flag revert bert-docs --reason "loss spikes since Monday"
+    compilegate flag revert bert-docs --reason "code freeze" --yes --json
+    """
+    cloud = invocation.open_cloud()
+    check_workload_exists(workload, cloud)
+    override = Override(cloud.who(), reason)
+    now, _ = latest_flag(workload, cloud.services)
+    effect = "turns the flag off" if now.enabled else "keeps the flag off"
+    sentence = f"{workload}: {effect}; production trains the baseline from its next run on."
+    confirm([sentence, PRECEDENCE], yes=yes, as_json=invocation.as_json)
+    made = revert_by_hand(workload, override, services=cloud.services)
+    _report_change(invocation, cloud, workload, made, override)
+
+
+def _effect_of_set(workload: str, chosen: PlannedCandidate) -> list[str]:
+    changes = ", ".join(f"{key} {value}" for key, value in chosen.flag.overrides.items())
+    of_another = " of another candidate" if chosen.verdict == Verdict.PROMOTE else ""
+    proof = (
+        f"Trial {chosen.trial} has proven it."
+        if chosen.proven
+        else f"No trial has proven it: trial {chosen.trial} ended with "
+        f"{chosen.verdict}{of_another}."
+    )
+    return [
+        f"{workload}: turns the flag on for candidate {chosen.name} ({changes}); production trains "
+        "with it from its next run on.",
+        f"{proof} The flag is in probation: a proven regression in production turns it off again.",
+        PRECEDENCE,
+    ]
+
+
+def _report_change(
+    invocation: Invocation, cloud: Cloud, workload: str, made: Changed, override: Override
+) -> None:
+    """Notify the owner and show the record; typer.Exit(1) if the parameter was not written."""
+    version = flag_versions(workload, cloud.services)[made.version - 1]
+    unsent = _publish(workload, version, cloud)
+    document = {
+        "workload": workload, "changed": made.changed, "version": made.version,
+        "by": override.who, "reason": version.reason, "enabled": made.flag.enabled,
+        "state": made.flag.state, "candidate": made.flag.candidate,
+        "overrides": dict(made.flag.overrides), "since": made.flag.since,
+        "written": made.unwritten is None, "unwritten_because": made.unwritten,
+        "told": unsent is None, "untold_because": unsent,
+    }  # fmt: skip
+    repair = cloud.command(f"flag repair {workload}")
+    invocation.answer(document, "flag_changed", change=change_line(version), repair=repair)
+    if made.unwritten is not None:
+        raise typer.Exit(FAILURE)
+
+
+def _publish(workload: str, version: FlagVersion, cloud: Cloud) -> str | None:
+    """Publish the change; returns why that failed, else None. The change stands either way."""
+    if cloud.topic is None:
+        return "the stack has no topic"
+    try:
+        owner = owner_of_workload(workload, cloud.services.store)
+        cloud.topic.publish(flag_changed(workload, version, owner=owner, stage=cloud.stage))
+    except Exception as error:  # noqa: BLE001 - the flag has changed in any case
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+# ``compilegate flag approve | reject``: answer a promotion that waits for approval.
+
+APPROVE_HELP = """Approve a promotion that waits for approval.
+
+The workload's flag is then turned on.
+
+`compilegate status` shows what waits. Repeating the same answer is harmless.
+
+\b
+compilegate flag approve bert-docs --reason "numbers look right"
+compilegate flag approve bert-docs --reason "agreed" --yes --json
+"""
+REJECT_HELP = """Reject a promotion that waits for approval.
+
+The workload's flag does not change.
+
+\b
+compilegate flag reject bert-docs --reason "not before the release"
+compilegate flag reject bert-docs --reason "too little gain" --local --yes
+"""
+ANSWER_KEYS = ("approved", "by", "at", "reason")
+
+
+def answer_command(*, approved: bool) -> Callable[..., None]:
+    """The command that gives one of the two answers."""
+
+    @on_cloud
+    def command(
+        invocation: Invocation,
+        workload: NameArgument,
+        *,
+        reason: ReasonOption,
+        yes: YesOption = False,
+    ) -> None:
+        cloud = invocation.open_cloud()
+        approval = question(workload, cloud.services)
+        override = Override(cloud.who(), reason)
+        if approval.answer is not None:
+            check_answer(approval.answer, approved=approved, workload=workload, stage=cloud.stage)
+        confirm(
+            [_effect_of_answer(workload, approval, approved=approved)],
+            yes=yes,
+            as_json=invocation.as_json,
+        )
+        answered = answer_approval(workload, override, approved=approved, services=cloud.services)
+        invocation.answer(
+            {
+                "workload": workload,
+                "trial": answered.trial,
+                **{key: getattr(answered.answer, key) for key in ANSWER_KEYS},
+                "repeated": answered.repeated,
+                "woken": answered.woken,
+            },
+            "flag_answer",
+            who=answered.answer.by.removeprefix(HUMAN),
+            status=command_at("compilegate status", cloud.stage),
+        )
+
+    return command
+
+
+def _effect_of_answer(workload: str, approval: Approval, *, approved: bool) -> str:
+    candidate = approval.asked.candidate
+    if approval.answer is not None:
+        return (
+            f"{workload}: trial {approval.trial} ({candidate}) was already answered: "
+            f"{answer_words(approval.answer)}. Nothing changes; a waiting trial resumes."
+        )
+    if approved:
+        return (
+            f"{workload}: turns the flag on for candidate {candidate}, proven by trial "
+            f"{approval.trial}. Production uses it from the next run and monitors the results."
+        )
+    return (
+        f"{workload}: leaves the flag unchanged. Candidate {candidate} of trial {approval.trial} "
+        "is not promoted."
+    )
+
+
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def flag() -> None:
+    """Show a workload's flag and its history, or change it."""
+
+
+@app.command("show")
+@on_cloud
+def show(
+    invocation: Invocation,
+    workload: NameArgument,
+) -> None:
+    """Show a workload's flag, since when it holds, and why.
+
+    \b
+    compilegate flag show bert-docs
+    compilegate flag show bert-docs --local --json
+    """
+    cloud = invocation.open_records()
+    document, beside = flag_screen(workload, cloud.services)
+    if not document["set"] and document["change"] is None:
+        check_workload_exists(workload, cloud)
+    invocation.answer(document, "flag_show", **beside, cloud=cloud)
+
+
+@app.command("history")
+@on_cloud
+def history(
+    invocation: Invocation,
+    workload: NameArgument,
+) -> None:
+    """Show every change of a workload's flag, newest first.
+
+    With author, reason and evidence.
+
+    \b
+    compilegate flag history bert-docs
+    compilegate flag history bert-docs --json
+    """
+    cloud = invocation.open_records()
+    changes = flag_versions(workload, cloud.services)[::-1]
+    if not changes:
+        check_workload_exists(workload, cloud)
+    invocation.answer(
+        [version.to_entry() for version in changes], "flag_history", workload=workload,
+        versions=changes, bucket=cloud.services.store.bucket, **WORDS,
+    )  # fmt: skip
+
+
+@app.command("repair")
+@on_cloud
+def repair(
+    invocation: Invocation,
+    workload: NameArgument,
+) -> None:
+    """Restore a lost or edited parameter from the ledger.
+
+    \b
+    compilegate flag repair bert-docs
+    compilegate flag repair bert-docs --local --json
+    """
+    cloud = invocation.open_cloud()
+    check_workload_exists(workload, cloud)
+    repaired = repair_flag(workload, cloud.services)
+    current, version = latest_flag(workload, cloud.services)
+    document = {
+        "workload": workload, "repaired": repaired, "version": version,
+        "enabled": current.enabled, "state": current.state,
+    }  # fmt: skip
+    invocation.answer(document, "flag_repair", now=on_words(current))
+
+
+app.command("set")(set_flag)
+app.command("revert")(revert)
+app.command("approve", help=APPROVE_HELP)(answer_command(approved=True))
+app.command("reject", help=REJECT_HELP)(answer_command(approved=False))
