@@ -155,7 +155,15 @@ def _is_file(out: TextIO) -> bool:
 
 
 REFUSED = 11
-PLAN_OPTIONS = ("--spread", "--margin", "--history", "--max-runs", "--candidates", "--alpha")
+# Options of --plan and their bounds, beyond which the t quantiles lose precision.
+PLAN_OPTIONS = {
+    "--spread": (1e-12, 1e12),
+    "--margin": (1e-12, 1e12),
+    "--history": (0, 100_000),
+    "--max-runs": (2, 100_000),
+    "--candidates": (1, 100),
+    "--alpha": (1e-4, 0.5),
+}
 # Options that exclude others, and options without effect unless another one is used.
 EXCLUDES = {
     "--replay": ("FILE", "--jsonl", "--explain", "--plan", *PLAN_OPTIONS),
@@ -253,20 +261,23 @@ def judge(
     --replay finds a recorded decision and repeats it on its stored evidence. Exit code 0 when every
     field is the same, 13 when one differs, 11 when there is no evidence.
     """
-    plan_options = {"spread": spread, "margin": margin, "history": history, "max_runs": max_runs,
-             "candidates": candidates, "alpha": alpha}  # fmt: skip
-    _check_options(
-        {"FILE": file, "--jsonl": jsonl, "--explain": explain, "--plan": plan, "--replay": replay,
-         "--workload": workload, "--local": local,
-         **dict(zip(PLAN_OPTIONS, plan_options.values(), strict=True))}
-    )  # fmt: skip
+    given = {
+        "FILE": file, "--jsonl": jsonl, "--explain": explain, "--plan": plan, "--replay": replay,
+        "--workload": workload, "--local": local, "--spread": spread, "--margin": margin,
+        "--history": history, "--max-runs": max_runs, "--candidates": candidates, "--alpha": alpha,
+    }  # fmt: skip
+    used = {
+        name: value for name, value in given.items() if value is not None and value is not False
+    }
+    _check_options(used)
     if replay is not None:
         from compilegate.cli.judge.replay import replay_decision  # noqa: PLC0415 - needs a cloud
 
         invocation = Invocation(session(ctx), local, stage, as_json)
         code = replay_decision(invocation, replay, workload=workload)
     elif plan:
-        code = _plan(file, plan_options, as_json=as_json)
+        options = {name: used[name] for name in PLAN_OPTIONS if name in used}
+        code = _plan(file, options, as_json=as_json)
     elif jsonl is not None:
         code = stream(jsonl, project.stage_name(stage))
     else:
@@ -274,13 +285,8 @@ def judge(
     raise typer.Exit(code)
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _check_options(used: Mapping[str, Any]) -> None:
     """Refuse options that exclude each other or have no effect."""
-    used = {
-        name: None if value is True else value
-        for name, value in options.items()
-        if value is not None and value is not False
-    }
     for option, others in EXCLUDES.items():
         for name in others:
             if option in used and name in used:
@@ -290,8 +296,9 @@ def _check_options(options: Mapping[str, Any]) -> None:
     for name, required in REQUIRES.items():
         if name in used and required not in used:
             raise InvalidInputError(
-                f"requires {required}", field=name, value=used[name], fix=f"add {required}"
-            )
+                f"requires {required}", field=name, fix=f"add {required}",
+                value=None if used[name] is True else used[name],
+            )  # fmt: skip
     if not {"FILE", "--jsonl", "--plan", "--replay"} & used.keys():
         raise InvalidInputError("FILE is missing", fix="name a FILE, or use --jsonl FILE")
     if {"FILE", "--jsonl"} <= used.keys():
@@ -322,10 +329,10 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     return EXIT_CODES[decision.verdict]
 
 
-def _plan(file: str | None, plan_options: Mapping[str, Any], *, as_json: bool) -> int:
+def _plan(file: str | None, options: Mapping[str, Any], *, as_json: bool) -> int:
     from compilegate.cli.judge import plan  # noqa: PLC0415 - as above
 
-    answer = plan.plan(file, plan.PlanOptions(**plan_options))
+    answer = plan.plan(file, options)
     if as_json:
         emit_json(answer)
     else:

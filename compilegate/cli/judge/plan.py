@@ -10,7 +10,7 @@ from typing import Any
 
 from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.common.template import show
-from compilegate.cli.judge.command import STANDARD_INPUT, read_json
+from compilegate.cli.judge.command import PLAN_OPTIONS, STANDARD_INPUT, read_json
 from compilegate.domain.codec import write
 from compilegate.domain.decision import EvaluationFinding
 from compilegate.domain.errors import InvalidInputError
@@ -32,39 +32,12 @@ from compilegate.report.statements import evaluation_words
 
 WEEKS_PER_YEAR = 52
 NONE = "-"
-# Beyond these bounds the t quantiles lose precision.
-BOUNDS = {
-    "--spread": (1e-12, 1e12),
-    "--margin": (1e-12, 1e12),
-    "--history": (0, 100_000),
-    "--max-runs": (2, 100_000),
-    "--candidates": (1, 100),
-    "--alpha": (1e-4, 0.5),
-}
 
 
-@dataclass(frozen=True)
-class PlanOptions:
-    """The options of ``--plan``; None is an option that is not used."""
-
-    spread: float | None = None
-    margin: float | None = None
-    history: int | None = None
-    max_runs: int | None = None
-    candidates: int | None = None
-    alpha: float | None = None
-
-    def named(self) -> dict[str, float]:
-        """Those in use, by the option's name."""
-        options = {f"--{key.replace('_', '-')}": value for key, value in vars(self).items()}
-        return {name: value for name, value in options.items() if value is not None}
-
-
-def plan(file: str | None, options: PlanOptions) -> dict[str, Any]:
-    """The table, or the answer for the case that the options or the file describe."""
-    used = options.named()
-    for name, value in used.items():
-        low, high = BOUNDS[name]
+def plan(file: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The table, or the answer for the case that the options, by name, or the file describe."""
+    for name, value in options.items():
+        low, high = PLAN_OPTIONS[name]
         if not low <= value <= high:
             raise InvalidInputError(
                 "is out of range", field=name, value=value, fix=f"use {low:g} to {high:g}"
@@ -74,55 +47,56 @@ def plan(file: str | None, options: PlanOptions) -> dict[str, Any]:
         answered = answer(_question(file, recorded.question, options))
         evaluation = recorded.evaluation
         return {**answered, "evaluation": write(evaluation)} if evaluation else answered
-    alpha, candidates = options.alpha or Policy().alpha, options.candidates or 1
-    if options.spread is None and options.margin is None:
+    alpha, candidates = options.get("--alpha", Policy().alpha), options.get("--candidates", 1)
+    if not {"--spread", "--margin"} & options.keys():
         for name in ("--history", "--max-runs"):
-            if name in used:
+            if name in options:
                 raise InvalidInputError(
-                    "requires --spread and --margin, or a FILE", field=name, value=used[name],
+                    "requires --spread and --margin, or a FILE", field=name, value=options[name],
                     fix="add them, or name a FILE that has them",
                 )  # fmt: skip
         return planning_table(alpha, candidates)
-    if options.spread is None or options.margin is None:
-        missing = "--spread" if options.spread is None else "--margin"
-        raise InvalidInputError("is missing", field=missing, fix="use both --spread and --margin")
+    for name in ("--spread", "--margin"):
+        if name not in options:
+            fix = "use both --spread and --margin"
+            raise InvalidInputError("is missing", field=name, fix=fix)
     return answer(
         Question(
-            spread=options.spread,
-            margin=options.margin,
-            history=options.history or 0,
+            spread=options["--spread"],
+            margin=options["--margin"],
+            history=options.get("--history", 0),
             candidates=candidates,
-            policies=default_policies(alpha, options.max_runs),
+            policies=default_policies(alpha, options.get("--max-runs")),
             label=_label(options),
         )
     )
 
 
-def _label(options: PlanOptions) -> str | None:
+def _label(options: Mapping[str, Any]) -> str | None:
     """The user's own limit is not a policy's mode."""
-    return None if options.max_runs is None else "allowed"
+    return "allowed" if "--max-runs" in options else None
 
 
-def _question(file: str, question: Question, options: PlanOptions) -> Question:
+def _question(file: str, question: Question, options: Mapping[str, Any]) -> Question:
     """The file's case, with the options in place of its values."""
-    spread = options.spread if options.spread is not None else question.spread
+    spread = options.get("--spread", question.spread)
     if not spread:
         raise InvalidInputError(
             "has no spread: at least two different past results are needed", file=file,
             field="quality.history", fix="add past results of the baseline, or use --spread",
         )  # fmt: skip
     policies = list(question.policies)
-    if options.alpha is not None:
-        policies = [replace(policy, alpha=options.alpha) for policy in policies]
-    if options.max_runs is not None:
-        own = replace(policies[-1], quality_runs="hybrid", max_quality_runs=options.max_runs)
-        policies = [own]
+    if "--alpha" in options:
+        policies = [replace(policy, alpha=options["--alpha"]) for policy in policies]
+    if "--max-runs" in options:
+        most = options["--max-runs"]
+        policies = [replace(policies[-1], quality_runs="hybrid", max_quality_runs=most)]
     return replace(
         question,
         spread=spread,
-        margin=options.margin if options.margin is not None else question.margin,
-        history=options.history if options.history is not None else question.history,
-        candidates=options.candidates or question.candidates,
+        margin=options.get("--margin", question.margin),
+        history=options.get("--history", question.history),
+        candidates=options.get("--candidates", question.candidates),
         policies=policies,
         label=_label(options),
     )
