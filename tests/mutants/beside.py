@@ -1,4 +1,4 @@
-"""Which test files are beside a module: those of its part of `tests` that import it."""
+"""Which test files are beside a module: those of its part of the tests that import it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,22 @@ def module_name(path: str) -> str:
 
 
 def files_beside(path: str) -> list[str]:
-    """Test files of the part that import the module, directly or by the fewest others."""
-    target = module_name(path)
-    files = sorted((ROOT / PACKAGES[package_of(path)][0]).rglob("test_*.py"))
-    steps = {str(file.relative_to(ROOT)): _steps(file, target) for file in files}
-    reached = [n for n in steps.values() if n is not None]
-    return [name for name, n in steps.items() if n is not None and n == min(reached)]
+    """Test files of the part that import the module; where none does, those of all parts that
+    come to it by the fewest imports.
+    """
+    target, (own, _) = module_name(path), PACKAGES[package_of(path)]
+    direct = [name for name in _tests_of(own) if _steps(ROOT / name, target) == 1]
+    if direct:
+        return direct
+    parts = dict.fromkeys(part for part, _ in PACKAGES.values())
+    every = {name: _steps(ROOT / name, target) for part in parts for name in _tests_of(part)}
+    reached = [steps for steps in every.values() if steps is not None]
+    return [name for name, steps in every.items() if steps is not None and steps == min(reached)]
+
+
+@cache
+def _tests_of(part: str) -> list[str]:
+    return [str(file.relative_to(ROOT)) for file in sorted((ROOT / part).rglob("test_*.py"))]
 
 
 def _steps(file: Path, target: str) -> int | None:
