@@ -67,9 +67,11 @@ def _address_problems(addresses: Mapping[str, str]) -> Iterator[Problem]:
 class Vpc(Section):
     """Where training jobs get their network interfaces."""
 
-    subnet_ids: tuple[str, ...] = key("", default=(), form=_each(SUBNET, "subnet ids"))
+    subnet_ids: tuple[str, ...] = key(
+        "of training jobs", default=(), form=_each(SUBNET, "subnet ids")
+    )
     security_group_ids: tuple[str, ...] = key(
-        "", default=(), form=_each(SECURITY_GROUP, "security group ids")
+        "of their network interfaces", default=(), form=_each(SECURITY_GROUP, "security group ids")
     )
 
     def problems(self) -> Iterator[Problem]:
@@ -83,8 +85,8 @@ class Vpc(Section):
 class Slack(Section):
     """A channel of a workspace that Amazon Q Developer has access to."""
 
-    workspace_id: str = key("", form=_of_slack(WORKSPACE))
-    channel_id: str = key("", form=_of_slack(CHANNEL))
+    workspace_id: str = key("of the workspace", form=_of_slack(WORKSPACE))
+    channel_id: str = key("of the channel", form=_of_slack(CHANNEL))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import app
-from compilegate.domain.deployment_settings import Settings, Vpc
+from compilegate.domain.deployment_settings import FOREIGN_KEY, Settings, Vpc
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request import build
 from stacks.job_fields import check_job_fields
@@ -87,6 +87,15 @@ def test_a_wrong_part_of_a_section_is_named_with_its_key_and_a_fix(changes, plac
 
     assert place in message
     assert "Fix: " in message
+
+
+def test_cdk_json_and_the_page_of_settings_have_every_key():
+    context = json.loads((app.REPOSITORY / "cdk.json").read_text())["context"]
+    page = (app.REPOSITORY / "docs" / "deployment-settings.md").read_text()
+
+    assert {key for key in context if not FOREIGN_KEY.search(key)} == set(Settings.keys())
+    assert [] == [name for name in Settings if f"| `{name}`" not in page
+                  and f", `{name}`" not in page]  # fmt: skip
 
 
 def test_the_cdks_own_keys_are_left_alone():

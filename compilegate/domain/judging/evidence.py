@@ -20,9 +20,10 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.compilers import has_own_image
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.expected import Section, key
 from compilegate.domain.fields import Fields
 from compilegate.domain.records.runs import TEAM
-from compilegate.domain.workload.model import BASELINE, Policy, Quality
+from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy, Quality
 
 # Outcomes per example of one run's final evaluation, as a full run of the evidence carries them.
 #
@@ -149,6 +150,9 @@ def _agrees(read: Outcomes) -> bool:
     return abs(own - read.mean) <= room
 
 
+# Steps and blocks beyond this are typing errors.
+_MOST = 10**9
+_MEAN = "mean of all steps, None where none recorded any"
 TRIAL = "trial"
 PROBATION = "probation"
 PHASES = (TRIAL, PROBATION)
@@ -183,17 +187,13 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What the lines of a full run's steps add up to.
+class Work(Section):
+    """What the lines of a full run's steps add up to."""
 
-    ``steps`` is 0 where it left none, ``seconds`` is what they took; ``samples_per_step`` and
-    ``tokens_per_step`` are means over all steps, None where none recorded any.
-    """
-
-    steps: int
-    seconds: float
-    samples_per_step: float | None
-    tokens_per_step: float | None
+    steps: int = key("0 where it left none", "steps", low=0, high=_MOST)
+    seconds: float = key("that they took", "seconds", default=0.0, low=0.0)
+    samples_per_step: float | None = key(_MEAN, "samples", default=None, above=0.0)
+    tokens_per_step: float | None = key(_MEAN, "tokens", default=None, above=0.0)
 
 
 @dataclass(frozen=True)
@@ -302,26 +302,30 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class TrialPlan:
+class TrialPlan(Section):
     """How a trial is cut into rounds; USD figures are estimates and None when unknown.
 
-    ``production_beside``: production's own baseline runs come in as evidence while a trial
-    lasts, so that a shadow trial need not pay for them. ``asked_quality_runs`` is what the
-    team's policy says where the trial runs in another mode, ``runs_as_shadow_because`` why.
-    ``runs_at_start``: production runs that remained when the trial began; None where the evidence
-    gives one number of remaining runs, which is then taken for that.
+    ``runs_at_start`` is None where the evidence gives one number of remaining runs, which is then
+    taken for that.
     """
 
-    speed_steps: int = 320
-    blocks_per_round: int = 2
-    max_blocks: int = 6
-    production_beside: bool = True
-    asked_quality_runs: str | None = None
-    runs_as_shadow_because: str | None = None
-    usd_per_block: float | None = None
-    usd_per_quality_run: float | None = None
-    spent_usd: float | None = None
-    runs_at_start: float | None = None
+    speed_steps: int = key("of one segment", "steps", default=320, low=1, high=_MOST)
+    blocks_per_round: int = key("short blocks", "blocks", default=2, low=1, high=_MOST)
+    max_blocks: int = key("of the whole trial", "blocks", default=6, low=1, high=_MOST)
+    production_beside: bool = key(
+        "production's own baseline runs are evidence, so that a shadow trial need not pay for them",
+        default=True,
+    )
+    asked_quality_runs: str | None = key(
+        "the policy's, where the trial runs in another mode", default=None, allowed=QUALITY_RUNS
+    )
+    runs_as_shadow_because: str | None = key("why it does", default=None)
+    usd_per_block: float | None = key("of every arm", "USD", default=None, low=0.0)
+    usd_per_quality_run: float | None = key("of one arm", "USD", default=None, low=0.0)
+    spent_usd: float | None = key("so far", "USD", default=None, low=0.0)
+    runs_at_start: float | None = key(
+        "of production that remained when the trial began", "runs", default=None, low=0.0
+    )
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from compilegate.domain.judging.evidence import (
     TrialPlan,
     Work,
 )
-from compilegate.domain.workload.model import BASELINE, GOALS, QUALITY_RUNS, Policy, Quality
+from compilegate.domain.workload.model import BASELINE, GOALS, Policy, Quality
 
 STAGES = ("speed", "quality", "probation")
 MODES = ("shadow", "canary", "production")
@@ -83,6 +83,7 @@ def _evidence(fields: Fields) -> Evidence:
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "use 1")
     quality, policy = fields.section("quality"), fields.optional_section("policy")
+    plan = fields.optional_section("plan")
     arms, controls = _arms(fields)
     evidence = Evidence(
         workload=fields.text("workload"),
@@ -94,7 +95,7 @@ def _evidence(fields: Fields) -> Evidence:
         runs_per_week=fields.number("runs_per_week", "runs", above=0.0, default=None),
         runs_remaining=fields.number("runs_remaining", "runs", low=0.0, default=None),
         arms=arms,
-        plan=_plan(fields.optional_section("plan")),
+        plan=TrialPlan() if plan is None else plan.values(TrialPlan),
         controls=controls,
     )
     if evidence.phase == PROBATION and evidence.promoted not in [
@@ -124,26 +125,6 @@ def _positive(fields: Fields, key: str) -> tuple[float, ...]:
     if any(value <= 0 for value in values):
         raise fields.wrong(key, "must be above 0", "remove runs without a duration")
     return values
-
-
-def _plan(fields: Fields | None) -> TrialPlan:
-    base = TrialPlan()
-    if fields is None:
-        return base
-    return TrialPlan(
-        speed_steps=fields.integer("speed_steps", "steps", low=1, default=base.speed_steps),
-        blocks_per_round=fields.integer(
-            "blocks_per_round", "blocks", low=1, default=base.blocks_per_round
-        ),
-        max_blocks=fields.integer("max_blocks", "blocks", low=1, default=base.max_blocks),
-        production_beside=fields.flag("production_beside", base.production_beside),
-        asked_quality_runs=fields.choice("asked_quality_runs", QUALITY_RUNS, None),
-        runs_as_shadow_because=fields.text("runs_as_shadow_because", None),
-        usd_per_block=fields.number("usd_per_block", "USD", low=0.0, default=None),
-        usd_per_quality_run=fields.number("usd_per_quality_run", "USD", low=0.0, default=None),
-        spent_usd=fields.number("spent_usd", "USD", low=0.0, default=None),
-        runs_at_start=fields.number("runs_at_start", "runs", low=0.0, default=None),
-    )
 
 
 def recorded_spend(document: Mapping[str, Any]) -> float | None:
@@ -237,7 +218,7 @@ def _known_steps(fields: Fields) -> int | None:
 
 
 def _full_run(fields: Fields) -> FullRun:
-    stage = fields.choice("stage", STAGES[1:])
+    stage, work = fields.choice("stage", STAGES[1:]), fields.optional_section("work")
     return FullRun(
         stage=stage,
         order=fields.integer("order", "position in time"),
@@ -250,20 +231,9 @@ def _full_run(fields: Fields) -> FullRun:
         applied=fields.flag("applied", None),
         confirm=fields.flag("confirm", False),
         launched_by=fields.text("launched_by", None),
-        work=_work(fields.optional_section("work")),
+        work=None if work is None else work.values(Work),
         job_seconds=fields.number("job_seconds", "seconds", low=0.0, default=None),
         record=fields.record,
-    )
-
-
-def _work(fields: Fields | None) -> Work | None:
-    if fields is None:
-        return None
-    return Work(
-        steps=fields.integer("steps", "steps", low=0),
-        seconds=fields.number("seconds", "seconds", low=0.0, default=0.0),
-        samples_per_step=_per_step(fields, "samples"),
-        tokens_per_step=_per_step(fields, "tokens"),
     )
 
 
