@@ -79,11 +79,13 @@ def test_no_trial_starts_for_some_days_after_a_revert(
     days: float, after: float, *, waits: bool
 ) -> None:
     now = BEGIN + round(after * DAY_SECONDS)
-    reason = cooling_down([reverted()], days, now=now, workload="bert-docs")
+    history = [entry(BEGIN - 90 * DAY_SECONDS, ON), reverted()]
+    reason = cooling_down(history, days, now=now, workload="bert-docs")
 
     assert waits == (reason is not None)
     if reason is not None:
         assert reason.code == "cooling_down"
+        assert "(accuracy fell by 0.04);" in reason.message
         assert "compilegate flag revert bert-docs" in reason.fix
 
 
