@@ -10,15 +10,23 @@ import pytest
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.begin import BeginInput, FlagReading, RunStart, choose_run
+from compilegate.domain.production.begin import (
+    BeginInput,
+    FlagReading,
+    RunStart,
+    choose_run,
+    situation,
+)
 from compilegate.domain.production.history import history
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.domain.request.build import JobSite
 from compilegate.facts import load_facts
 from compilegate.usecases.job_requests import request_limits
+from tests.domain.production.run_builder import DAY, production_run
 from tests.domain.workload_builder import SOUND
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
@@ -93,3 +101,40 @@ def test_a_comparison_that_finds_no_difference_changes_nothing() -> None:
     same = compared(precision="bf16")
 
     assert choose_run(INPUTS) == choose_run(same)
+
+
+SINCE = 1_793_000_000
+DATED = replace(ON, since="2026-10-26T07:33:20Z")
+
+
+def test_what_counts_began_since_the_flag_took_its_value_and_may_still_train() -> None:
+    now, longest = SINCE + 40 * DAY, INPUTS.jobs.longest_seconds
+
+    def begun(run: str, at: float) -> BegunRun:
+        return BegunRun(
+            at=int(at), run=run, execution=run, arm="compile", why="flag", seed=17, number=1,
+            spec_key="s", source_key="s", overrides={},
+        )  # fmt: skip
+
+    def ran(run: str, at: float) -> ProductionRun:
+        return replace(production_run(1), run=run, started_at=at, ended_at=at + 9, at=int(at) + 9)
+
+    records = [
+        Review(SINCE - 1, "r0", "t", verdict="before"), Review(SINCE, "r1", "t", verdict="first"),
+        Review(SINCE + 1, "r2", "t", verdict="last"),
+        ran("early", SINCE - 1), ran("at once", SINCE), ran("later", SINCE + 5),
+        begun("lost", now - longest - 1), begun("long", now - longest), begun("later", now - 60),
+        begun("new", now - 1),
+    ]  # fmt: skip
+    past = history([record.to_entry() for record in records])
+    seen = situation(past, FlagReading(DATED, DATED.to_json()), INPUTS.jobs, now=now)
+
+    assert ["at once", "later"] == [run.run for run in seen.runs]
+    assert ["long", "new"] == [run.run for run in seen.in_flight]
+    assert seen.review is not None
+    assert "last" == seen.review.verdict
+    soon = situation(past, FlagReading(DATED, DATED.to_json()), INPUTS.jobs, now=SINCE + 30)
+    assert ["lost", "long", "new"] == [run.run for run in soon.in_flight]
+    earlier = history([begun("before", SINCE - 1).to_entry(), begun("after", SINCE).to_entry()])
+    seen = situation(earlier, FlagReading(DATED, DATED.to_json()), INPUTS.jobs, now=SINCE + 30)
+    assert (["after"], None) == ([run.run for run in seen.in_flight], seen.review)
