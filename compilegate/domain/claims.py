@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import Decision, Interval, Verdict
 from compilegate.domain.errors import plain, visible
 from compilegate.domain.escaping import escape_chat, escape_chat_code, escape_line, escape_mail
+from compilegate.domain.workload.model import BASELINE
 
 ON = frozenset({Verdict.PROMOTE, Verdict.PERMANENT})
 OFF = frozenset({Verdict.STAY_OFF, Verdict.INELIGIBLE, Verdict.REVERT, Verdict.INVALID})
@@ -35,7 +36,6 @@ UNCONFIRMED = frozenset(
         "saving_unproven",
     }
 )
-Interval = tuple[float, float]
 
 
 class SpeedClaim(StrEnum):
@@ -107,6 +107,53 @@ def money_claim(
         return MoneyClaim.UNMEASURED
     unconfirmed = loss or interval is None or UNCONFIRMED & set(codes)
     return MoneyClaim.UNCONFIRMED if unconfirmed else MoneyClaim.IF_ON
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a decision's figures allow to be said; without a decision nothing.
+
+    ``checked_worse``: the runs that checked an alarm decided on quality; its figures are over all
+    of production's runs, and may by themselves show less or nothing.
+    """
+
+    speed: SpeedClaim = SpeedClaim.OPEN
+    quality: QualityClaim = QualityClaim.OPEN
+    money: MoneyClaim = MoneyClaim.OFF
+    checked_worse: bool = False
+
+    def to_dict(self) -> dict[str, str]:
+        """For programs."""
+        return {"speed": self.speed, "quality": self.quality, "money": self.money}
+
+
+def claims_of(decision: Decision) -> Claims:
+    """What may be said of this decision's figures."""
+    codes, speed, saving = own_codes(decision), decision.speedup, decision.saving
+    return Claims(
+        speed=speed_claim(speed.interval if speed else None),
+        quality=quality_claim(codes),
+        money=money_claim(
+            decision.verdict,
+            codes,
+            full_runs=speed.full_runs if speed else None,
+            interval=saving.interval_usd_per_year if saving else None,
+        ),
+        checked_worse=CHECKED_WORSE in codes,
+    )
+
+
+def own_codes(decision: Decision) -> frozenset[str]:
+    """Codes of the reasons, without those about other candidates than the one decided on."""
+    own = (None, decision.candidate, BASELINE)
+    reasons = (one for one in decision.reasons if decision.candidate is None or one.arm in own)
+    return frozenset(reason.code for reason in reasons)
+
+
+def stated_usd_per_run(decision: Decision) -> float | None:
+    """What a run saves, where an amount may be named."""
+    saving, stated = decision.saving, claims_of(decision).money.has_amount
+    return saving.usd_per_run if saving and stated else None
 
 
 # Names of verdicts, flag states and reasons of runs, for every screen, report and message.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -134,6 +134,8 @@ class ProbationStep:
         return any(run.confirm for run in self.runs)
 
 
+# The judge turns differences so that higher is better; times this, they are the metric's own.
+SIGNS = {"maximize": 1.0, "minimize": -1.0}
 NextStep = SpeedStep | QualityStep | ProbationStep
 Interval = tuple[float, float]
 
@@ -238,6 +240,8 @@ class QualityFigures:
     """Quality difference, candidate minus baseline, turned so that higher is better.
 
     ``identical`` is None where no two runs are a pair, ``evaluation`` where none recorded outcomes.
+    ``delta``, ``delta_interval`` and ``limit`` are in the metric's own direction; a loss of the
+    margin reaches the limit.
     """
 
     metric: str
@@ -253,6 +257,27 @@ class QualityFigures:
     runs_needed: int | None = None
     identical: IdenticalRuns | None = field(default=None, metadata=OMITTED)
     evaluation: EvaluationSplit | EvaluationFinding | None = field(default=None, metadata=OMITTED)
+
+    @property
+    def delta(self) -> float | None:
+        """The difference."""
+        return None if self.estimate is None else self._own(self.estimate)
+
+    @property
+    def delta_interval(self) -> Interval | None:
+        """Its interval."""
+        if self.interval is None:
+            return None
+        low, high = sorted(map(self._own, self.interval))
+        return low, high
+
+    @property
+    def limit(self) -> float:
+        """The difference that has to be ruled out."""
+        return self._own(-self.margin)
+
+    def _own(self, turned: float) -> float:
+        return SIGNS[self.goal] * turned + 0.0  # no negative zero
 
 
 @dataclass(frozen=True)
@@ -329,10 +354,21 @@ class ControlFigures(ArmFigures):
 
 
 @dataclass(frozen=True)
+class DecidedFlag:
+    """What a recorded decision does to the flag; ``name`` is the parameter's full name."""
+
+    name: str
+    action: FlagAction
+
+
+@dataclass(frozen=True)
 class Decision:
     """The judge's decision on one evidence document; intervals are (low, high).
 
-    ``controls`` tell effects apart and decide nothing; they are shown only where there are any.
+    ``speedup``, ``quality`` and ``saving`` are the candidate's, None where they were not judged,
+    ``arms`` none where nothing was measured. ``next`` is None where the trial has ended. ``flag``
+    is None until the decision is recorded. ``controls`` tell effects apart and decide nothing;
+    they are shown only where there are any.
     """
 
     workload: str
@@ -347,17 +383,26 @@ class Decision:
     arms: tuple[ArmFigures, ...] = ()
     saving: SavingFigures | None = None
     next: NextStep | None = None
+    flag: DecidedFlag | None = None
     controls: tuple[ControlFigures, ...] = field(default=(), metadata=OMITTED)
 
     @property
     def flag_action(self) -> FlagAction:
         """What this decision does to the flag."""
-        return FLAG_ACTIONS[self.verdict]
+        return self.flag.action if self.flag else FLAG_ACTIONS[self.verdict]
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """Codes of the reasons."""
+        return tuple(reason.code for reason in self.reasons)
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """Why, for a person."""
+        return tuple(reason.message for reason in self.reasons)
 
     def to_dict(self, flag_name: str) -> dict[str, Any]:
         """The document of the contract; ``flag_name`` is the parameter's full name."""
-        document = write(self)
-        controls = {"controls": document.pop("controls")} if self.controls else {}
-        flag = {"name": flag_name, "action": str(self.flag_action)}
-        made: dict[str, Any] = rounded({"schema": 1, **document, "flag": flag, **controls})
-        return made
+        recorded = replace(self, flag=DecidedFlag(flag_name, self.flag_action))
+        document: dict[str, Any] = rounded({"schema": 1, **write(recorded)})
+        return document

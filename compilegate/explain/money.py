@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, money_claim
+from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, claims_of
 from compilegate.domain.decision import Decision, SavingFigures
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
 from compilegate.domain.formats import money, percent
@@ -21,7 +21,6 @@ from compilegate.domain.judging.whole_job import (
     trial_usd,
     usd_per_run,
 )
-from compilegate.domain.workload.model import BASELINE
 from compilegate.explain.item import Item, Reporter, Section
 
 item = Reporter(Section.MONEY)
@@ -41,24 +40,12 @@ def money_items(
         text = "unknown: price per hour, runs per week or the time of a run is missing"
         yield item.answer(None, text, of=saving_figures)
         return
-    yield _answer(_claim(decision, candidate, whole, saving), saving)
+    yield _answer(claims_of(decision).money, saving)
     yield from _runs(candidate, whole, evidence, segments, saving)
     yield from _year(whole, evidence, saving)
     yield from _trial(saving)
     yield from _break_even(saving)
     yield from _same_quality(saving)
-
-
-def _claim(
-    decision: Decision, candidate: Arm, whole: WholeJob, saving: SavingFigures
-) -> MoneyClaim:
-    own = (None, candidate.name, BASELINE)
-    return money_claim(
-        decision.verdict,
-        {reason.code for reason in decision.reasons if reason.arm in own},
-        full_runs=whole.measured.candidate_runs if whole.measured else 0,
-        interval=saving.interval_usd_per_year,
-    )
 
 
 def _answer(claim: MoneyClaim, saving: SavingFigures) -> Item:

@@ -9,15 +9,13 @@ import math
 from dataclasses import dataclass
 
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.decision import JUDGE_VERSION
+from compilegate.domain.decision import JUDGE_VERSION, SIGNS, Decision
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import plural
 from compilegate.domain.judging.evidence import PROBATION, Evidence
 from compilegate.domain.judging.monitor import Look, Outcome
 from compilegate.domain.judging.probation import replay_probation
-from compilegate.domain.records.trials import RecordedDecision
 from compilegate.report import statements
-from compilegate.report.figures import SIGNS
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class ConfirmedFall:
         return f"{size} in the {plural(fall.ours, 'run')} of {each} that checked the alarm"
 
 
-def confirmed_fall(decision: RecordedDecision, evidence: Evidence) -> ConfirmedFall | None:
+def confirmed_fall(decision: Decision, evidence: Evidence) -> ConfirmedFall | None:
     """The fall that turned the candidate off; None where no check did, or another judge's."""
     if decision.judge_version != JUDGE_VERSION or evidence.phase != PROBATION:
         return None
@@ -49,7 +47,7 @@ def confirmed_fall(decision: RecordedDecision, evidence: Evidence) -> ConfirmedF
         finding = replay_probation(evidence, lambda *_: None)
     except InvalidEvidenceError:
         return None
-    if tuple(reason.code for reason in finding.reasons) != tuple(decision.codes):
+    if tuple(reason.code for reason in finding.reasons) != decision.codes:
         return None
     confirmed = [one for one in finding.checks if one.look.outcome is Outcome.REVERT]
     if not confirmed:

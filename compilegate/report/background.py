@@ -8,13 +8,11 @@ from markupsafe import Markup
 
 from compilegate.domain import console, naming
 from compilegate.domain.claims import LOCAL_STAGE, VERDICTS, command_at, verdict_label
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.formats import UNKNOWN
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.utc import bare_minute, minute
 from compilegate.report import statements
-from compilegate.report.figures import DecisionFigures
 from compilegate.report.markup import csv_text, link
 from compilegate.report.measured import usd_of
 from compilegate.report.tables import Table
@@ -74,7 +72,7 @@ def places(trial: TrialReport) -> list[tuple[str, str | Markup]]:
         rows.append(
             (name, link(console.s3_object(region, str(bucket), key), uri) if region else uri)
         )
-    flag = trial.decision.flag_name if trial.decision else ""
+    flag = trial.decision.flag.name if trial.decision and trial.decision.flag else ""
     if flag:
         rows.append(("Flag", link(console.parameter(region, flag), flag) if region else flag))
     if plan and plan.execution.startswith("arn:"):
@@ -145,21 +143,20 @@ def _began(trial: str) -> float | None:
     return int(trial, 36) / 1000 if is_id else None
 
 
-def _trial_row(name: str, decision: RecordedDecision | None) -> tuple[str, ...]:
+def _trial_row(name: str, decision: Decision | None) -> tuple[str, ...]:
     began = _began(name)
     when = UNKNOWN if began is None else bare_minute(began)
     if decision is None:
         words = "it ended without a decision, or that cannot be read"
         return (name, when, VERDICTS["failed"].text, *(UNKNOWN,) * 4, words)
-    figures = DecisionFigures.read(decision)
     return (
         name,
         when,
         verdict_label(decision.verdict).text,
         decision.candidate or UNKNOWN,
-        statements.speedup(figures.speed),
-        statements.quality(figures),
-        statements.saving(figures),
+        statements.speedup(decision.speedup),
+        statements.quality(decision),
+        statements.saving(decision),
         next(iter(decision.messages), UNKNOWN),
     )
 

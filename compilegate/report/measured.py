@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.decision import QualityFigures
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import number, percent, plural
 from compilegate.domain.judging.evidence import (
@@ -26,7 +28,8 @@ from compilegate.domain.judging.quality import samples_of
 from compilegate.domain.judging.speed import Segment, Segments, analyse_segments, block_log_speedups
 from compilegate.domain.judging.statistics import Comparison, Samples, compare
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.figures import Document, QualityFigures
+
+Document = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,7 @@ def compared_runs(measured: Measured, arm: MeasuredArm) -> Sequence[FullRun]:
     return arm.arm.full_runs if arm is measured.baseline else arm.arm.probation
 
 
-def reference_of(measured: Measured | str, quality: QualityFigures) -> Reference | None:
+def reference_of(measured: Measured | str, quality: QualityFigures | None) -> Reference | None:
     """The reference that the decision's difference is counted from; None where there is none."""
     if isinstance(measured, str):
         return None
@@ -192,12 +195,12 @@ def _samples(measured: Measured) -> Samples:
     )
 
 
-def _as_decided(samples: Samples, quality: QualityFigures) -> Comparison | None:
+def _as_decided(samples: Samples, quality: QualityFigures | None) -> Comparison | None:
     """The comparison whose difference the decision shows: up to its look, or of every run."""
-    estimate, every = quality.estimate, compare(samples)
-    if quality.look is None or estimate is None or every is None:
+    estimate, every = quality.estimate if quality else None, compare(samples)
+    if quality is None or quality.look is None or estimate is None or every is None:
         return every
-    at_look = compare(samples.first(int(quality.look))) or every
+    at_look = compare(samples.first(quality.look)) or every
     return min((at_look, every), key=lambda comparison: abs(comparison.difference - estimate))
 
 

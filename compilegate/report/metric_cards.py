@@ -17,7 +17,6 @@ from compilegate.domain.formats import (  # fmt: skip
     number,
     pair,
     plural,
-    shown,
     significant,
 )
 from compilegate.report import statements, wording
@@ -71,13 +70,12 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
 
 def _speed(trial: TrialReport) -> MetricCard:
     name, speed, fall = statements.WHOLE_JOB, trial.speed, trial.fall
-    if speed.estimate is None:
+    if speed is None:
         return MetricCard(name, UNKNOWN, _why_no_speed(trial))
     dearer = trial.price_ratio if trial.price_ratio != 1 else None
     note = say(
         "speed", fall=fall.words if fall and fall.speedup is not None else None,
-        ends=statements.ratio_interval(speed), unrecorded=not speed.interval,
-        level=speed.confidence if speed.interval else None,
+        ends=statements.ratio_interval(speed), level=speed.confidence,
         predicted=not speed.full_runs and bool(speed.blocks),
         dollars=dearer and speed.estimate / dearer, price=dearer,
         against="; ".join(trial.against),
@@ -101,29 +99,26 @@ def _why_no_speed(trial: TrialReport) -> str:
 
 def _quality(trial: TrialReport) -> MetricCard:
     name, quality, fall = f"Quality: {trial.metric}", trial.quality, trial.fall
-    if quality.estimate is None:
+    if quality is None or quality.delta is None:
         return MetricCard(name, UNKNOWN, _why_no_quality(trial))
     reference = reference_of(trial.measured, quality)
-    checked = statements.IN_CHECK if trial.figures.checked_worse else None
+    checked = statements.IN_CHECK if trial.claims.checked_worse else None
     note = say(
         "quality", checked=fall.words if fall and fall.delta is not None else checked,
-        size=statements.delta_of_runs(trial.figures),
+        size=statements.delta_of_runs(quality, trial.claims),
         ends=statements.delta_interval(quality.delta_interval),
-        margin=shown(quality.margin, significant), goal=statements.goal(quality),
+        margin=significant(quality.margin), goal=statements.BETTER[quality.goal],
         level=confidence_words(quality), reference=reference.words if reference else None,
     )  # fmt: skip
-    bullet = None
-    if quality.delta is not None and quality.limit is not None:
-        limits = [(quality.limit, statements.with_sign(quality.limit), "bad"),
-                  (0.0, "equal", "plain")]  # fmt: skip
-        words = "Scale with the margin"
-        bullet = _bullet(quality.delta, quality.delta_interval, sorted(limits), words)
-    words = statements.QUALITY_WORDS[trial.figures.quality_claim]
+    limits = [(quality.limit, statements.with_sign(quality.limit), "bad"), (0.0, "equal", "plain")]
+    words = "Scale with the margin"
+    bullet = _bullet(quality.delta, quality.delta_interval, sorted(limits), words)
+    words = statements.QUALITY_WORDS[trial.claims.quality]
     return MetricCard(name, words.capitalize(), note, bullet)
 
 
 def _why_no_quality(trial: TrialReport) -> str:
-    if trial.judged_quality:
+    if trial.quality:
         return "No difference could be computed from the full runs: see the reasons."
     if trial.stage in ("speed", "plan"):
         return "No full run was needed: the trial ended before."
@@ -131,18 +126,15 @@ def _why_no_quality(trial: TrialReport) -> str:
 
 
 def _saving(trial: TrialReport) -> MetricCard:
-    per_run, per_year = trial.saving.usd_per_run, trial.saving.usd_per_year
-    claim = trial.figures.money_claim
+    saving, claim = trial.saving, trial.claims.money
     name = f"Saving per year{'' if claim is MoneyClaim.SAVES else ' if on'}"
-    if per_year is None and per_run is None:
+    if saving is None:
         return MetricCard(name, UNKNOWN, "Needs a speed-up, a price and a run's length.")
     if not claim.has_amount:
         return MetricCard(name, UNKNOWN, f"Not stated: {NO_AMOUNT[claim]}.")
-    if per_year is None:
-        return MetricCard("Saving per run", shown(per_run, money), "Runs per year are unknown.")
-    whole = trial.saving.usd_per_run_baseline
+    per_run, per_year, whole = saving.usd_per_run, saving.usd_per_year, saving.usd_per_run_baseline
     note = say(
-        "saving", ends=statements.saving_interval(trial.figures), usd=per_run,
+        "saving", ends=statements.saving_interval(saving), usd=per_run,
         share=abs(per_run) / whole if per_run and whole else None,
         spent=per_year * whole / per_run if per_run and whole else None,
         against="; ".join(trial.against),
@@ -151,13 +143,13 @@ def _saving(trial: TrialReport) -> MetricCard:
 
 
 def _payback(trial: TrialReport) -> MetricCard:
-    runs, per_run = trial.saving.payback_runs, trial.saving.usd_per_run
-    claim = trial.figures.money_claim
-    if per_run is not None and not claim.has_amount:
+    saving, claim = trial.saving, trial.claims.money
+    if saving is not None and not claim.has_amount:
         note = f"Not stated: {NO_AMOUNT[claim]}."
         return MetricCard("Payback", UNKNOWN, note)
+    runs = saving.payback_runs if saving else None
     if runs is None:
-        if per_run is not None and per_run <= 0:
+        if saving is not None and saving.usd_per_run <= 0:
             return MetricCard("Payback", "never", "A run with the candidate does not cost less.")
         return MetricCard("Payback", UNKNOWN, "Needs the saving per run and the trial's cost.")
     per_week = (trial.evidence.runs_per_week if trial.evidence else None) or None

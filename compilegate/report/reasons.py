@@ -13,15 +13,14 @@ from types import MappingProxyType
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import ON
+from compilegate.domain.decision import Decision, Speedup
 from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.validity import is_unapplied
 from compilegate.domain.reasons import Reason, advice
-from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.trial.silent_arms import MISSING
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
-from compilegate.report.figures import SpeedFigures
 from compilegate.report.measured import compiler_proof, reason_of
 
 OF_SPEED = ("speedup_proven", "full_run_disagrees")
@@ -45,7 +44,7 @@ FAILURES = frozenset({
 
 
 def shown_reasons(
-    decision: RecordedDecision,
+    decision: Decision,
     evidence: Evidence | None,
     *,
     silent: Mapping[str, Reason] = MappingProxyType({}),
@@ -66,9 +65,9 @@ def shown_reasons(
     return (*first, *sorted(others, key=lambda reason: reason.code not in FAILURES))
 
 
-def _shown(reason: Reason, decision: RecordedDecision, evidence: Evidence | None) -> Reason:
+def _shown(reason: Reason, decision: Decision, evidence: Evidence | None) -> Reason:
     if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
-        return _of_speed(reason, SpeedFigures.read(decision.speedup), evidence)
+        return _of_speed(reason, decision.speedup, evidence)
     if reason.code not in FAILURES:
         return replace(reason, message=_as_read(reason.message))
     cause = _cause(reason, evidence) if evidence else ""
@@ -82,11 +81,11 @@ def _as_read(message: str) -> str:
     return message
 
 
-def _of_speed(reason: Reason, speed: SpeedFigures, evidence: Evidence | None) -> Reason:
+def _of_speed(reason: Reason, speed: Speedup | None, evidence: Evidence | None) -> Reason:
     """The gate's proof is of short blocks, whatever full runs say; both agree in a promotion."""
-    if not speed.full_runs or speed.predicted is None or speed.lower_bound is None:
+    if not speed or not speed.full_runs or not speed.predicted or speed.lower_bound is None:
         return reason
-    blocks = f"the short blocks alone predict {ratio(speed.predicted)}"
+    blocks = f"the short blocks alone predict {ratio(speed.predicted.estimate)}"
     if reason.code == "speedup_proven":
         proven = f"and prove more than {ratio(speed.lower_bound)}; whole jobs decide"
         return replace(reason, message=f"{reason.arm}: {blocks} {proven}")

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Iterator
 from functools import partial
 
-from compilegate.domain.decision import Verdict
-from compilegate.domain.formats import number, significant
+from compilegate.domain.decision import EvaluationSplit, ProbationStep, Verdict
+from compilegate.domain.formats import significant
 from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
 from compilegate.domain.reasons import Severity, advice, advice_for, in_one_line
 from compilegate.report import wording
@@ -53,18 +53,18 @@ def recommendations(trial: TrialReport) -> list[str]:
 
 
 def _what_would_undo(trial: TrialReport) -> Iterator[str]:
-    speed, quality = trial.speed, trial.quality
-    if trial.thresholds and speed.interval:
+    speed, quality, saving = trial.speed, trial.quality, trial.saving
+    if trial.thresholds and speed:
         candidate = trial.candidate or "the candidate"
         yield say(
             "smaller_speedup",
             low=speed.interval[0], reject=trial.thresholds[0], candidate=candidate,
         )  # fmt: skip
-    if quality.interval and quality.margin and quality.interval[0] < 0:
+    if quality and quality.interval and quality.interval[0] < 0:
         loss = significant(-quality.interval[0], DELTA_DIGITS)
         yield say("smaller_margin", loss=loss, metric=trial.metric, margin=quality.margin)
-    if trial.saving.payback_runs is not None:
-        yield say("fewer_runs", runs=math.ceil(trial.saving.payback_runs))
+    if saving and saving.payback_runs is not None:
+        yield say("fewer_runs", runs=math.ceil(saving.payback_runs))
     yield say("other_fingerprint")
 
 
@@ -102,7 +102,8 @@ def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
     """The step that comes next, then what ended the trial."""
     codes, step, measured = trial.own_codes, trial.next_step, trial.measured
     if step:
-        yield say("next", why=step.get("why") or "more evidence", usd=number(step.get("usd")))
+        usd = None if isinstance(step, ProbationStep) else step.usd
+        yield say("next", why=step.why or "more evidence", usd=usd)
     yield from advice_for(code for code in LIMITS if code in codes)
     if "saving_below_trial_cost" in codes:
         if not isinstance(measured, str):
@@ -129,27 +130,27 @@ def _what_would_conclude(trial: TrialReport) -> Iterator[str]:
 
 
 def _runs_needed(trial: TrialReport) -> Iterator[str]:
-    needed, evidence = trial.quality.runs_needed, trial.evidence
-    runs = trial.judged_quality.get("runs") or {}
-    available = min(number(runs.get(arm)) or 0 for arm in ("baseline", "candidate"))
+    quality, evidence = trial.quality, trial.evidence
+    if quality is None:
+        return
+    needed, available = quality.runs_needed, min(quality.runs.baseline, quality.runs.candidate)
     if needed is not None and needed > available:
         more = needed - available
         per_run = evidence.plan.usd_per_quality_run if evidence else None
         cost = None if per_run is None else 2 * more * per_run
         yield say("more_runs_needed", needed=needed, margin=_margin(trial), more=more, usd=cost)
-    elif needed is None and trial.quality.provable_margin is not None:
+    elif needed is None and quality.provable_margin is not None:
         yield say("runs_do_not_help", metric=trial.metric, margin=_margin(trial))
 
 
 def _more_examples(trial: TrialReport) -> Iterator[str]:
     """An evaluation takes minutes, a run hours."""
-    evaluation = trial.judged_quality.get("evaluation") or {}
-    best = number(evaluation.get("best_examples"))
-    if best is None:
+    evaluation = trial.quality.evaluation if trial.quality else None
+    if not isinstance(evaluation, EvaluationSplit) or evaluation.best_examples is None:
         return
-    runs = next(one["runs"] for one in evaluation["larger"] if one["examples"] == best)
-    saved = number(evaluation.get("usd_saved")) or None
-    yield say("more_examples", best=best, now=evaluation["examples"], runs=runs, usd=saved)
+    best, saved = evaluation.best_examples, evaluation.usd_saved or None
+    runs = next(one.runs for one in evaluation.larger if one.examples == best)
+    yield say("more_examples", best=best, now=evaluation.examples, runs=runs, usd=saved)
 
 
 def _what_would_be_valid(trial: TrialReport) -> Iterator[str]:
@@ -166,15 +167,15 @@ def _fixes(trial: TrialReport) -> Iterator[str]:
 
 
 def _margin(trial: TrialReport) -> str:
-    margin = trial.quality.margin
-    return "unknown size" if margin is None else significant(margin)
+    return significant(trial.quality.margin) if trial.quality else "unknown size"
 
 
 def _likelier_proof(
     trial: TrialReport, measured: Measured, *, with_runs: bool = True
 ) -> Iterator[str]:
     """The margin, the runs, the history and the spread with which a proof would be likely."""
-    now = proof_outlook(measured.evidence, measured.lead.arm, trial.quality.spread)
+    spread = trial.quality.spread if trial.quality else None
+    now = proof_outlook(measured.evidence, measured.lead.arm, spread)
     if now is None:
         return
     if now.wider_margin:
@@ -192,7 +193,7 @@ def _likelier_proof(
 
 def _cheaper_proof(trial: TrialReport, measured: Measured) -> Iterator[str]:
     """With how many runs to come the measurement or the proof would pay, and what shortens it."""
-    evidence, speedup = measured.evidence, trial.speed.estimate
+    evidence, speedup = measured.evidence, trial.speed.estimate if trial.speed else None
     needed = runs_that_pay(evidence, measured.lead.arm, speedup)
     if needed:
         yield say("more_to_come", needed=needed, now=evidence.runs_left())

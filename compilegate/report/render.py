@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.claims import SUBJECT_MAX, command_at, subject_line, verdict_label
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.reasons import with_fix
-from compilegate.domain.records.trials import RecordedDecision
 from compilegate.report import statements
 from compilegate.report.background import (
     earlier_table,
@@ -23,7 +22,6 @@ from compilegate.report.background import (
     runs_csv,
 )
 from compilegate.report.charts import charts
-from compilegate.report.figures import Document
 from compilegate.report.markup import (
     TONE_MARKS,
     Download,
@@ -31,6 +29,7 @@ from compilegate.report.markup import (
     render_page,
     stable_json,
 )
+from compilegate.report.measured import Document
 from compilegate.report.metric_cards import JUDGED_CARDS, MetricCard, metric_cards
 from compilegate.report.protocol import full_runs, protocol
 from compilegate.report.recommendations import recommendations
@@ -70,7 +69,7 @@ class Report:
     json: str
     subject: str
     message: str
-    decision: RecordedDecision | None
+    decision: Decision | None
 
 
 def render(document: ReportInput) -> Report:
@@ -85,7 +84,7 @@ def render(document: ReportInput) -> Report:
         "schema": 1,
         "workload": trial.workload,
         "headline": headline(trial),
-        "claims": trial.figures.claims,
+        "claims": trial.claims.to_dict(),
         "reasons": [reason.as_document() for reason in trial.reasons],
         "full_runs": full_runs(trial),
         **{note.code: dict(note.values) for note in trial.notes},
@@ -194,7 +193,9 @@ def subject_text(trial: TrialReport) -> str:
 def _figures(trial: TrialReport, cards: Sequence[MetricCard]) -> list[str]:
     """The key figures that are known: speed, quality and saving with their intervals."""
     judged = trial.verdict is not Verdict.INELIGIBLE
-    lines = statements.key_figures(trial.metric, trial.figures) if judged else []
+    lines = (
+        statements.key_figures(trial.metric, trial.decision) if judged and trial.decision else []
+    )
     others = cards[JUDGED_CARDS:] if judged else cards
     rest = ", ".join(f"{card.name}: {card.value}" for card in others if card.value != UNKNOWN)
     return [*lines, rest] if rest else lines

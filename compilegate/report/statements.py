@@ -6,23 +6,35 @@ say is called so. Differences of quality are in the metric's own unit, candidate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.claims import NO_AMOUNT, MoneyClaim, QualityClaim, SpeedClaim
+from compilegate.domain.claims import (
+    NO_AMOUNT,
+    Claims,
+    MoneyClaim,
+    QualityClaim,
+    SpeedClaim,
+    claims_of,
+    speed_claim,
+)
+from compilegate.domain.decision import (
+    Decision,
+    EvaluationFinding,
+    EvaluationSplit,
+    Interval,
+    QualityFigures,
+    SavingFigures,
+    Speedup,
+)
 from compilegate.domain.formats import (
     UNKNOWN,
     count,
     interval,
     money,
-    number,
     percent,
     shown,
     signed,
     significant,
 )  # fmt: skip
-from compilegate.report.figures import DecisionFigures, Interval, QualityFigures, SpeedFigures
 
 QUALITY_WORDS = {
     QualityClaim.HELD: "no regression",
@@ -37,58 +49,57 @@ WHOLE_JOB = "Speed-up of a whole job"
 DELTA_DIGITS = 2
 
 
-def key_figures(metric: str, figures: DecisionFigures) -> list[str]:
+def key_figures(metric: str, decision: Decision) -> list[str]:
     """Speed, quality and saving with their intervals, a line each; what is unknown is left out."""
     rows = (
-        (WHOLE_JOB, speedup(figures.speed)),
-        (metric, quality(figures)),
-        ("Saving", saving(figures)),
+        (WHOLE_JOB, speedup(decision.speedup)),
+        (metric, quality(decision)),
+        ("Saving", saving(decision)),
     )
     return [f"{name}: {text}" for name, text in rows if text != UNKNOWN]
 
 
-def speedup(speed: SpeedFigures) -> str:
-    """``1.34x (1.25 to 1.44)``."""
-    return f"{shown(speed.estimate, ratio)}{_between(ratio_interval(speed))}"
+def speedup(speed: Speedup | None) -> str:
+    """``1.34x (1.25 to 1.44)``, or a dash."""
+    return f"{ratio(speed.estimate)} ({ratio_interval(speed)})" if speed else UNKNOWN
 
 
-def ratio_interval(speed: SpeedFigures) -> str:
-    """``1.25 to 1.44``, empty without one."""
-    return "" if speed.interval is None else interval(speed.interval, lambda end: f"{end:.2f}")
+def ratio_interval(speed: Speedup) -> str:
+    """``1.25 to 1.44``."""
+    return interval(speed.interval, lambda end: f"{end:.2f}")
 
 
-def faster_or_slower(speed: SpeedFigures) -> str:
+def faster_or_slower(speed: Speedup | None) -> str:
     """``1.34x faster``; a direction only where the interval excludes equal time."""
-    if speed.estimate is None:
+    if speed is None:
         return "speed-up unknown"
     times = ratio(speed.estimate)
     return {
         SpeedClaim.FASTER: f"{times} faster",
         SpeedClaim.SLOWER: f"slower, {times}",
         SpeedClaim.OPEN: times,
-    }[speed.claim]
+    }[speed_claim(speed.interval)]
 
 
-def quality(figures: DecisionFigures) -> str:
-    """``no regression (Δ +0.002, interval -0.01 to +0.02, margin 0.05)``."""
-    difference = figures.quality
-    if difference.estimate is None:
+def quality(decision: Decision) -> str:
+    """``no regression (Δ +0.002, interval -0.01 to +0.02, margin 0.05)``, or a dash."""
+    judged, claims = decision.quality, claims_of(decision)
+    if judged is None or judged.estimate is None:
         return UNKNOWN
-    ends = delta_interval(difference.delta_interval)
+    ends = delta_interval(judged.delta_interval)
     between = f", interval {ends}" if ends else ""
-    size = f"{delta_of_runs(figures)}{between}, margin {shown(difference.margin, _rounded)}"
-    return f"{quality_words(figures)} ({size})"
+    size = f"{delta_of_runs(judged, claims)}{between}, margin {_rounded(judged.margin)}"
+    return f"{quality_words(claims)} ({size})"
 
 
-def quality_words(figures: DecisionFigures) -> str:
+def quality_words(claims: Claims) -> str:
     """``no regression``; of a confirmed alarm also in which runs: the reason has their figure."""
-    where = f" {IN_CHECK}" if figures.checked_worse else ""
-    return f"{QUALITY_WORDS[figures.quality_claim]}{where}"
+    return f"{QUALITY_WORDS[claims.quality]}{f' {IN_CHECK}' if claims.checked_worse else ''}"
 
 
-def delta_of_runs(figures: DecisionFigures) -> str:
+def delta_of_runs(judged: QualityFigures, claims: Claims) -> str:
     """``Δ +0.002``, which runs it is of said where others decided."""
-    return f"{OF_ALL if figures.checked_worse else ''}{delta(figures.quality.delta)}"
+    return f"{OF_ALL if claims.checked_worse else ''}{delta(judged.delta)}"
 
 
 def delta(value: float | None) -> str:
@@ -106,52 +117,36 @@ def with_sign(value: float) -> str:
     return f"{'+' if value > 0 else ''}{signed(_rounded(value))}"
 
 
-def saving(figures: DecisionFigures) -> str:
+def saving(decision: Decision) -> str:
     """``$1,200 per year ($900 to $1,500)``, or why no amount is named."""
-    usd, claim = figures.saving.usd_per_year, figures.money_claim
-    if usd is None:
+    saved, claim = decision.saving, claims_of(decision).money
+    if saved is None:
         return UNKNOWN
     if not claim.has_amount:
         return f"not stated: {NO_AMOUNT[claim]}"
-    ends = _between(saving_interval(figures))
+    ends = _between(saving_interval(saved))
     condition = "" if claim is MoneyClaim.SAVES else " if on"
-    return f"{money(usd)} per year{condition}{ends}"
+    return f"{money(saved.usd_per_year)} per year{condition}{ends}"
 
 
-def saving_interval(figures: DecisionFigures) -> str:
+def saving_interval(saving: SavingFigures) -> str:
     """``$900 to $1,500``, empty without one."""
-    ends = figures.saving.interval_usd_per_year
+    ends = saving.interval_usd_per_year
     return "" if ends is None else interval(ends, money)
 
 
-def goal(figures: QualityFigures) -> str:
-    """``lower is better``; empty where it is not recorded."""
-    return BETTER.get(figures.goal or "", "")
-
-
-def evaluation_split(quality: Mapping[str, Any]) -> tuple[Mapping[str, Any], float, float] | None:
-    """The recorded split, and its spreads of evaluation and of training; None without one."""
-    evaluation = quality.get("evaluation") or {}
-    training = number(evaluation.get("spread_of_training_expected"))
-    own = number(evaluation.get("spread_of_evaluation"))
-    if training is None or not own or not number(evaluation.get("examples")):
-        return None
-    return evaluation, own, training
-
-
-def evaluation_words(quality: Mapping[str, Any]) -> str:
-    """What the evaluation examples add to a metric's spread; empty where that is not recorded."""
-    split = evaluation_split(quality)
-    if split is None:
+def evaluation_words(evaluation: EvaluationFinding | None) -> str:
+    """What the evaluation examples add to a metric's spread; empty where that was not split."""
+    if not isinstance(evaluation, EvaluationSplit) or not evaluation.spread_of_evaluation:
         return ""
-    evaluation, own, training = split
+    own, training = evaluation.spread_of_evaluation, evaluation.spread_of_training_expected
     share = percent(own**2 / (own**2 + training**2), 2)
     text = (
         f"Of the spread between runs, {significant(own, 2)} comes from the choice of "
-        f"{count(evaluation['examples'])} evaluation examples ({share} of the variance) and "
+        f"{count(evaluation.examples)} evaluation examples ({share} of the variance) and "
         f"about {significant(training, 2)} from training itself"
     )
-    best, saved = number(evaluation.get("best_examples")), number(evaluation.get("runs_saved"))
+    best, saved = evaluation.best_examples, evaluation.runs_saved
     if best and saved:
         return f"{text}; {count(best)} examples would spare {count(saved)} runs of each arm."
     return f"{text}."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.decision import ArmFigures
 from compilegate.domain.formats import (
     UNKNOWN,
     count,
@@ -14,7 +15,6 @@ from compilegate.domain.formats import (
     fixed,
     interval,
     money,
-    number,
     shown,
     significant,
 )  # fmt: skip
@@ -95,23 +95,24 @@ def arms_table(trial: TrialReport) -> Table | None:
     rows += _same_quality(trial)
     note = "; ".join(f"{', '.join(names)}: {why}" for why, names in unknown.items())
     return Table(
-        "arms", "The arms in numbers", ("Figure", *(str(arm["name"]) for arm in trial.arms)), rows,
+        "arms", "The arms in numbers", ("Figure", *(arm.name for arm in trial.arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
 
 
 def _arm_cell(
-    arm: Mapping[str, Any], key: str, show: Callable[[Any], str], native: Collection[str]
+    arm: ArmFigures, key: str, show: Callable[[Any], str], native: Collection[str]
 ) -> str:
-    if key in COMPILE_TIMES and arm.get("name") in native and not number(arm.get(key)):
+    value = getattr(arm, key)
+    if key in COMPILE_TIMES and arm.name in native and not value:
         return "none"  # an arm without a compiler compiles nothing, so nothing is unknown
-    return show(arm.get(key))
+    return show(value)
 
 
 def _same_quality(trial: TrialReport) -> list[Row]:
     """What a run costs up to the loss that both arms reach, if curves show it."""
-    figures = trial.judged_saving.get("same_quality")
-    if not figures:
+    figures = trial.saving.same_quality if trial.saving else None
+    if figures is None:
         return []
     sides = {BASELINE: "baseline", trial.candidate: "candidate"}
 
@@ -119,16 +120,16 @@ def _same_quality(trial: TrialReport) -> list[Row]:
         side = sides.get(name)
         if side is None:
             return UNKNOWN
-        never = figures.get(f"steps_{side}") is None
-        return "not reached" if never else shown(figures.get(f"usd_{side}"), money)
+        never = getattr(figures, f"steps_{side}") is None
+        return "not reached" if never else shown(getattr(figures, f"usd_{side}"), money)
 
-    return [(SAME_QUALITY, *(cell(str(arm["name"])) for arm in trial.arms))]
+    return [(SAME_QUALITY, *(cell(arm.name) for arm in trial.arms))]
 
 
 def _clusters(trial: TrialReport) -> list[Row]:
     """What each arm runs on, where that is not the same for all."""
     planned = {arm.name: arm for arm in trial.planned_arms}
-    arms = [planned.get(str(arm["name"])) for arm in trial.arms]
+    arms = [planned.get(arm.name) for arm in trial.arms]
     cells = [f"{arm.instance_count} x {arm.instance_type}" if arm else UNKNOWN for arm in arms]
     return [("Cluster", *cells)] if len(set(cells)) > 1 else []
 

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NotRequired, TypedDict
 
-from compilegate.domain.decision import Verdict
+from compilegate.domain.claims import Claims, claims_of, own_codes
+from compilegate.domain.codec import read
+from compilegate.domain.decision import (
+    ArmFigures,
+    ControlFigures,
+    Decision,
+    NextStep,
+    QualityFigures,
+    SavingFigures,
+    Speedup,
+    Verdict,
+)
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.notes import Note, said
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
+from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.alarm_check import ConfirmedFall, confirmed_fall
-from compilegate.report.figures import (
-    DecisionFigures,
-    Document,
-    QualityFigures,
-    SavingFigures,
-    SpeedFigures,
-)
-from compilegate.report.measured import Measured, measure
+from compilegate.report.measured import Document, Measured, measure
 from compilegate.report.reasons import shown_reasons
 
 
@@ -41,7 +45,7 @@ class Context(TypedDict):
     bucket: NotRequired[str | None]  # the data bucket
 
 
-EarlierTrial = tuple[str, RecordedDecision | None]
+EarlierTrial = tuple[str, Decision | None]
 
 
 class ReportInput(TypedDict):
@@ -70,7 +74,7 @@ class TrialReport:
     """
 
     source: ReportInput
-    decision: RecordedDecision | None
+    decision: Decision | None
     eligibility: Document
     flag: FlagOutcome | None
     plan: RecordedPlan | None
@@ -78,22 +82,22 @@ class TrialReport:
     candidate: str | None
     reasons: tuple[Reason, ...]
     measured: Measured | str
-    figures: DecisionFigures
+    claims: Claims
 
     @property
-    def speed(self) -> SpeedFigures:
-        """The whole job's speed-up."""
-        return self.figures.speed
+    def speed(self) -> Speedup | None:
+        """The whole job's speed-up, None where it was not judged."""
+        return self.decision.speedup if self.decision else None
 
     @property
-    def quality(self) -> QualityFigures:
-        """The candidate's quality."""
-        return self.figures.quality
+    def quality(self) -> QualityFigures | None:
+        """The candidate's quality, None where it was not judged."""
+        return self.decision.quality if self.decision else None
 
     @property
-    def saving(self) -> SavingFigures:
-        """The candidate's saving."""
-        return self.figures.saving
+    def saving(self) -> SavingFigures | None:
+        """The candidate's saving, None where it is not known."""
+        return self.decision.saving if self.decision else None
 
     @property
     def workload(self) -> str:
@@ -124,28 +128,26 @@ class TrialReport:
     @property
     def metric(self) -> str:
         """The metric's name."""
-        name = self.judged_quality.get("metric")
-        return str(name or (self.evidence and self.evidence.quality.metric) or "the quality metric")
+        recorded = self.quality or (self.evidence and self.evidence.quality)
+        return recorded.metric if recorded else "the quality metric"
 
     @property
-    def arms(self) -> Sequence[Document]:
+    def arms(self) -> Sequence[ArmFigures]:
         """The judge's figures of each arm."""
-        arms = self.decision.arms if self.decision else ()
-        return [arm for arm in arms if arm.get("name")]
+        return self.decision.arms if self.decision else ()
 
     @property
-    def priced_arms(self) -> Sequence[Document]:
+    def priced_arms(self) -> Sequence[ArmFigures]:
         """``arms``; the candidate's run has the price that its saving is computed from.
 
         The judge's own ``usd_per_run`` of an arm is what its runs took: their difference is not
         the saving, which is of one estimate of whole jobs (blocks and full runs together).
         """
-        base, saved = self.saving.usd_per_run_baseline, self.saving.usd_per_run
-        if base is None or saved is None:
+        if self.saving is None:
             return self.arms
-        price = base - saved
+        price = self.saving.usd_per_run_baseline - self.saving.usd_per_run
         return [
-            {**arm, "usd_per_run": price} if arm["name"] == self.candidate else arm
+            replace(arm, usd_per_run=price) if arm.name == self.candidate else arm
             for arm in self.arms
         ]
 
@@ -184,7 +186,7 @@ class TrialReport:
     @property
     def own_codes(self) -> frozenset[str]:
         """The reasons' codes without those about other candidates than the one decided on."""
-        return self.decision.own_codes if self.decision else frozenset()
+        return own_codes(self.decision) if self.decision else frozenset()
 
     @property
     def decision_id(self) -> str:
@@ -202,24 +204,14 @@ class TrialReport:
         return self.decision.stage if self.decision else ""
 
     @property
-    def next_step(self) -> Document:
-        """What a trial that continues does next, empty where it has ended."""
-        return (self.decision and self.decision.next_step) or {}
+    def next_step(self) -> NextStep | None:
+        """What a trial that continues does next, None where it has ended."""
+        return self.decision.next if self.decision else None
 
     @property
-    def controls(self) -> Sequence[Document]:
+    def controls(self) -> Sequence[ControlFigures]:
         """The judge's figures of each control."""
         return self.decision.controls if self.decision else ()
-
-    @property
-    def judged_quality(self) -> Document:
-        """All that the judge recorded on the candidate's quality, empty where it was not judged."""
-        return (self.decision and self.decision.quality) or {}
-
-    @property
-    def judged_saving(self) -> Document:
-        """All that the judge recorded on the candidate's saving, empty where it was not judged."""
-        return (self.decision and self.decision.saving) or {}
 
     @property
     def on_probation(self) -> bool:
@@ -234,9 +226,10 @@ class TrialReport:
     @property
     def trial_usd(self) -> float | None:
         """What the trial has cost by its jobs' billable time."""
-        if self.saving.trial_usd is None and self.evidence is not None:
+        recorded = self.saving.trial_usd if self.saving else None
+        if recorded is None and self.evidence is not None:
             return self.evidence.plan.spent_usd
-        return self.saving.trial_usd
+        return recorded
 
 
 def read_trial_report(source: ReportInput) -> TrialReport:
@@ -245,7 +238,7 @@ def read_trial_report(source: ReportInput) -> TrialReport:
     Raises ValueError for a verdict outside the closed set, and when there is neither a
     decision nor a failure to report.
     """
-    decision = read_decision(source["decision"]) if source["decision"] else None
+    decision = read(Decision, source["decision"]) if source["decision"] else None
     if decision is None and not source["context"].get("failure"):
         raise ValueError("a report needs a decision, or context.failure saying why there is none")
     candidate = decision.candidate if decision else None
@@ -257,11 +250,11 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         eligibility=source["eligibility"] or {},
         flag=source.get("flag"),
         plan=source["plan"],
-        verdict=Verdict(decision.verdict) if decision else None,
+        verdict=decision.verdict if decision else None,
         candidate=candidate,
         reasons=shown_reasons(decision, evidence, silent=silent_arms(source["evidence"]))
         if decision
         else (),
         measured=measured,
-        figures=DecisionFigures.read(decision) if decision else DecisionFigures(),
+        claims=claims_of(decision) if decision else Claims(),
     )

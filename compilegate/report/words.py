@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import (
@@ -16,15 +15,14 @@ from compilegate.domain.claims import (
     MoneyClaim,
     SpeedClaim,
 )
-from compilegate.domain.decision import FlagAction, Verdict
+from compilegate.domain.decision import ControlFigures, FlagAction, Verdict
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.formats import number, percent, shown, significant
+from compilegate.domain.formats import UNKNOWN, percent, significant
 from compilegate.domain.reasons import headline as reason_headline
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer
 from compilegate.report import statements, wording
-from compilegate.report.figures import Document
 from compilegate.report.reasons import FAILURES
 from compilegate.report.trial_report import TrialReport
 
@@ -69,10 +67,8 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
         case Verdict.CONTINUE if trial.on_probation:
             opening = FLAG_STATES["probation"].text
         case Verdict.CONTINUE:
-            speed = statements.faster_or_slower(trial.speed) if trial.speed.estimate else None
-            return say(
-                "so_far", opening=label(trial).text, speed=speed, nothing=not trial.speed.estimate
-            )
+            speed = statements.faster_or_slower(trial.speed) if trial.speed else None
+            return say("so_far", opening=label(trial).text, speed=speed, nothing=speed is None)
         case Verdict.INCONCLUSIVE:
             evidence = trial.evidence
             unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
@@ -95,11 +91,11 @@ def _change(trial: TrialReport) -> str:
 
 def _gain(trial: TrialReport) -> str:
     """What a promotion brings: time, or money where the clusters' prices differ."""
-    speedup = trial.speed.estimate
-    if speedup is None or trial.price_ratio == 1:
-        return statements.faster_or_slower(trial.speed)
-    share = round(1 - trial.price_ratio / speedup, 2)
-    return say("cheaper_run", share=share, speedup=speedup)
+    speed = trial.speed
+    if speed is None or trial.price_ratio == 1:
+        return statements.faster_or_slower(speed)
+    share = round(1 - trial.price_ratio / speed.estimate, 2)
+    return say("cheaper_run", share=share, speedup=speed.estimate)
 
 
 def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
@@ -110,16 +106,15 @@ def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
     template = reason_headline(first.code, _variant(trial, first.code))
     if not template:
         return _cut(f"{opening}: {first.message.rstrip('.')}")
-    speed, margin = statements.faster_or_slower(trial.speed), trial.quality.margin
-    if margin is None and trial.evidence is not None:
-        margin = trial.evidence.quality.margin
+    speed = statements.faster_or_slower(trial.speed)
+    quality = trial.quality or (trial.evidence and trial.evidence.quality)
     reject, promote = map(ratio, trial.thresholds) if trial.thresholds else ("speed-up",) * 2
     text = template.format(
         speed=speed,
-        times=shown(trial.speed.estimate, ratio),
-        but="" if trial.speed.estimate is None or brief else f"{speed}, but ",
+        times=ratio(trial.speed.estimate) if trial.speed else UNKNOWN,
+        but="" if trial.speed is None or brief else f"{speed}, but ",
         metric=trial.metric,
-        margin="the size set" if margin is None else significant(margin),
+        margin=significant(quality.margin) if quality else "the size set",
         promote=promote,
         reject=reject,
     )
@@ -128,7 +123,7 @@ def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
 
 def _variant(trial: TrialReport, code: str) -> str | None:
     """The situation, where one code stands for different endings."""
-    if code in MAY_BE_SLOWER and trial.speed.claim is SpeedClaim.SLOWER:
+    if code in MAY_BE_SLOWER and trial.claims.speed is SpeedClaim.SLOWER:
         return "slower"
     if code == "trial_over_budget" and trial.stage == "plan":
         return "plan"
@@ -136,7 +131,7 @@ def _variant(trial: TrialReport, code: str) -> str | None:
         return "probation"
     if code != "speed_inconclusive":
         return None
-    if trial.speed.estimate is None:
+    if trial.speed is None:
         return "no_steady_state"
     lower = trial.speed.lower_bound
     proven = lower is not None and trial.thresholds is not None and lower > trial.thresholds[0]
@@ -168,17 +163,17 @@ def lede(trial: TrialReport) -> list[str]:
 
 def _speed_sentence(trial: TrialReport) -> str:
     speed, fall = trial.speed, trial.fall
-    if speed.estimate is None or trial.candidate is None:
+    if speed is None or trial.candidate is None:
         return ""
     takes = f"takes about {_less(1 - 1 / speed.estimate)}"
-    if speed.claim is SpeedClaim.OPEN and speed.interval:
+    if trial.claims.speed is SpeedClaim.OPEN:
         takes = "may take less or more"
     ends, verb = statements.ratio_interval(speed), "measured" if speed.full_runs else "predicted"
     apart = not isinstance(trial.measured, str) and trial.measured.apart
     dearer = trial.price_ratio if trial.price_ratio != 1 else None
     return say(
         "speed", candidate=trial.candidate, takes=takes, estimate=speed.estimate,
-        ends=ends and say("ends", level=speed.confidence, ends=ends),
+        ends=say("ends", level=speed.confidence, ends=ends),
         production=speed.blocks == 0 and not speed.full_runs,
         measured=verb if speed.blocks else None, blocks=speed.blocks,
         where="on nodes of its own" if apart else "back to back",
@@ -190,7 +185,7 @@ def _speed_sentence(trial: TrialReport) -> str:
 
 def note_sentences(trial: TrialReport) -> list[str]:
     """Remarks about the job, where there are figures of it."""
-    return [] if trial.speed.estimate is None else [*trial.remarks]
+    return [*trial.remarks] if trial.speed else []
 
 
 def _less(share: float) -> str:
@@ -199,30 +194,32 @@ def _less(share: float) -> str:
 
 def _quality_sentence(trial: TrialReport) -> str:
     quality, fall = trial.quality, trial.fall
-    if quality.estimate is None or quality.margin is None:
+    if quality is None or quality.estimate is None:
         return ""
-    words, size = statements.quality_words(trial.figures), statements.delta_of_runs(trial.figures)
+    words = statements.quality_words(trial.claims)
+    size = statements.delta_of_runs(quality, trial.claims)
     if fall and fall.delta is not None:
-        claim = statements.QUALITY_WORDS[trial.figures.quality_claim]
+        claim = statements.QUALITY_WORDS[trial.claims.quality]
         words = f"{claim}, {fall.words}"
     return say(
         "quality_held" if "quality_held" in trial.own_codes else "quality",
-        metric=trial.metric, words=words, size=size, goal=statements.goal(quality),
+        metric=trial.metric, words=words, size=size, goal=statements.BETTER[quality.goal],
         margin=quality.margin,
     )  # fmt: skip
 
 
 def _saving_sentence(trial: TrialReport) -> str:
-    per_year, claim = trial.saving.usd_per_year, trial.figures.money_claim
-    if per_year is None or claim is MoneyClaim.OFF:
+    saving, claim = trial.saving, trial.claims.money
+    if saving is None or claim is MoneyClaim.OFF:
         return ""
+    per_year = saving.usd_per_year
     if claim is MoneyClaim.COSTS:
         return say("costs_more", usd=-per_year)
     if not claim.has_amount:
         return say("no_saving", why=NO_AMOUNT[claim])
     return say(
         "saving", verb="saves" if claim is MoneyClaim.SAVES else "would save", usd=per_year,
-        ends=statements.saving_interval(trial.figures), payback=trial.saving.payback_runs,
+        ends=statements.saving_interval(saving), payback=saving.payback_runs,
     )  # fmt: skip
 
 
@@ -231,7 +228,7 @@ def flag_sentence(trial: TrialReport) -> str:
     if trial.decision is None:
         return f"{FLAG_WORDS[FlagAction.KEEP]}."
     action = FlagAction.KEEP if trial.flag_was_held else trial.decision.flag_action
-    name = trial.decision.flag_name
+    name = trial.decision.flag.name if trial.decision.flag else ""
     sentences = [f"{FLAG_WORDS[action]} ({name})." if name else f"{FLAG_WORDS[action]}."]
     return " ".join([*sentences, *_parts_of_people(trial.flag)] if trial.flag else sentences)
 
@@ -260,15 +257,15 @@ def _quoted(change: Author | GivenAnswer) -> str:
     return f"“{change.reason.rstrip('.')}”."
 
 
-def control_sentences(controls: Sequence[Document]) -> list[str]:
+def control_sentences(controls: Sequence[ControlFigures]) -> list[str]:
     """One for each control; controls decide nothing."""
-    return [say("control", name=one["name"], figures=_control_figures(one)) for one in controls]
+    return [say("control", name=one.name, figures=_control_figures(one)) for one in controls]
 
 
-def _control_figures(control: Mapping[str, Any]) -> str:
-    speedup, compiler = map(number, (control.get("speedup"), control.get("compiler_speedup")))
-    if speedup is None and control.get("reason"):
-        return say("control_unmeasured", reason=str(control["reason"]).rstrip("."))
+def _control_figures(control: ControlFigures) -> str:
+    speedup, compiler = control.speedup, control.compiler_speedup
+    if speedup is None and control.reason:
+        return say("control_unmeasured", reason=control.reason.rstrip("."))
     return say(
         "control_measured", whole=speedup, no_whole=speedup is None,
         alone=compiler, no_alone=compiler is None,

@@ -12,7 +12,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.codec import read
-from compilegate.domain.decision import RequestedFullRun
+from compilegate.domain.decision import RequestedFullRun, Verdict
 from compilegate.domain.errors import lease_lost
 from compilegate.domain.followers import REJECTED, RELEASED
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
@@ -126,7 +126,7 @@ def release_models(event: Mapping[str, Any], *, services: Services) -> dict[str,
     """
     trial = Trial.from_event(event)
     decision = load_decision(services.store, str(event["decision_key"]))
-    on = decision.promotes and event["flag_enabled"] is True
+    on = decision.verdict is Verdict.PROMOTE and event["flag_enabled"] is True
     return _tag_models(trial, decision.candidate if on else None, services)
 
 

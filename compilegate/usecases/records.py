@@ -21,7 +21,7 @@ from compilegate.domain.errors import (
 )
 from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.trials import FlagOutcome, RecordedDecision, read_decision
+from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.limits import check_limits
 from compilegate.domain.workload.model import Workload
@@ -164,12 +164,12 @@ def find_flag_outcome(store: ObjectStore, trial: Trial) -> FlagOutcome | None:
     return None if document is None else read(FlagOutcome, document)
 
 
-def load_decision(store: ObjectStore, key: str) -> RecordedDecision:
+def load_decision(store: ObjectStore, key: str) -> Decision:
     """The decision that a key holds; raises as ``load_record`` does."""
-    return read_decision(_load(store, key))
+    return read(Decision, _load(store, key))
 
 
-def find_decision(store: ObjectStore, key: str) -> RecordedDecision | None:
+def find_decision(store: ObjectStore, key: str) -> Decision | None:
     """The decision that a key holds, None where there is none or it cannot be read."""
     try:
         return load_decision(store, key)

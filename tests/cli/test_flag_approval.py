@@ -14,8 +14,9 @@ from compilegate.cli.common.outcome import flag_words
 from compilegate.cli.trials.view import TrialWatcher
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import read
+from compilegate.domain.decision import Decision
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.records.trials import WAIT_SECONDS, FlagOutcome, read_decision
+from compilegate.domain.records.trials import WAIT_SECONDS, FlagOutcome
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
 from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
@@ -157,4 +158,4 @@ def test_the_end_of_a_trial_says_what_became_of_the_flag(
 ) -> None:
     outcome = read(FlagOutcome, applied) if applied else None
 
-    assert message == flag_words(read_decision(decision_document()), outcome)
+    assert message == flag_words(read(Decision, decision_document()), outcome)

@@ -14,11 +14,21 @@ from compilegate.domain.claims import Notification, command_at, subject_line
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
 from compilegate.domain.console import s3_object
+from compilegate.domain.decision import (
+    ComparedRuns,
+    DecidedFlag,
+    Decision,
+    FlagAction,
+    QualityFigures,
+    QualityRuns,
+    SpeedSource,
+    Speedup,
+    Verdict,
+)
 from compilegate.domain.expected import REQUIRED, Key
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import duration
-from compilegate.domain.reasons import ReasonKind, Severity, registry
-from compilegate.domain.records.trials import read_decision
+from compilegate.domain.reasons import Reason, ReasonKind, Severity, registry
 from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
 from compilegate.domain.workload.schema import workload_schema
@@ -308,15 +318,20 @@ def measurements(page: str) -> str:
 def decision_message() -> Notification:
     """The message about a trial that promotes."""
     stage, workload, trial = "prod", "bert-docs", "0mabc123"
-    decision = read_decision({
-        "verdict": "promote", "decision_id": "9f2c4d1e7ab0", "judge_version": "1.2.0",
-        "stage": "quality", "candidate": "compile",
-        "reasons": [{"code": "speedup_proven", "message": "compile is 1.36x faster."}],
-        "speedup": {"estimate": 1.36, "interval": [1.31, 1.41], "confidence": 0.95},
-        "quality": {"estimate": -0.0004, "interval": [-0.002, 0.001], "margin": 0.005},
-        "saving": {"usd_per_run": 216.0, "usd_per_year": 33700.0},
-        "flag": {"name": naming.flag_parameter(stage, workload), "action": "enable"},
-    })  # fmt: skip
+    decision = Decision(
+        workload, "9f2c4d1e7ab0", "2.1.0", "quality", Verdict.PROMOTE, "compile",
+        (Reason("speedup_proven", "compile is 1.36x faster."),),
+        speedup=Speedup(
+            1.36, (1.31, 1.41), 0.95, lower_bound=1.33, blocks=3, full_runs=0,
+            predicted=SpeedSource(1.36, (1.31, 1.41), ComparedRuns(3, 3)), measured=None,
+            weight=0, disagreement=0.02,
+        ),
+        quality=QualityFigures(
+            "eval_accuracy", "maximize", -0.0004, margin=0.005, spread=0.0008,
+            runs=QualityRuns(3, 3, history=8), interval=(-0.002, 0.001), confidence=0.989, look=3,
+        ),
+        flag=DecidedFlag(naming.flag_parameter(stage, workload), FlagAction.ENABLE),
+    )  # fmt: skip
     text = "Turn the compiler on: 1.36x faster, quality held"
     key = naming.report_key(workload, trial, "html")
     return decision_notification(

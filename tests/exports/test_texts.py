@@ -7,15 +7,17 @@ from xml.etree import ElementTree
 
 import pytest
 
+from compilegate.domain.codec import write
 from compilegate.domain.decision import Verdict
 from compilegate.report.exports.arm_runs import arm_runs
 from compilegate.report.exports.junit import junit
 from compilegate.report.exports.openmetrics import openmetrics
 from compilegate.report.trial_report import read_trial_report
+from tests.decision_builder import arm_figures
 from tests.exports.example import AT, TRIAL, report
 from tests.report import samples
 
-ARMS = [{"name": "baseline"}, {"name": "compile"}, {"name": "compile-b48"}]
+ARMS = [write(arm_figures(name=name)) for name in ("baseline", "compile", "compile-b48")]
 REASON = {"code": "too_slow", "arm": "compile", "message": "compile: 0.9x"}
 
 

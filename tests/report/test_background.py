@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from compilegate.domain.records.trials import read_decision
+from compilegate.domain.codec import read
+from compilegate.domain.decision import Decision
 from compilegate.report.background import facts, next_command, runs_csv
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
@@ -97,7 +98,7 @@ def test_hostile_names_do_not_leave_their_link():
 
 def test_earlier_trials_stand_below_this_one():
     source = on_aws()
-    old = read_decision(samples.stay_off()["decision"])
+    old = read(Decision, samples.stay_off()["decision"])
     source["earlier"] = [("m2j4t7xz", old), ("m2a4t7xz", None)]
     page = render(source).html
     table = page[page.index('id="table-earlier"') :]

@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from compilegate.domain.claims import SUBJECT_MAX, Notification
+from compilegate.domain.codec import read
+from compilegate.domain.decision import Decision
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.reviews import PlannedTransition, Review
 from compilegate.domain.records.runs import TEAM, CapacityWait, ProductionRun
-from compilegate.domain.records.trials import ApprovalRequested, read_decision
+from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.report.notifications import review
 from compilegate.report.notifications.decision import (
     approval_needed,
@@ -40,14 +42,14 @@ def _decision() -> Notification:
     source["context"]["stage"] = STAGE
     report = render(source)
     return decision_notification(
-        read_decision(source["decision"]), stage=STAGE, workload=NAME, subject=report.subject,
+        read(Decision, source["decision"]), stage=STAGE, workload=NAME, subject=report.subject,
         text=report.message, owner=OWNER,
     )  # fmt: skip
 
 
 def _approval() -> Notification:
     request = ApprovalRequested(AT, AT + 86_400, "t1", "e", "d1", "k", "compile")
-    decision = read_decision(samples.promote()["decision"])
+    decision = read(Decision, samples.promote()["decision"])
     return approval_needed(decision, request, workload=NAME, trial="t1", owner=OWNER, stage=STAGE)
 
 

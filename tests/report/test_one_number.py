@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from compilegate.cli.common.outcome import decision_rows
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.decision import Verdict
+from compilegate.domain.claims import stated_usd_per_run
+from compilegate.domain.codec import write
+from compilegate.domain.decision import SIGNS, Verdict
 from compilegate.domain.formats import MINUS, money, percent
 from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart
 from compilegate.report.exports.arm_runs import arm_runs
 from compilegate.report.exports.openmetrics import openmetrics
-from compilegate.report.figures import SIGNS
 from compilegate.report.metric_cards import metric_cards
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.recommendations import recommendations
@@ -99,7 +100,7 @@ def places(trial: TrialReport) -> dict[str, str]:
 def test_every_place_shows_the_judges_one_speed_up(evidence: dict[str, Any]) -> None:
     trial = trial_of(evidence)
     speed = trial.speed
-    if speed.estimate is None or speed.interval is None:
+    if speed is None:
         return
     low, high = (f"{end:.2f}" for end in speed.interval)
     limits = {ratio(limit) for limit in trial.thresholds or ()}
@@ -134,13 +135,13 @@ def test_faster_and_slower_are_said_only_where_the_interval_excludes_equal_time(
 @few
 def test_quality_is_one_difference_in_the_metrics_own_direction(evidence: dict[str, Any]) -> None:
     trial = trial_of(evidence)
-    quality = trial.judged_quality
-    if quality.get("estimate") is None or trial.speed.estimate is None:
+    quality = trial.quality
+    if quality is None or quality.estimate is None or trial.speed is None:
         return
     assert trial.decision is not None
     assert not isinstance(trial.measured, str)
     cards = metric_cards(trial)
-    expected = {f"Δ {with_sign(SIGNS[quality['goal']] * quality['estimate'])}"}
+    expected = {f"Δ {with_sign(SIGNS[quality.goal] * quality.estimate)}"}
     # Beside it a revert may show the figure of the runs that checked the alarm.
     fall = trial.fall.delta if trial.fall else None
     checked = set() if fall is None else {f"Δ {with_sign(fall)}"}
@@ -166,7 +167,7 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
 ) -> None:
     trial = trial_of(evidence)
     saving = trial.saving
-    if saving.usd_per_year is None or saving.interval_usd_per_year is None:
+    if saving is None or saving.interval_usd_per_year is None:
         return
     assert trial.decision is not None
     cards = metric_cards(trial)
@@ -186,7 +187,7 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
         assert (
             "% of the" not in said["report, card"] or percent(abs(share), 2) in said["report, card"]
         )
-    stated = trial.figures.money_claim.has_amount
+    stated = trial.claims.money.has_amount
 
     for place, text in said.items():
         assert set(DOLLARS.findall(text)) <= (amounts if stated else set()), place
@@ -217,7 +218,7 @@ def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(
     assert not DOLLARS.findall(" ".join([headline(trial), *lede(trial)]))
     assert not DOLLARS.findall(message.replace(cost, ""))
     assert not DOLLARS.findall(dict(decision_rows(trial.decision))["saving"])
-    assert trial.figures.stated_usd_per_run is None
+    assert stated_usd_per_run(trial.decision) is None
 
 
 def test_the_readme_shows_one_speed_up_per_workload() -> None:
@@ -235,21 +236,19 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name:
     news = decision_notification(
         trial.decision, stage="prod", workload="w", subject=report.subject, text=report.message
     )
-    saved = trial.saving.usd_per_run
-    table = arms_table(trial)
-    assert table is not None
-    assert saved is not None
-    assert trial.decision is not None
+    table, speed, saving = arms_table(trial), trial.speed, trial.saving
+    assert table and speed and saving
+    saved = saving.usd_per_run
     column = table.columns.index(str(trial.candidate))
     (price,) = [row[column] for row in table.rows if row[0] == "Price of a production run"]
 
-    assert json.loads(report.json)["decision"]["speedup"] == trial.decision.speedup
-    assert news.body()["figures"]["speedup"] == trial.decision.speedup
+    assert json.loads(report.json)["decision"]["speedup"] == write(speed)
+    assert news.body()["figures"]["speedup"] == write(speed)
     assert news.body()["figures"]["claims"] == json.loads(report.json)["claims"]
-    assert ratio(trial.speed.estimate or 0) in report.markdown
+    assert ratio(speed.estimate) in report.markdown
     documented = json.loads(report.json)["decision"]["saving"]
     assert saved == documented["usd_per_run"]
-    shown = (trial.saving.usd_per_run_baseline or 0) - saved
+    shown = saving.usd_per_run_baseline - saved
     exposed = re.findall(
         rf'^compilegate_arm_run_usd{{.*arm="{trial.candidate}"}} (.*)$',
         openmetrics(trial, trial="t1", at=0), re.MULTILINE,

@@ -83,9 +83,8 @@ def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blo
         run["wall_seconds"] *= 1.5
     trial = trial_of(evidence)
     said = {one.code: one.message for one in trial.reasons}
-    predicted, whole = trial.speed.predicted, trial.speed.estimate
-    assert predicted is not None
-    assert whole is not None
+    assert trial.speed is not None and trial.speed.predicted is not None
+    predicted, whole = trial.speed.predicted.estimate, trial.speed.estimate
     blocks = f"the short blocks alone predict {ratio(predicted)}"
 
     assert said["full_run_disagrees"].endswith(f"required is 1.10x; {blocks}")

@@ -8,6 +8,8 @@ import statistics
 
 import pytest
 
+from compilegate.domain.codec import write
+from compilegate.domain.decision import SpeedStep
 from compilegate.domain.reasons import advice
 from compilegate.report.recommendations import recommendations
 from compilegate.report.trial_report import read_trial_report
@@ -43,8 +45,8 @@ def _ended_by(code):
 
 
 def _next_step():
-    step = {"stage": "speed", "why": "3 more blocks", "usd": 0.06}
-    return samples.with_decision(samples.promote(), verdict="continue", next=step)
+    step = SpeedStep(3, 3, 100, ("baseline", "compile"), usd=0.06, why="3 more blocks")
+    return samples.with_decision(samples.promote(), verdict="continue", next=write(step))
 
 
 @pytest.mark.parametrize(

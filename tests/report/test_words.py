@@ -15,6 +15,7 @@ from compilegate.domain.records.trials import FlagOutcome
 from compilegate.report.render import render
 from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import LONGEST, control_sentences, headline, label, lede
+from tests.decision_builder import control_figures
 from tests.report import samples
 from tests.report.samples import with_decision
 
@@ -261,7 +262,7 @@ def test_answers_and_manual_changes_stand_wherever_the_verdict_does(flag, words)
     ],
 )  # fmt: skip
 def test_a_control_says_what_was_measured_of_it(control, words):
-    assert control_sentences([{"name": "native", **control}]) == [
+    assert control_sentences([control_figures("native", **{"reason": None, **control})]) == [
         f"The same versions without the compiler (native): {words}"
     ]
 

@@ -16,7 +16,7 @@ from compilegate.domain.records.trials import TrialDecided, TrialStarted
 from compilegate.domain.workload.model import Policy
 from compilegate.ports import Services
 from compilegate.usecases.records import to_json
-from tests.decision_builder import decision_document
+from tests.decision_builder import decision_document, saving
 from tests.domain.workload_builder import SOUND
 
 NOW = 1_790_000_000
@@ -41,7 +41,7 @@ def register(
 def promote(services: Services, name: str, at: float, *, usd_per_run: float | None = 3.0) -> None:
     """Turn the candidate on by a trial that expected so much of each run."""
     flag_entry(services, name, 1, at, ON, OFF, by="evaluate", action="enable", trial=TRIAL)
-    decision = decision_document(saving={"usd_per_run": usd_per_run})
+    decision = decision_document(saving=None if usd_per_run is None else saving(usd_per_run))
     services.store.put(naming.record_key(name, TRIAL, "decision"), to_json(decision))
 
 

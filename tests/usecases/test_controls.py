@@ -15,7 +15,7 @@ from compilegate.usecases.trial.apply_flag import apply_flag
 from compilegate.usecases.trial.judge_arms import judge_arms
 from compilegate.usecases.trial.on_job_ended import on_job_ended
 from tests.archives import tarball
-from tests.decision_builder import decision_document
+from tests.decision_builder import control_figures, decision_document
 from tests.usecases.trial_builder import (
     EVENT,
     FLAG,
@@ -222,7 +222,7 @@ def test_controls_are_skipped_where_the_budget_is_tight(services: Any) -> None:
 
 
 def test_the_report_says_why_a_control_was_not_measured() -> None:
-    control = {"name": CONTROL, "speedup": None, "compiler_speedup": None, "reason": "ImportError."}
+    control = control_figures(CONTROL, "ImportError.")
 
     assert [
         "The same versions without the compiler (managed-native): not measured: ImportError."

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import read
 from compilegate.domain.console import s3_object
+from compilegate.domain.decision import Speedup
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import parse_flag
 from compilegate.domain.flag_change import Override
@@ -25,7 +27,6 @@ from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, IgnoredJob
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report import statements
-from compilegate.report.figures import SpeedFigures
 from compilegate.usecases.flag.override import revert_by_hand
 from compilegate.usecases.production.announce_review import history_page, write_history
 from compilegate.usecases.records import to_json
@@ -162,7 +163,7 @@ def test_the_page_shows_the_speed_up_and_the_saving_of_the_trials_report(service
     for number, arm in enumerate(("baseline", "compile", "compile"), 1):
         record(services, number, arm, wall_seconds=WALLS[arm])
     page, document = page_of(services)
-    speed = statements.speedup(SpeedFigures.read(decision["speedup"]))
+    speed = statements.speedup(read(Speedup, decision["speedup"]))
     saving = decision["saving"]["usd_per_run"] * document["savings"]["compared_runs"]
 
     assert f": whole jobs are {speed}." in " ".join(document["lede"])

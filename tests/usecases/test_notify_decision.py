@@ -12,15 +12,11 @@ from compilegate.domain.console import s3_object
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from compilegate.usecases.trial.write_report import write_report
+from tests.decision_builder import decision_document, speedup
 from tests.domain.workload_builder import SOUND
 from tests.usecases.trial_builder import EVENT, FLAG, TRIAL, put_spec
 
-DECISION = {
-    "decision_id": "d1", "verdict": "promote", "candidate": "compile", "judge_version": "0",
-    "stage": "quality", "reasons": [{"code": "speedup_proven", "message": "1.4x faster."}],
-    "speedup": {"estimate": 1.4}, "quality": None, "saving": None,
-    "flag": {"name": FLAG, "action": "enable"},
-}  # fmt: skip
+DECISION = decision_document(speedup=speedup(1.4), flag={"name": FLAG, "action": "enable"})
 
 
 def answer(services: Any, **changes: Any) -> dict[str, Any]:
@@ -47,9 +43,9 @@ def test_a_trial_tells_its_figures_owner_report_and_what_became_of_the_flag(serv
         "act": f"compilegate report bert-docs --trial {TRIAL} --stage prod",
         "flag": {"name": FLAG, "action": "enable", "enabled": True, "state": None},
         "figures": {
-            "candidate": "compile", "reasons": ["speedup_proven"], "speedup": {"estimate": 1.4},
+            "candidate": "compile", "reasons": ["speedup_proven"], "speedup": speedup(1.4),
             "quality": None, "saving": None,
-            "claims": {"speed": "open", "quality": "open", "money": "saves"},
+            "claims": {"speed": "faster", "quality": "open", "money": "saves"},
         },
     }  # fmt: skip
     assert expected == {key: body(reply)[key] for key in expected}

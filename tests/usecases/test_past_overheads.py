@@ -16,6 +16,7 @@ from compilegate.usecases.planning import past_overheads
 from compilegate.usecases.records import Trial, save_decision, to_json
 from compilegate.usecases.trial.check_eligibility import check_eligibility
 from compilegate.usecases.trial.plan_trial import plan_trial
+from tests.decision_builder import arm_figures
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.trial_builder import EVENT, SPEC, put_spec, says
 
@@ -31,8 +32,8 @@ def decided(services: Any, trial: str, *, warm: float | None, **plan: Any) -> No
     document["arms"][1] |= plan
     services.store.put(key, to_json(document))
     arms = (
-        {"name": "baseline", "compile_seconds_warm": 0.0},
-        {"name": "compile", "compile_seconds_warm": warm, "compile_seconds_cold": None},
+        arm_figures(name="baseline", compile_seconds_warm=0.0),
+        arm_figures(name="compile", compile_seconds_warm=warm),
     )
     decided_so = replace(says("promote"), arms=arms)
     decision = save_decision(

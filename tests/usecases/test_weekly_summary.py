@@ -14,7 +14,7 @@ from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.usecases.operations.weekly_summary import digests, fleet, send_digests
 from compilegate.usecases.records import to_json
-from tests.decision_builder import decision_document
+from tests.decision_builder import decision_document, saving
 from tests.fakes import FixedClock, MemoryTopic
 from tests.fakes import services as made
 from tests.usecases.production_ledger import (
@@ -81,8 +81,8 @@ def test_a_saving_that_full_runs_did_not_confirm_is_not_what_a_trial_expected(cl
     register(cloud, "bert", "ml")
     promote(cloud, "bert", NOW - 30 * DAY)
     reasons = [{"code": "full_run_disagrees", "message": "m"}]
-    saving = {"usd_per_run": 4.0, "interval_usd_per_year": [100.0, 900.0]}
-    decision = decision_document("inconclusive", reasons=reasons, saving=saving)
+    proven = {**saving(4.0), "interval_usd_per_year": [100.0, 900.0]}
+    decision = decision_document("inconclusive", reasons=reasons, saving=proven)
     cloud.store.put(naming.record_key("bert", TRIAL, "decision"), to_json(decision))
     ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
     ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0)
@@ -112,7 +112,7 @@ def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) 
     flag_entry(cloud, "bert", 2, NOW - 15 * DAY, Flag(False, "reverted", "compile"), ON)
     faster = {"by": "evaluate", "action": "enable", "trial": "0nabc123"}
     flag_entry(cloud, "bert", 3, NOW - 10 * DAY, ON, OFF, **faster)
-    decision = decision_document(saving={"usd_per_run": 5.0})
+    decision = decision_document(saving=saving(5.0))
     cloud.store.put(naming.record_key("bert", "0nabc123", "decision"), to_json(decision))
     ran(cloud, "bert", NOW - 5 * DAY, "compile", usd=4.0)
 

@@ -14,8 +14,9 @@ from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE
 from compilegate.domain import naming
-from compilegate.domain.codec import write
-from compilegate.domain.decision import EXIT_CODES, FlagAction, Verdict
+from compilegate.domain.claims import claims_of
+from compilegate.domain.codec import read, write
+from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, Verdict
 from compilegate.domain.economics import Range
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.domain.failures import explain
@@ -27,13 +28,9 @@ from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import (
     FlagOutcome,
     GivenAnswer,
-    RecordedDecision,
-    read_decision,
-    read_reasons,
 )
 from compilegate.ports import Services
 from compilegate.report import statements
-from compilegate.report.figures import DecisionFigures
 from compilegate.usecases.records import Trial, find_flag_outcome, find_record
 from compilegate.usecases.trial.write_report import render_trial
 
@@ -74,9 +71,9 @@ class Outcome:
     kept: bool = True
 
     @cached_property
-    def decision(self) -> RecordedDecision | None:
+    def decision(self) -> Decision | None:
         """The decision, None when the trial failed."""
-        return None if self.recorded is None else read_decision(self.recorded)
+        return None if self.recorded is None else read(Decision, self.recorded)
 
     @property
     def verdict(self) -> str:
@@ -104,7 +101,7 @@ class Outcome:
             "flag": write(self.applied) if self.applied else None,
             "full_runs": self.full_runs,
             "reasons": [reason.as_document() for reason in self.reasons],
-            "claims": DecisionFigures.read(self.decision).claims if self.decision else None,
+            "claims": claims_of(self.decision).to_dict() if self.decision else None,
             **note_documents(self.notes),
         }
 
@@ -128,7 +125,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
     except Exception as error:  # noqa: BLE001 - the verdict stands, whatever a report fails of
         report, failed = None, {"report_failed": str(error), **failed}
     missing = _missing(trial, failed, report, cloud)
-    decision = read_decision(recorded)
+    decision = read(Decision, recorded)
     why = next(iter(decision.messages), "no reason was recorded")
     document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
     return Outcome(
@@ -141,7 +138,8 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         missing,
         applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
-        reasons=read_reasons(document.get("reasons") or ()) or decision.reasons,
+        reasons=tuple(read(Reason, one) for one in document.get("reasons") or ())
+        or decision.reasons,
         notes=read_notes(document),
     )
 
@@ -255,15 +253,12 @@ FLAG_WORDS = {
 }  # fmt: skip
 
 
-def decision_rows(
-    decision: RecordedDecision, applied: FlagOutcome | None = None
-) -> list[tuple[str, str]]:
+def decision_rows(decision: Decision, applied: FlagOutcome | None = None) -> list[tuple[str, str]]:
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
-    figures = DecisionFigures.read(decision)
     return [
-        ("speed-up", statements.speedup(figures.speed)),
-        ("quality", statements.quality(figures)),
-        ("saving", statements.saving(figures)),
+        ("speed-up", statements.speedup(decision.speedup)),
+        ("quality", statements.quality(decision)),
+        ("saving", statements.saving(decision)),
         ("flag", flag_words(decision, applied)),
     ]
 
@@ -273,7 +268,7 @@ def saving_between(saving: Range) -> str:
     return f"{f'{money(saving.low)} to' if saving.low else 'up to'} {money(saving.high)}"
 
 
-def flag_words(decision: RecordedDecision, applied: FlagOutcome | None = None) -> str:
+def flag_words(decision: Decision, applied: FlagOutcome | None = None) -> str:
     """What the decision does to the flag, or what an override has ``applied`` instead."""
     if applied is not None and not applied.approved:
         return f"unchanged: not approved ({_author(applied.approval)})"

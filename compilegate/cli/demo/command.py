@@ -33,9 +33,9 @@ from compilegate.cli.demo.start import demo_cloud
 from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
 from compilegate.cli.trials.view import TrialView
 from compilegate.domain.claims import verdict_label
+from compilegate.domain.decision import Decision
 from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
 from compilegate.domain.formats import clock, elapsed, percent
-from compilegate.domain.records.trials import RecordedDecision
 
 DEMO_FILES = "demo-*.yaml"
 EXPECTED = (
@@ -246,7 +246,7 @@ def _why(outcome: Outcome) -> str:
     return why[:1].upper() + why[1:]
 
 
-def _measured(decision: RecordedDecision | None) -> str:
+def _measured(decision: Decision | None) -> str:
     if decision is None:
         return "nothing: the flag is unchanged"
     return "\n".join(f"{name} {value}" for name, value in decision_rows(decision))

@@ -22,12 +22,11 @@ from compilegate.cli.register import register_files
 from compilegate.cli.train import start_run
 from compilegate.cli.trials.start import StartedTrial, follow, start, stop, watch
 from compilegate.cli.trials.view import RunView, RunWatcher
-from compilegate.domain.decision import Verdict
+from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN, Override
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
-from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.flag.override import find_candidate, set_by_hand
@@ -52,7 +51,7 @@ UNPROVEN = frozenset({
 DEFECTS = frozenset({"quality_worse", "candidate_crashed", "numerics_wrong"})
 
 
-def unproven_candidate(decision: RecordedDecision | None) -> str | None:
+def unproven_candidate(decision: Decision | None) -> str | None:
     """The candidate that a trial measured and found no defect in, and yet did not prove."""
     if decision is None or decision.verdict not in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF):
         return None

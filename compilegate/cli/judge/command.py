@@ -21,14 +21,22 @@ from compilegate.cli.common.output import emit_json, progress
 from compilegate.cli.common.session import Invocation, JsonOption, LocalOption, StageOption, session
 from compilegate.cli.common.template import show
 from compilegate.domain import naming
-from compilegate.domain.decision import EXIT_CODES, JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.codec import read
+from compilegate.domain.decision import (
+    EXIT_CODES,
+    JUDGE_VERSION,
+    Decision,
+    NextStep,
+    QualityStep,
+    SpeedStep,
+    Verdict,
+)
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
-from compilegate.domain.formats import UNKNOWN, money, number, plural
+from compilegate.domain.formats import UNKNOWN, money, plural
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.trials import RecordedDecision, read_decision
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.reasons import shown_reasons
 from compilegate.report.words import control_sentences
@@ -319,7 +327,7 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     elif as_json:
         emit_json(shown)
     else:
-        show_decision(read_decision(shown), evidence_of(document), silent_arms(document))
+        show_decision(read(Decision, shown), evidence_of(document), silent_arms(document))
         if items is not None:
             from compilegate.cli.judge.explanation import (  # noqa: PLC0415 - only if asked
                 show_explanation,
@@ -342,7 +350,7 @@ def _plan(file: str | None, options: Mapping[str, Any], *, as_json: bool) -> int
 
 
 def show_decision(
-    decision: RecordedDecision, evidence: Evidence | None, silent: Mapping[str, Reason]
+    decision: Decision, evidence: Evidence | None, silent: Mapping[str, Reason]
 ) -> None:
     """Verdict first, then reasons, figures and the next step."""
     rows = [
@@ -351,8 +359,8 @@ def show_decision(
         ("judge", f"{decision.judge_version}, decision {decision.decision_id}"),
         *(("control", text) for text in control_sentences(decision.controls)),
     ]
-    if decision.next_step:
-        rows.append(("next", next_words(decision.next_step)))
+    if decision.next:
+        rows.append(("next", next_words(decision.next)))
     reasons = shown_reasons(decision, evidence, silent=silent)
     show(
         "judge", {"workload": decision.workload, "verdict": decision.verdict},
@@ -360,20 +368,13 @@ def show_decision(
     )  # fmt: skip
 
 
-def next_words(step: Mapping[str, Any]) -> str:
+def next_words(step: NextStep) -> str:
     """``2 runs (compile seed 17, baseline seed 17), about $480: why``."""
-    if step["stage"] == "speed":
-        what = f"{plural(step['blocks'], 'block')} from {step['block']} on"
-        who = ", ".join(step["arms"])
-    else:
-        mode = f"{step['mode']} " if step.get("mode") else ""
-        what = plural(len(step["runs"]), f"{mode}run")
-        seeds = [
-            f" seed {run['seed']}" if run.get("seed") is not None else "" for run in step["runs"]
-        ]
-        who = ", ".join(
-            f"{run['arm']}{seed}" for run, seed in zip(step["runs"], seeds, strict=True)
-        )
-    usd = number(step.get("usd"))
+    what, who, usd = plural(len(step.arms), "run"), ", ".join(step.arms), None
+    if isinstance(step, SpeedStep):
+        what, usd = f"{plural(step.blocks, 'block')} from {step.block} on", step.usd
+    elif isinstance(step, QualityStep):
+        what, usd = plural(len(step.runs), f"{step.mode} run"), step.usd
+        who = ", ".join(f"{run.arm} seed {run.seed}" for run in step.runs)
     price = "" if usd is None else f", about {money(usd)}" if usd else ", no extra cost"
-    return f"{what} ({who}){price}: {step.get('why') or ''}"
+    return f"{what} ({who}){price}: {step.why}"

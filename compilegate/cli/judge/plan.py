@@ -11,8 +11,8 @@ from typing import Any
 from compilegate.adapters.yaml_file import load_yaml
 from compilegate.cli.common.template import show
 from compilegate.cli.judge.command import PLAN_OPTIONS, STANDARD_INPUT, read_json
-from compilegate.domain.codec import write
-from compilegate.domain.decision import EvaluationFinding
+from compilegate.domain.codec import read, write
+from compilegate.domain.decision import EvaluationFinding, EvaluationSplit
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.evidence import metrics
@@ -164,8 +164,13 @@ def show_plan(plan: Mapping[str, Any]) -> None:
     show(
         "judge_plan_case", plan,
         titles=["runs of a candidate", *titles], rows=_design_rows(designs) if designs else [],
-        evaluation_words=evaluation_words(plan), schedule=SCHEDULE,
+        evaluation_words=_evaluation_words(plan), schedule=SCHEDULE,
     )  # fmt: skip
+
+
+def _evaluation_words(plan: Mapping[str, Any]) -> str:
+    split = plan.get("evaluation", ())
+    return evaluation_words(read(EvaluationSplit, split)) if "larger" in split else ""
 
 
 def _grid(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from compilegate.domain.compilers import (
     COMPILERS,
@@ -15,6 +14,7 @@ from compilegate.domain.compilers import (
     keeps_cache,
 )
 from compilegate.domain.compilers.descriptor import CompileOverhead
+from compilegate.domain.decision import ArmFigures
 from compilegate.domain.economics import (
     WEEKS_PER_YEAR,
     Range,
@@ -45,16 +45,16 @@ class MeasuredOverhead:
 
 
 def measured_overheads(
-    trial: str, figures: Iterable[Mapping[str, Any]], arms: Iterable[ArmPlan]
+    trial: str, figures: Iterable[ArmFigures], arms: Iterable[ArmPlan]
 ) -> Iterator[MeasuredOverhead]:
-    """What a trial measured, by the judge's figures of its arms; raises KeyError for unnamed ones.
+    """What a trial measured, by the judge's figures of its arms.
 
     A compiler that counted no time at all was not measured.
     """
     by_name = {arm.name: arm for arm in arms}
     for measured in figures:
-        arm = by_name.get(str(measured["name"]))
-        warm, cold = (measured.get(f"compile_seconds_{key}") or None for key in ("warm", "cold"))
+        arm = by_name.get(measured.name)
+        warm, cold = measured.compile_seconds_warm or None, measured.compile_seconds_cold or None
         if arm is None or arm.compiler == "none" or (warm, cold) == (None, None):
             continue
         yield MeasuredOverhead(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from compilegate.domain import ledger_keys
-from compilegate.domain.decision import FlagAction, Verdict
 from compilegate.domain.naming import ROUND_DIGITS
-from compilegate.domain.reasons import Reason
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import Author
-from compilegate.domain.workload.model import BASELINE
 
 # A month: long enough for holidays, short enough that the evidence is still today's.
 WAIT_SECONDS = 30 * 24 * 3600
@@ -163,90 +160,6 @@ class ApprovalAnswer(LedgerRecord):
     def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry; nothing but ``true`` approves."""
         return super()._read({**entry, "approved": entry["approved"] is True})
-
-
-@dataclass(frozen=True)
-class RecordedDecision:
-    """A decision document (docs/contracts.md); ``Decision.to_dict`` writes it.
-
-    ``arms`` are the judge's figures of each arm, none where nothing was measured. ``speedup``,
-    ``quality`` and ``saving`` are the candidate's, None where they were not judged. ``next_step``
-    is what a trial that continues does next, None where it has ended. ``controls`` are the judge's
-    figures of each control.
-    """
-
-    decision_id: str
-    judge_version: str
-    stage: str
-    verdict: str
-    candidate: str | None
-    flag_name: str
-    flag_action: FlagAction
-    reasons: tuple[Reason, ...] = ()
-    arms: tuple[Mapping[str, Any], ...] = ()
-    speedup: Mapping[str, Any] | None = None
-    quality: Mapping[str, Any] | None = None
-    saving: Mapping[str, Any] | None = None
-    workload: str = ""
-    next_step: Mapping[str, Any] | None = None
-    controls: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def promotes(self) -> bool:
-        """Whether the candidate was proven."""
-        return self.verdict == Verdict.PROMOTE
-
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """Codes of the reasons."""
-        return tuple(reason.code for reason in self.reasons)
-
-    @property
-    def own_codes(self) -> frozenset[str]:
-        """Codes of the reasons, without those about other candidates than the one decided on."""
-        own = (None, self.candidate, BASELINE)
-        reasons = (one for one in self.reasons if self.candidate is None or one.arm in own)
-        return frozenset(reason.code for reason in reasons)
-
-    @property
-    def messages(self) -> tuple[str, ...]:
-        """Why, for a person."""
-        return tuple(reason.message for reason in self.reasons)
-
-
-def read_decision(document: Mapping[str, Any]) -> RecordedDecision:
-    """A decision document of any release; one that does not say what to do with the flag keeps it.
-
-    Raises KeyError without a verdict, ValueError for an action outside the closed set.
-    """
-    flag = document.get("flag") or {}
-    return RecordedDecision(
-        decision_id=str(document.get("decision_id") or ""),
-        judge_version=str(document.get("judge_version") or ""),
-        stage=str(document.get("stage") or ""),
-        verdict=str(document["verdict"]),
-        candidate=document.get("candidate"),
-        flag_name=str(flag.get("name") or ""),
-        flag_action=FlagAction(flag.get("action") or FlagAction.KEEP),
-        reasons=read_reasons(document.get("reasons") or ()),
-        arms=tuple(arm for arm in document.get("arms") or () if arm),
-        speedup=document.get("speedup"),
-        quality=document.get("quality"),
-        saving=document.get("saving"),
-        workload=str(document.get("workload") or ""),
-        next_step=document.get("next"),
-        controls=tuple(document.get("controls") or ()),
-    )
-
-
-def read_reasons(documents: Sequence[Mapping[str, Any] | None]) -> tuple[Reason, ...]:
-    """A decision's reasons that say something."""
-    reasons = []
-    for one in filter(None, documents):
-        code, message = str(one.get("code") or ""), str(one.get("message") or one.get("code") or "")
-        if message:
-            reasons.append(Reason(code, message, one.get("arm"), fix=str(one.get("fix") or "")))
-    return tuple(reasons)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from compilegate.domain.claims import NO_AMOUNT
 from compilegate.domain.economics import WEEKS_PER_YEAR
-from compilegate.domain.formats import count, money, money_tick, number, plural
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.formats import count, money, money_tick, plural
 from compilegate.report.charts.figure import (
     DASHED,
     Area,
@@ -55,7 +54,7 @@ class Costs:
 
 def cost_chart(trial: TrialReport) -> Chart:
     """Net saving and total spend over the production runs that follow."""
-    costs, claim = _costs(trial), trial.figures.money_claim
+    costs, claim = _costs(trial), trial.claims.money
     if costs is not None and not claim.has_amount:
         why = f"No saving is drawn: {NO_AMOUNT[claim]}."
         return Chart("cost", TITLE, "", missing=why)
@@ -75,12 +74,9 @@ def cost_chart(trial: TrialReport) -> Chart:
 
 def _costs(trial: TrialReport) -> Costs | None:
     saving, spent = trial.saving, trial.trial_usd
-    per_run, base = saving.usd_per_run, saving.usd_per_run_baseline
-    if base is None:
-        arms = {arm["name"]: arm for arm in trial.arms}
-        base = number(arms.get(BASELINE, {}).get("usd_per_run"))
-    if per_run is None or base is None:
+    if saving is None:
         return None
+    per_run, base = saving.usd_per_run, saving.usd_per_run_baseline
     year, ends, spread = saving.usd_per_year, saving.interval_usd_per_year, None
     if ends and year:
         spread = (ends[0] * per_run / year, ends[1] * per_run / year)

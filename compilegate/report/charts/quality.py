@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from compilegate.domain.decision import Decision, QualityFigures
 from compilegate.domain.formats import UNKNOWN, Format, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.report import statements
@@ -27,7 +28,6 @@ from compilegate.report.charts.figure import (
 )  # fmt: skip
 from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
 from compilegate.report.charts.speed import spread
-from compilegate.report.figures import DecisionFigures, QualityFigures
 from compilegate.report.measured import (
     Measured,
     Reference,
@@ -46,32 +46,34 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
         return Chart("quality", TITLE, "", missing=_why_none(measured))
     metric, reference = measured.evidence.quality.metric, reference_of(measured, trial.quality)
     views = [View("Runs", _runs_figure(measured, reference))]
-    if trial.quality.delta is not None:
-        views.append(View("Difference", _difference_figure(measured, trial.quality)))
-    judged = trial.judged_quality
-    if (spread := evaluation_view(judged)) is not None:
+    judged = trial.quality
+    if judged and judged.delta is not None:
+        views.append(View("Difference", _difference_figure(measured, judged, judged.delta)))
+    evaluation = judged.evaluation if judged else None
+    if (spread := evaluation_view(evaluation)) is not None:
         views.append(spread)
     better = "higher" if measured.evidence.quality.goal == "maximize" else "lower"
     return Chart(
         "quality",
         f"{TITLE}: {metric} ({better} is better)",
-        _finding(trial.figures, reference, metric),
+        _finding(trial.decision, reference, metric),
         note="A point is a full training run; bars are means. The difference is measured from the "
         "dashed reference; beyond the dotted limit the loss exceeds the margin. "
-        f"{statements.evaluation_words(judged)}".rstrip(),
+        f"{statements.evaluation_words(evaluation)}".rstrip(),
         views=views,
         choice="What to show",
     )
 
 
-def _finding(figures: DecisionFigures, reference: Reference | None, metric: str) -> str:
-    if figures.quality.estimate is None:
+def _finding(decision: Decision | None, reference: Reference | None, metric: str) -> str:
+    judged = decision.quality if decision else None
+    if decision is None or judged is None or judged.estimate is None:
         return f"No difference in {metric} could be computed."
-    words = statements.quality(figures)
+    words = statements.quality(decision)
     parts = [
         f"{words[0].upper()}{words[1:]}",
         f"against {reference.words}" if reference else "",
-        confidence_words(figures.quality),
+        confidence_words(judged),
     ]
     return f"{'; '.join(part for part in parts if part)}."
 
@@ -146,12 +148,12 @@ def _mean_line(row: int, values: Sequence[float], role: str, *, pale: bool = Fal
     return Line([mean, mean], [row - 0.2, row + 0.3], role, pale=pale)
 
 
-def _difference_figure(measured: Measured, quality: QualityFigures) -> Figure:
-    estimate, ends, style = quality.delta or 0.0, quality.delta_interval, arm_style(1)
+def _difference_figure(measured: Measured, quality: QualityFigures, estimate: float) -> Figure:
+    ends, style = quality.delta_interval, arm_style(1)
     maximize, margin = quality.goal == "maximize", measured.evidence.quality.margin
     limit = -margin if maximize else margin
     scale = axis(
-        f"Δ from the reference, {statements.goal(quality)}",
+        f"Δ from the reference, {statements.BETTER[quality.goal]}",
         [estimate, 0.0, limit, *(ends or ())], room=0.12,
     )  # fmt: skip
     marks: list[Mark] = [

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.decision import ArmFigures, Speedup
+from compilegate.domain.decision import Interval as Ends
 from compilegate.domain.formats import (
-    number,
-    pair,
     plural,
     shown,
     significant,
@@ -30,7 +30,6 @@ from compilegate.report.charts.figure import (
     arm_style,
 )
 from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
-from compilegate.report.figures import Document, SpeedFigures
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
 
@@ -40,15 +39,15 @@ BLOCK_PIXELS, FEWEST_PIXELS = 28, 200
 
 def throughput_chart(trial: TrialReport, measured: Measured) -> Chart:
     """Samples per second of each arm with its interval, and every block as a point."""
-    figures = {arm["name"]: arm for arm in trial.arms}
-    rows = [(arm, _with_mean(figures.get(arm.name) or {}, arm)) for arm in measured.arms]
-    if not any(number(row.get("samples_per_second")) for _, row in rows):
+    figures = {arm.name: arm for arm in trial.arms}
+    rows = [(arm, *_rate(figures.get(arm.name), arm)) for arm in measured.arms]
+    if not any(rate for _, rate, _ in rows):
         why = "No block has a steady state with a recorded number of samples per step."
         return Chart("throughput", THROUGHPUT, "", missing=why)
     marks: list[Mark] = []
-    for index, (arm, row) in enumerate(rows):
-        marks += _arm_marks(index, arm, row)
-    marks += row_names([arm.name for arm, _ in rows], 0.0)
+    for index, row in enumerate(rows):
+        marks += _arm_marks(index, *row)
+    marks += row_names([arm.name for arm, *_ in rows], 0.0)
     seen = [end for mark in marks for end in _ends(mark)]
     drawn = Figure(
         axis("samples per second, steady state", seen, from_zero=True, grid=True),
@@ -56,7 +55,7 @@ def throughput_chart(trial: TrialReport, measured: Measured) -> Chart:
         marks,
         height=ROW_PIXELS * len(rows),
     )
-    rates = (f"{arm.name} {shown(row.get('samples_per_second'), significant)}" for arm, row in rows)
+    rates = (f"{arm.name} {shown(rate, significant)}" for arm, rate, _ in rows)
     return Chart(
         "throughput",
         THROUGHPUT,
@@ -66,21 +65,20 @@ def throughput_chart(trial: TrialReport, measured: Measured) -> Chart:
     )
 
 
-def _with_mean(row: Document, arm: MeasuredArm) -> Document:
-    """The decision's figures; where it has none, the mean over blocks without an interval."""
-    if number(row.get("samples_per_second")) is not None:
-        return row
+def _rate(figures: ArmFigures | None, arm: MeasuredArm) -> tuple[float | None, Ends | None]:
+    """The decision's rate with its interval; where it has none, the mean over blocks alone."""
+    if figures and figures.samples_per_second is not None:
+        return figures.samples_per_second, figures.samples_per_second_interval
     rates = [rate for block in arm.blocks.values() if (rate := block.samples_per_second)]
-    return {"samples_per_second": statistics.fmean(rates) if rates else None}
+    return statistics.fmean(rates) if rates else None, None
 
 
-def _arm_marks(index: int, arm: MeasuredArm, row: Document) -> list[Mark]:
-    style, value = arm_style(index), number(row.get("samples_per_second"))
+def _arm_marks(index: int, arm: MeasuredArm, value: float | None, ends: Ends | None) -> list[Mark]:
+    style = arm_style(index)
     marks: list[Mark] = []
     if value is not None:
         words = f"{arm.name}: {significant(value)} samples/s"
         marks.append(Bar(0.0, value, index, 0.3, style.role, words))
-    ends = pair(row.get("samples_per_second_interval"))
     if value is not None and ends is not None:
         marks.append(Interval(*ends, index, style.role))
     rates = {n: b.samples_per_second for n, b in arm.blocks.items() if b.samples_per_second}
@@ -142,18 +140,18 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
     )
 
 
-def _finding(speed: SpeedFigures, blocks: int) -> str:
+def _finding(speed: Speedup | None, blocks: int) -> str:
+    if speed is None:
+        return f"{plural(blocks, 'short block')}; the judge gave no estimate."
     counted = plural(speed.blocks or blocks, "short block")
     if speed.full_runs:
         counted += f" and {plural(speed.full_runs, 'full run')}"
-    if speed.estimate is None:
-        return f"{counted}; the judge gave no estimate."
     return f"Whole job: {statements.speedup(speed)}, from {counted}."
 
 
-def _note(speed: SpeedFigures, measured: Measured) -> str:
+def _note(speed: Speedup | None, measured: Measured) -> str:
     text = "A block is the unit of replication: fresh processes, compile time included."
-    if speed.full_runs:
+    if speed and speed.full_runs:
         text += " The estimate also counts the wall clock of full runs."
     if measured.price_ratio != 1:
         price = f"{measured.price_ratio:.2f} times as much per hour"
@@ -161,33 +159,32 @@ def _note(speed: SpeedFigures, measured: Measured) -> str:
     return text
 
 
-def _limits(speed: SpeedFigures, measured: Measured) -> list[Mark]:
+def _limits(speed: Speedup | None, measured: Measured) -> list[Mark]:
     reject, promote = measured.thresholds
     marks: list[Mark] = [
         Rule("muted", x=1.0, name="no change"),
         Rule("limit", x=reject, dash=DOTTED, name=f"reject {ratio(reject)}"),
         Rule("goal", x=promote, dash=DASHED, name=f"promote {ratio(promote)}"),
     ]
-    if speed.interval:
+    if speed:
         marks.insert(0, Band(*speed.interval, arm_style(1).role))
     return marks
 
 
-def _estimate(speed: SpeedFigures, row: int) -> list[Mark]:
+def _estimate(speed: Speedup | None, row: int) -> list[Mark]:
     """The judge's figure as a row of its own below those of the blocks."""
-    if speed.estimate is None:
+    if speed is None:
         return []
     style = arm_style(1)
     words = f"whole job: {ratio(speed.estimate)}"
     point = Points([speed.estimate], [row], style.role, style.symbol, [words], 13)
-    return (
-        [point] if speed.interval is None else [Interval(*speed.interval, row, style.role), point]
-    )
+    return [Interval(*speed.interval, row, style.role), point]
 
 
-def _speed_axis(speed: SpeedFigures, measured: Measured, values: list[float]) -> Axis:
-    ends, marks = speed.interval, [1.0, *measured.thresholds, *values]
-    if ends:
+def _speed_axis(speed: Speedup | None, measured: Measured, values: list[float]) -> Axis:
+    marks = [1.0, *measured.thresholds, *values]
+    if speed:
+        ends = speed.interval
         # A hopelessly wide interval must not squeeze the points into a line.
         reach = max(max(marks) - min(marks), 0.1)
         marks += [max(ends[0], min(marks) - reach), min(ends[1], max(marks) + reach)]

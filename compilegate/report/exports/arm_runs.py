@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compilegate.domain.codec import write
 from compilegate.domain.formats import number, pair
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.figures import Document
-from compilegate.report.measured import MeasuredArm, loss_curve
+from compilegate.report.measured import Document, MeasuredArm, loss_curve
 from compilegate.report.trial_report import TrialReport
 
 Point = tuple[int, float]
@@ -43,7 +43,7 @@ class ArmRun:
 
 def arm_runs(report: TrialReport, *, trial: str, at: int) -> list[ArmRun]:
     """A run per measured arm, the baseline first; none where nothing was measured."""
-    figures = {str(arm["name"]): arm for arm in report.priced_arms}
+    figures = {arm.name: arm for arm in report.priced_arms}
     measured = () if isinstance(report.measured, str) else report.measured.arms
     return [
         ArmRun(
@@ -53,7 +53,7 @@ def arm_runs(report: TrialReport, *, trial: str, at: int) -> list[ArmRun]:
             at=at,
             params=_params(report, arm),
             tags=_tags(report, trial, arm.name),
-            figures=_figures(report, arm.name, figures.get(arm.name, {})),
+            figures=_figures(report, arm.name, write(figures.get(arm.name)) or {}),
             series=_series(report, arm),
         )
         for arm in measured
@@ -83,12 +83,10 @@ def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, floa
     """The figures of the arm; of the candidate decided on also its comparison."""
     values: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
     if arm == report.candidate and report.decision is not None:
-        for what, document in (
-            ("speedup", report.decision.speedup), ("quality_difference", report.decision.quality)
-        ):  # fmt: skip
-            values[what] = (document or {}).get("estimate")
-            values[f"{what}_interval"] = (document or {}).get("interval")
-        if report.figures.money_claim.has_amount:
+        for what, compared in (("speedup", report.speed), ("quality_difference", report.quality)):
+            values[what] = compared and compared.estimate
+            values[f"{what}_interval"] = compared and compared.interval
+        if report.saving and report.claims.money.has_amount:
             values["saving_usd_per_year"] = report.saving.usd_per_year
     return dict(_finite(values))
 

@@ -75,7 +75,7 @@ def junit(report: TrialReport, *, trial: str, at: int) -> str:
 
 def candidates(report: TrialReport) -> Sequence[str]:
     """Names of the trial's candidates, of whichever record has them."""
-    measured = [str(arm["name"]) for arm in report.arms if arm["name"] != BASELINE]
+    measured = [arm.name for arm in report.arms if arm.name != BASELINE]
     checked = [str(one["name"]) for one in report.eligibility.get("candidates", ())]
     decided = [report.candidate] if report.candidate else []
     return measured or decided or checked

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.formats import number, pair
+from compilegate.domain.formats import number
 from compilegate.report.trial_report import TrialReport
 
 Labels = Mapping[str, str]
@@ -91,27 +91,28 @@ def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
     if decision is None or report.candidate is None:
         return
     of = {"workload": report.workload, "arm": report.candidate}
-    for name, unit, help_, document, key, ends in (
+    for name, unit, help_, figures, key, ends in (
         ("compilegate_speedup_ratio", "ratio", "Speed-up of whole jobs.", decision.speedup,
          "estimate", "interval"),
         ("compilegate_quality_difference", "", "Candidate less baseline, positive is better.",
          decision.quality, "estimate", "interval"),
         ("compilegate_quality_margin", "", "The loss to rule out.", decision.quality, "margin", ""),
         ("compilegate_saving_usd_per_year", "", "What it saves if it is on; proven amounts only.",
-         decision.saving if report.figures.money_claim.has_amount else None,
+         decision.saving if report.claims.money.has_amount else None,
          "usd_per_year", "interval_usd_per_year"),
     ):  # fmt: skip
-        values = document or {}
-        bounds = pair(values.get(ends)) or (None, None)
-        figures = zip(("estimate", "low", "high"), (values.get(key), *bounds), strict=True)
-        yield _gauge(name, unit, help_, (({**of, "bound": end}, value) for end, value in figures))
+        bounds = getattr(figures, ends, None) or (None, None)
+        values = zip(
+            ("estimate", "low", "high"), (getattr(figures, key, None), *bounds), strict=True
+        )
+        yield _gauge(name, unit, help_, (({**of, "bound": end}, value) for end, value in values))
 
 
 def _of_arms(report: TrialReport) -> Iterator[Family]:
     for name, unit, help_, key in ARM_FIGURES:
         yield _gauge(
             name, unit, help_,
-            (({"workload": report.workload, "arm": str(arm["name"])}, arm.get(key))
+            (({"workload": report.workload, "arm": arm.name}, getattr(arm, key))
              for arm in report.priced_arms),
         )  # fmt: skip
 

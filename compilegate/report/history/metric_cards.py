@@ -61,7 +61,7 @@ def _speed(view: HistoryView) -> MetricCard:
     average = math.exp(mean([math.log(gain) for gain in gains]))
     note = f"full jobs, {plural(len(gains), 'run')}"
     expected = view.expected_speed
-    note += f"; trial {statements.speedup(expected)}" if expected.estimate else ""
+    note += f"; trial {statements.speedup(expected)}" if expected else ""
     return MetricCard(name, ratio(average), note)
 
 

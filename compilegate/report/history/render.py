@@ -12,7 +12,6 @@ from compilegate.domain.formats import UNKNOWN, count, duration, fixed, money, s
 from compilegate.domain.naming import history_key
 from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.utc import bare_minute
-from compilegate.report.figures import Document
 from compilegate.report.history.charts import charts
 from compilegate.report.history.metric_cards import metric_cards
 from compilegate.report.history.sentences import headline, label, lede
@@ -33,6 +32,7 @@ from compilegate.report.markup import (
     render_page,
     stable_json,
 )
+from compilegate.report.measured import Document
 from compilegate.report.tables import Table
 
 # Markdown keeps the end of a long history.

@@ -118,7 +118,7 @@ def _promotion_sentence(view: HistoryView) -> str:
     speed, promotion = view.expected_speed, view.promotion
     return say(
         "promoted", trial=promotion.trial, candidate=promotion.flag.candidate,
-        day=day(promotion.at), speed=statements.speedup(speed) if speed.estimate else None,
+        day=day(promotion.at), speed=statements.speedup(speed) if speed else None,
     )  # fmt: skip
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from compilegate.domain.claims import stated_usd_per_run
+from compilegate.domain.decision import Decision, Speedup
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
@@ -30,9 +32,8 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.figures import DecisionFigures, Document, SpeedFigures
+from compilegate.report.measured import Document
 
 # A page draws and lists so many of the latest runs, and as many lines of what happened; the JSON
 # has more of both. Figures, sums and sentences are of all.
@@ -104,7 +105,7 @@ class HistoryView:
     name: str
     history: WorkloadHistory
     stage: str
-    decision: RecordedDecision | None = None
+    decision: Decision | None = None
     evidence: Document | None = None
     workload: Document | None = None
     faults: Mapping[str, str] = field(default_factory=dict)
@@ -214,12 +215,12 @@ class HistoryView:
     @property
     def usd_per_run(self) -> float | None:
         """What the promotion's trial expected a run to save."""
-        return DecisionFigures.read(self.decision).stated_usd_per_run if self.decision else None
+        return stated_usd_per_run(self.decision) if self.decision else None
 
     @property
-    def expected_speed(self) -> SpeedFigures:
+    def expected_speed(self) -> Speedup | None:
         """The whole job's speed-up that the promotion's trial measured."""
-        return SpeedFigures.read(self.decision.speedup if self.decision else None)
+        return self.decision.speedup if self.decision else None
 
     @cached_property
     def savings(self) -> Savings | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compilegate.domain.claims import Notification, command_at, subject_line
+from compilegate.domain.claims import Notification, claims_of, command_at, subject_line
+from compilegate.domain.codec import write
+from compilegate.domain.decision import Decision
 from compilegate.domain.errors import shorten
 from compilegate.domain.notes import Note, said
-from compilegate.domain.records.trials import ApprovalRequested, RecordedDecision
+from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.domain.utc import minute
 from compilegate.report import statements
-from compilegate.report.figures import DecisionFigures
 from compilegate.report.reasons import shown_reasons
 
 # Verdicts that are a kind of their own; every other one ends a trial.
@@ -19,7 +20,7 @@ OWN_KINDS = ("revert", "permanent")
 
 
 def decision_notification(
-    decision: RecordedDecision | None,
+    decision: Decision | None,
     *,
     stage: str,
     workload: str,
@@ -50,7 +51,7 @@ def decision_notification(
         verdict=verdict,
         decision_id=decision.decision_id if decision else None,
         flag={
-            "name": decision.flag_name if decision else None,
+            "name": decision.flag.name if decision and decision.flag else None,
             "action": str(decision.flag_action) if decision else None,
             "enabled": flag_enabled,
             "state": flag_state,
@@ -63,19 +64,19 @@ def decision_notification(
     )
 
 
-def _figures(decision: RecordedDecision | None) -> dict[str, Any]:
+def _figures(decision: Decision | None) -> dict[str, Any]:
     return {
         "candidate": decision.candidate if decision else None,
         "reasons": list(decision.codes) if decision else [],
-        "speedup": decision.speedup if decision else None,
-        "quality": decision.quality if decision else None,
-        "saving": decision.saving if decision else None,
-        "claims": DecisionFigures.read(decision).claims if decision else None,
+        "speedup": write(decision.speedup) if decision else None,
+        "quality": write(decision.quality) if decision else None,
+        "saving": write(decision.saving) if decision else None,
+        "claims": claims_of(decision).to_dict() if decision else None,
     }
 
 
 def approval_needed(
-    decision: RecordedDecision,
+    decision: Decision,
     request: ApprovalRequested,
     *,
     workload: str,
@@ -92,14 +93,14 @@ def approval_needed(
         command_at(f'compilegate flag {word} {workload} --reason "..."', stage)
         for word in ("approve", "reject")
     )
-    metric = str((decision.quality or {}).get("metric") or "quality")
+    metric = decision.quality.metric if decision.quality else "quality"
     lines = [
         f"{workload}: trial {trial} proved {decision.candidate}. The flag is turned on once "
         "it is approved.",
         "",
         *(f"- {shorten(reason.message)}" for reason in shown_reasons(decision, None)),
         "",
-        *statements.key_figures(metric, DecisionFigures.read(decision)),
+        *statements.key_figures(metric, decision),
         "",
         *(line for text in said(notes) for line in (text, "")),
         f"Approve: {approve}",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain.claims import Notification
+from compilegate.domain.claims import Notification, stated_usd_per_run
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
@@ -19,7 +19,6 @@ from compilegate.domain.production.summaries import (
     weekly_summary,
 )
 from compilegate.ports import ObjectStore, Services, Topic
-from compilegate.report.figures import DecisionFigures
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
 from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_spec
 from compilegate.usecases.registered import for_each_workload, load_registration
@@ -156,4 +155,4 @@ def _expected(
 def _expected_usd(trial: Trial, store: ObjectStore) -> float | None:
     """USD that a run of a trial's candidate was expected to save."""
     decision = find_decision(store, trial.record_key("decision"))
-    return DecisionFigures.read(decision).stated_usd_per_run if decision else None
+    return stated_usd_per_run(decision) if decision else None

@@ -13,6 +13,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.claims import command_at
+from compilegate.domain.decision import Decision
 from compilegate.domain.errors import CompilegateError, NotFoundError, ProblemWithFix
 from compilegate.domain.flag import Flag
 from compilegate.domain.formats import money
@@ -23,7 +24,6 @@ from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.production.watch import PERMANENT, STALE
 from compilegate.domain.reasons import with_fix
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.trials import RecordedDecision
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history
@@ -93,7 +93,7 @@ def bodies(page: HistoryReport) -> dict[str, bytes]:
     return {extension: texts[extension].encode() for extension in FORMATS}
 
 
-def _decision(past: WorkloadHistory, store: ObjectStore) -> RecordedDecision | None:
+def _decision(past: WorkloadHistory, store: ObjectStore) -> Decision | None:
     """Of the latest promotion's trial; what others decided the ledger says in a line."""
     promotion = latest_promotion(past.flags)
     keys = [one.decision_key for one in past.decided if promotion and one.trial == promotion.trial]

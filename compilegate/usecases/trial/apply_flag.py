@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.codec import write
-from compilegate.domain.decision import FlagAction
+from compilegate.domain.decision import Decision, FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
@@ -16,7 +16,6 @@ from compilegate.domain.planning.arms import promoted
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     FlagOutcome,
-    RecordedDecision,
     TrialStarted,
 )
 from compilegate.domain.trial.plan import RecordedPlan
@@ -32,7 +31,7 @@ class _Facts:
 
     trial: Trial
     decision_key: str
-    decision: RecordedDecision
+    decision: Decision
     approved: bool
     answer: ApprovalAnswer | None
     started: TrialStarted | None
@@ -91,7 +90,7 @@ def _change(facts: _Facts) -> FlagChange | None:
     )
 
 
-def _flag(decision: RecordedDecision, plan: RecordedPlan | None) -> Flag:
+def _flag(decision: Decision, plan: RecordedPlan | None) -> Flag:
     if decision.flag_action is FlagAction.DISABLE:
         return Flag(enabled=False, state="off", decision_id=decision.decision_id)
     if plan is None or decision.candidate is None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from compilegate.domain import job_output, naming
-from compilegate.domain.decision import JUDGE_VERSION, Verdict
+from compilegate.domain.codec import read
+from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as ask_judge
@@ -16,7 +17,7 @@ from compilegate.domain.judging.probation import Judge
 from compilegate.domain.judging.replay import Comparison, compare
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.reviews import ProbationEnd, Review
-from compilegate.domain.records.trials import RecordedDecision, TrialDecided, read_decision
+from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Services
 
 DECISION = "decision"
@@ -63,9 +64,9 @@ class Replay:
     why_not: str | None = None
 
     @property
-    def decision(self) -> RecordedDecision:
+    def decision(self) -> Decision:
         """The recorded decision."""
-        return read_decision(self.recorded)
+        return read(Decision, self.recorded)
 
 
 def find_decision(
@@ -103,7 +104,7 @@ def replay(
     Raises InvalidInputError for a decision of a judge that is neither today's nor archived.
     """
     recorded = json.loads(services.store.get(record.decision_key))
-    decision = read_decision(recorded)
+    decision = read(Decision, recorded)
     if decision.stage in WITHOUT_EVIDENCE:
         return Replay(record, recorded, None, WITHOUT_EVIDENCE[decision.stage])
     try:
@@ -121,9 +122,9 @@ def replay(
 
 
 def _again(
-    decision: RecordedDecision, evidence: object, archive: Archive, judge: Judge
+    decision: Decision, evidence: object, archive: Archive, judge: Judge
 ) -> Mapping[str, Any]:
-    version, flag = decision.judge_version, decision.flag_name
+    version, flag = decision.judge_version, decision.flag.name if decision.flag else ""
     if version == JUDGE_VERSION:
         return judge(read_evidence(evidence)).to_dict(flag)
     if archive.is_archived(version):
@@ -135,7 +136,7 @@ def _again(
     )  # fmt: skip
 
 
-def _refused(decision: RecordedDecision, recorded: Mapping[str, Any], why: str) -> dict[str, Any]:
+def _refused(decision: Decision, recorded: Mapping[str, Any], why: str) -> dict[str, Any]:
     """The judge refuses to read the evidence: so it did then, or the evidence has changed."""
     refused = {**recorded, "reasons": [{"code": EVIDENCE_INVALID, "message": why}]}
     if decision.codes == (EVIDENCE_INVALID,):
