@@ -18,6 +18,7 @@ from compilegate.domain.records import ledger
 from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.flags import Author, FlagVersion
 from compilegate.domain.records.ledger import UnknownRecord
+from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 
 # Ledgers as they are stored from release 0.2.0 on, by sort key; one workload each.
@@ -119,3 +120,18 @@ def test_a_question_has_its_token_and_its_answer() -> None:
     (approval,) = history(LEDGERS["approved"].values()).approvals
 
     assert (True, 1) == (approval.approved, len(approval.tokens))
+
+
+@pytest.mark.parametrize(
+    ("active", "retired"),
+    [([], False), ([True], False), ([True, False], True), ([True, False, True], False)],
+)
+def test_a_workload_is_retired_by_its_latest_registration(
+    active: list[bool], retired: bool
+) -> None:
+    changes = [
+        RegistrationChange(revision, is_active, at=revision, document={"workload": "w"}).to_entry()
+        for revision, is_active in enumerate(active, start=1)
+    ]
+
+    assert retired == history(changes[::-1]).is_retired
