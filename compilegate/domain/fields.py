@@ -280,19 +280,14 @@ class Fields:
         """The error for a key of this mapping, with its value."""
         return InvalidInputError(problem, field=self.path(key), value=self._data.get(key), fix=fix)
 
-    def wrong_item(self, key: str, name: str, problem: str, fix: str) -> InvalidInputError:
-        """As ``wrong``, for an item of a mapping."""
-        return InvalidInputError(
-            problem, field=self.path(f"{key}.{name}"), value=self._data[key][name], fix=fix
-        )
-
     def refuse(self, key: str, problem: str, fix: str) -> Any:
         """Raise the error for a key of this mapping; where errors are collected, return None."""
         return self._note(self.wrong(key, problem, fix))
 
     def refuse_item(self, key: str, name: str, problem: str, fix: str) -> Any:
         """As ``refuse``, for an item of a mapping."""
-        return self._note(self.wrong_item(key, name, problem, fix))
+        value, field = self._data[key][name], self.path(f"{key}.{name}")
+        return self._note(InvalidInputError(problem, field=field, value=value, fix=fix))
 
     def _note(self, error: InvalidInputError) -> None:
         if self._reading is None:

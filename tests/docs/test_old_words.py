@@ -23,7 +23,7 @@ PHRASES = ("take_in", "easier_proof", "count_down", "no_result")
 # Words that fit anything, as whole names; `known_fields` says what it is.
 EMPTY = frozenset(("found", "given", "known", "told", "wanted"))
 # Part of the judge, whose recorded digest covers its names.
-OF_THE_JUDGE = ("compilegate/domain/judging/", "compilegate/domain/workload/file.py")
+OF_THE_JUDGE = "compilegate/domain/judging/"
 # Fields of records that are called what their JSON key is.
 FIELDS = {"carried", "settled", "flag_told"}
 SECTION = re.compile(r"## Names that keep an old word\n(.*?)(?=\n## |\Z)", re.DOTALL)

@@ -1,7 +1,7 @@
 """The workload file: what a team says about one training job (docs/contracts.md).
 
 Each key is declared here, once: the reader, its errors, the JSON Schema and the table of
-docs/workload-file.md follow.
+docs/workload-file.md follow. Values beyond an upper bound are typing errors.
 """
 
 from __future__ import annotations
@@ -43,17 +43,7 @@ STARTS = (SCRATCH, PREVIOUS, OWN_LINE)
 SCALINGS = ("linear", "sqrt", "none")
 BASELINE = "baseline"
 LIBRARIES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow"}
-# Larger values are typing errors.
-MOST_RUNS_PER_WEEK = 1e5
-MOST_USD = 1e9
-MOST_RUNS = 10_000
-MOST_SECONDS = 1e6
-MOST_DAYS = 3650
-MOST_GIB = 1e5
-MOST_INSTANCES = 1000
 MOST_FALLBACKS = 8
-MOST_SAMPLES = 10**7
-MOST_LEARNING_RATE = 1000.0
 # SageMaker ends a training job after 28 days (limits of Amazon SageMaker in the AWS reference).
 MOST_HOURS = 672.0
 # A smaller error takes more runs than any team makes.
@@ -69,8 +59,8 @@ CONTROL_SUFFIX = "-native"
 # Keys that more than one section has.
 _NAME = Key("unique; in names of jobs, flags and keys", form=names.NAME)
 _INSTANCE_TYPE = Key("SageMaker instance type of one node", form=names.INSTANCE)
-_INSTANCE_COUNT = Key("of one job", "instances", low=1, high=MOST_INSTANCES)
-_BATCH_SIZE = Key("of one step on one GPU", "samples per device", low=1, high=MOST_SAMPLES)
+_INSTANCE_COUNT = Key("of one job", "instances", low=1, high=1000)
+_BATCH_SIZE = Key("of one step on one GPU", "samples per device", low=1, high=10**7)
 _ENTRY_POINT = Key("script that the job starts; launch.py runs any script", form=names.ENTRY_POINT)
 _HYPERPARAMETERS = Key("arguments of the script, plain values", check=names.hyperparameter_problems)
 
@@ -122,14 +112,7 @@ class InstanceGroup(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Section):
-    """One training job; ``batch_size`` is per device, ``inputs`` maps channel to S3 URI or path.
-
-    ``spot`` asks for managed spot training in every arm, waiting ``max_wait_hours`` in all for
-    capacity and training. ``instance_groups`` describe a heterogeneous cluster, empty for one of
-    a single type. ``fallback_instances`` are types on which production trains its baseline while
-    there is no capacity of its own type. ``starts_from`` is one of STARTS, None where the file does
-    not say (starts.py).
-    """
+    """One training job; ``starts_from`` is None where the file does not say (starts.py)."""
 
     source_dir: str = key("folder of the code, uploaded as a whole", form=names.SOURCE_DIR)
     entry_point: str = key(_ENTRY_POINT)
@@ -138,9 +121,7 @@ class Training(Section):
     distribution: str = key("what starts a process on every GPU", allowed=DISTRIBUTIONS)
     precision: str = key("in which the job trains today", allowed=PRECISIONS)
     batch_size: int = key(_BATCH_SIZE)
-    learning_rate: float = key(
-        "the optimizer's first", "learning rate", above=0.0, high=MOST_LEARNING_RATE
-    )
+    learning_rate: float = key("the optimizer's first", "learning rate", above=0.0, high=1000.0)
     hyperparameters: Mapping[str, Any] = key(_HYPERPARAMETERS, factory=dict)
     inputs: Mapping[str, str] = key(
         "channel to S3 URI; a relative path is uploaded",
@@ -211,15 +192,9 @@ class Shapes(Section):
 
 @dataclass(frozen=True)
 class Schedule(Section):
-    """How often production trains and how long a run takes (hours of wall clock).
+    """How often production trains and how long a run takes; ``team_role``: docs/decisions/0024."""
 
-    ``timezone`` is the zone in which ``cron`` is read.
-    ``max_wait_hours`` is how long a run may wait for capacity; None is until the next run, at
-    most a day. ``team_role`` is the ARN of the role that the team's own pipeline trains as, None
-    the workload's (docs/decisions/0024).
-    """
-
-    runs_per_week: float = key("of production", "runs per week", above=0.0, high=MOST_RUNS_PER_WEEK)
+    runs_per_week: float = key("of production", "runs per week", above=0.0, high=1e5)
     run_hours: float = key(
         "typical wall clock of a production run", "hours", above=0.0, high=MOST_HOURS
     )
@@ -253,11 +228,7 @@ class Schedule(Section):
 
 @dataclass(frozen=True)
 class Profile(Section):
-    """Measured in production: shares of a step, 0 to 1; GiB per device; seconds per run.
-
-    ``compile_seconds`` is what a run of this job paid for compilation from a warm cache,
-    ``compile_seconds_cold`` without one.
-    """
+    """Measured in production; None where it was not."""
 
     gpu_utilization: float | None = key(
         "of the time in which the GPU works", "share of 1", default=None, low=0.0, high=1.0
@@ -269,17 +240,17 @@ class Profile(Section):
         "of a step that exchanges gradients", "share of 1", default=None, low=0.0, high=1.0
     )
     peak_memory_gib: float | None = key(
-        "peak memory of one GPU", "GiB per device", default=None, above=0.0, high=MOST_GIB
+        "peak memory of one GPU", "GiB per device", default=None, above=0.0, high=1e5
     )
     compile_seconds: float | None = key(
         "compilation per run, with a warm cache",
         "seconds",
         default=None,
         low=0.0,
-        high=MOST_SECONDS,
+        high=1e6,
     )
     compile_seconds_cold: float | None = key(
-        "compilation per run, without one", "seconds", default=None, low=0.0, high=MOST_SECONDS
+        "compilation per run, without one", "seconds", default=None, low=0.0, high=1e6
     )
 
     def problems(self) -> Iterator[Problem]:
@@ -296,12 +267,7 @@ class Profile(Section):
 
 @dataclass(frozen=True)
 class Quality(Section):
-    """The metric that must not get worse by ``margin``, in the metric's own unit.
-
-    ``history_set`` identifies the evaluation examples that all of ``history`` was scored on.
-    ``early_stopping`` declares that the script decides when a run ends, so that runs differ in
-    their steps; None where nothing is said of it.
-    """
+    """The metric that must not get worse; ``early_stopping`` None is where nothing is said."""
 
     metric: str = key("name that the job reports it under", form=names.METRIC)
     goal: str = key("which way is better", allowed=GOALS)
@@ -325,13 +291,7 @@ class Quality(Section):
 
 @dataclass(frozen=True)
 class Policy(Section):
-    """What the team accepts; speed-ups are ratios of full-run time, money is in USD.
-
-    ``on_stale`` says what happens to a promotion once production is no longer what it was proven
-    on; for ``cooldown_days`` after a revert no trial is begun. ``hold_models``: what a candidate
-    trains in production during a trial is tagged as held back until the verdict. ``approval``:
-    whether a person has to agree before a promotion takes effect.
-    """
+    """What the team accepts; ``on_stale`` is about what production was proven on."""
 
     promote_speedup: float = key(
         "promote if short blocks average this or more", "times baseline", default=1.20, low=1.0
@@ -351,10 +311,10 @@ class Policy(Section):
     )
     quality_runs: str = key("who makes the full runs", default="hybrid", allowed=QUALITY_RUNS)
     max_quality_runs: int = key(
-        "full runs at most", "runs per candidate", default=96, low=2, high=MOST_RUNS
+        "full runs at most", "runs per candidate", default=96, low=2, high=10_000
     )
     max_trial_usd: float = key(
-        "of a trial, never exceeded", "US dollars", default=5000.0, above=0.0, high=MOST_USD
+        "of a trial, never exceeded", "US dollars", default=5000.0, above=0.0, high=1e9
     )
     hold_models: bool = key(
         "hold a candidate's production models back until the verdict", default=True
@@ -363,11 +323,11 @@ class Policy(Section):
         "whether a person approves a promotion", default=NO_APPROVAL, allowed=APPROVALS
     )
     probation_runs: int = key(
-        "of production that confirm a promotion", "runs", default=12, low=1, high=MOST_RUNS
+        "of production that confirm a promotion", "runs", default=12, low=1, high=10_000
     )
     on_stale: str = key("a promotion whose job has changed", default=FALL_BACK, allowed=ON_STALE)
     cooldown_days: float = key(
-        "without a trial after a revert", "days", default=14.0, low=0.0, high=MOST_DAYS
+        "without a trial after a revert", "days", default=14.0, low=0.0, high=3650
     )
 
     def problems(self) -> Iterator[Problem]:
