@@ -83,6 +83,8 @@ SITUATIONS = {
     "a baseline that the judge lacks": (
         on(review=review_of("baseline", confirm=False)), BASELINE_ON),
     "a review of another candidate": (on(review=review_of("b48")), FOLLOWED),
+    "a review of another candidate and the baseline": (
+        on(review=review_of("baseline", "b48")), FOLLOWED),
     "a review without a request": (on(review=Review(1, "r0", "t1", "compile")), FOLLOWED),
     "a request for the candidate": (on(review=review_of("compile", confirm=False)), FOLLOWED),
     "four runs": (on(runs=FIVE[:4]), FOLLOWED),
