@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -211,12 +212,24 @@ def test_a_run_ends_the_round_that_it_decides(
 
 
 @pytest.mark.parametrize(
-    ("arm", "reason", "late"),
-    [("compile", "overdue", True), ("compile", "complete", False), ("baseline", "overdue", False)],
-)
+    ("arm", "hold", "reason", "late"),
+    [
+        ("compile", True, "overdue", True), ("compile", True, "complete", False),
+        ("compile", False, "overdue", False), ("baseline", True, "overdue", False),
+    ],
+)  # fmt: skip
 def test_a_closed_round_is_reported_and_its_late_model_is_not_released(
-    arm: str, reason: str, late: bool
+    arm: str, hold: bool, reason: str, late: bool
 ) -> None:
-    effect = effect_of(ended("r1", 0, arm), closed(reason))
+    run, asked = ended("r1", 0, arm), replace(ROUND, hold=hold)
+    entries = [asked.to_entry(), run, closed(reason)]
+    effect = effect_of_run(ProductionRun.from_entry(run), history(entries), JOB)
 
     assert (late, [reason]) == (effect.too_late, [why for _, why in effect.over])
+
+
+def test_a_model_is_late_for_its_own_round_alone() -> None:
+    earlier = replace(ROUND, round=2).to_entry()
+    over = CanaryClosed(NOW, TRIAL, 2, "overdue").to_entry()
+
+    assert not effect_of(ended("r1", 0, "compile"), earlier, over).too_late
