@@ -8,13 +8,13 @@ counted. A part in square brackets is left out where a value in it is None, Fals
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
-OPTIONAL = re.compile(r"\[([^][]*)\]")
+PARSER, OPTIONAL = Formatter(), re.compile(r"\[([^][]*)\]")
 
 
 @cache
@@ -34,30 +34,40 @@ def formats() -> Mapping[str, Callable[..., str]]:
     }
 
 
-class _Sentence(Formatter):
-    def format_field(self, value: Any, format_spec: str) -> str:
-        name, _, unit = format_spec.partition(" ")
-        as_text = formats().get(name)
-        if as_text is None:
-            return format(value, format_spec)
-        return as_text(value, unit) if unit else as_text(value)
-
-
 def fill(template: str, values: Mapping[str, Any]) -> str:
     """The sentence of these values; raises KeyError for one that the template names and lacks."""
-    parts = OPTIONAL.split(template)
-    parts[1::2] = [part if _has_all(part, values) else "" for part in parts[1::2]]
-    return "".join(_Sentence().vformat(part, (), values) for part in parts)
+    return "".join(
+        text + (_as_text(values[name], form) if name else "")
+        for optional, fields in _parts(template)
+        if not optional or all(_is_there(values[name]) for _, name, _ in fields if name)
+        for text, name, form in fields
+    )
 
 
 def names(template: str) -> set[str]:
     """The values that a template names."""
-    return {name for _, name, _, _ in Formatter().parse(re.sub(r"[][]", "", template)) if name}
+    return {name for _, fields in _parts(template) for _, name, _ in fields if name}
 
 
-def _has_all(part: str, values: Mapping[str, Any]) -> bool:
-    needed = [values[name] for name in names(part)]
-    return all(value or (value == 0 and value is not False) for value in needed)
+@cache
+def _parts(template: str) -> Sequence[tuple[bool, Sequence[tuple[str, str | None, str]]]]:
+    """Each part, whether it may be left out, and its texts with the value and format after each."""
+    return [
+        (number % 2 == 1, [(text, name, form or "") for text, name, form, _ in PARSER.parse(part)])
+        for number, part in enumerate(OPTIONAL.split(template))
+    ]
+
+
+def _as_text(value: Any, form: str) -> str:
+    name, _, unit = form.partition(" ")
+    as_text = formats().get(name)
+    if as_text is None:
+        return format(value, form)
+    return as_text(value, unit) if unit else as_text(value)
+
+
+def _is_there(value: Any) -> bool:
+    return bool(value) or (value == 0 and value is not False)
 
 
 @cache

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from typing import Any
 
@@ -173,6 +173,7 @@ def _event(view: HistoryView, record: Record, what: str, **values: Any) -> Event
     return replace(event, **row)
 
 
+@cache
 def event_row(what: str) -> Mapping[str, str]:
     """The templates of an event, with those of the event that it is like."""
     row = dict(sentences(FILE)["events"][what])
