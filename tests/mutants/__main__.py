@@ -70,7 +70,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seed", help="a sample: 20 mutants of each module, in an order of its own"
     )
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long modules are begun")
+    parser.add_argument("--seconds", type=float, default=45.0, help="how long modules are begun")
     parser.add_argument("--json", help="a file for every result")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     return parser.parse_args(arguments)
