@@ -12,7 +12,7 @@ from rich.console import Console
 
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import moves, waiting
-from compilegate.cli.demo.command import Times, show_demo
+from compilegate.cli.common.template import show
 from compilegate.cli.facts import TOPICS
 from compilegate.cli.judge.command import judged
 from compilegate.cli.run import show_outcome
@@ -110,7 +110,9 @@ def test_neither_does_the_end_of_a_trial_or_of_the_demo(
     texts = []
     for columns in (width, WIDE):
         monkeypatch.setenv("COLUMNS", str(columns))
-        show_demo(outcomes(), Times(100.0, 9.0, 1.0, 80.0, 10.0), "on a CPU")
+        names = ("total", "setup", "deploy", "training", "loop", "overhead")
+        seconds = dict(zip(names, (100.0, 9.0, 1.0, 80.0, 10.0, 20.0), strict=True))
+        show("demo", {"seconds": seconds, "simulated": "on a CPU"}, keep=True)
         for outcome in outcomes():
             show_outcome(outcome)
         texts.append(re.sub(r"[|+-]{2,}|\|", " ", capsys.readouterr().out))

@@ -15,8 +15,7 @@ from rich.console import Console
 from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.demo.production import ConsoleReporter
-from compilegate.cli.demo.scenario import DemoScenario, ScenarioResult
+from compilegate.cli.demo.production import Month
 from compilegate.cli.report import save_history
 from compilegate.domain import naming
 from compilegate.usecases.flag.change_flag import flag_versions
@@ -36,17 +35,16 @@ def workload_file(folder: Path, name: str, **knobs: float) -> Path:
     return file
 
 
-def month(app: App, folder: Path, name: str, **knobs: float) -> tuple[ScenarioResult, Cloud]:
+def month(app: App, folder: Path, name: str, **knobs: float) -> tuple[Month, Cloud]:
     """The demo's month of a workload."""
     evaluate = StepFunctionsExecutions(
         app.client("stepfunctions"), app.outputs["EvaluateStateMachine"]
     )
     cloud = replace(cloud_of(app), executions=evaluate)
-    silent = Console(quiet=True)
     file = read_workload(workload_file(folder, name, **knobs))
-    reporter = ConsoleReporter(silent)
-    scenario = DemoScenario(file, cloud, reporter=reporter, live=silent, reports=folder)
-    return scenario.run(), cloud
+    result = Month(file, cloud, Console(quiet=True), reports=folder)
+    result.run()
+    return result, cloud
 
 
 def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -> None:
@@ -54,11 +52,11 @@ def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -
 
     result, cloud = month(app, tmp_path, name)
 
-    assert result.failure is None, result.failure
+    assert result.wrong is None, result.wrong
     assert result.outcome is not None
     assert "promote" == result.outcome.verdict
-    arms = [run.view.begun.arm for run in result.runs if run.view.begun]
-    whys = [run.view.begun.why for run in result.runs if run.view.begun]
+    arms = [night["arm"] for night in result.runs]
+    whys = [night["why"] for night in result.runs]
     assert ["baseline", "compile", "compile", "compile", "compile"] == arms[:5]
     assert 6 == whys.count("confirm")
     assert ("baseline", "scheduled") == (arms[-1], whys[-1])
@@ -76,7 +74,7 @@ def test_a_month_after_a_trial_that_proved_nothing(app: App, tmp_path: Path) -> 
 
     result, cloud = month(app, tmp_path, name, speedup=1.0)
 
-    assert result.failure is None, result.failure
+    assert result.wrong is None, result.wrong
     assert result.outcome is not None
     assert ("stay_off", True) == (result.outcome.verdict, result.by_hand)
     by = [version.by for version in flag_versions(name, cloud.services)]

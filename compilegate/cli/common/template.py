@@ -58,6 +58,7 @@ Printer = Callable[..., None]
 BLOCKS: tuple[Printer, ...] = (say_rows, say_table, say_verdict, reason_lines)
 FILTERS = {
     "clock": formats.clock, "count": formats.count, "duration": formats.duration,
+    "elapsed": formats.elapsed,
     "hours": lambda amount: formats.duration(amount * 3600), "minute": minute,
     "money": formats.money, "percent": formats.percent, "plural": formats.plural, "ratio": ratio,
     "shown": formats.shown, "shortened": shortened, "significant": formats.significant,

@@ -1,44 +1,74 @@
-"""``compilegate demo-production``: a month of production in minutes, a fault and its revert."""
+"""``compilegate demo-production``: a month of production in minutes, a fault and its revert.
+
+Nothing here decides anything: it registers, starts runs and a trial, and injects the fault. The
+deployed app decides which arm a run trains, when an alarm is raised and what becomes of the flag.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 from rich.text import Text
 
+from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
-from compilegate.cli.common.outcome import Outcome, decision_rows
-from compilegate.cli.common.output import console, emit_json, moves, say, say_line
-from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
-from compilegate.cli.demo.files import WORKLOADS, put_in_place
-from compilegate.cli.demo.scenario import (
-    FAULT,
-    INTERVAL_MILLISECONDS,
-    DemoScenario,
-    NightlyRun,
-    ScenarioResult,
-)
-from compilegate.cli.demo.start import demo_cloud
+from compilegate.cli.common.outcome import Outcome, decision_rows, read_outcome
+from compilegate.cli.common.output import console, moves
+from compilegate.cli.common.session import REPORTS, JsonOption, ReportsOption, session
+from compilegate.cli.common.template import answer
+from compilegate.cli.demo.start import WORKLOADS, KeepOption, demo_cloud, put_in_place
 from compilegate.cli.flag import on_words
+from compilegate.cli.register import register_files
 from compilegate.cli.report import page_files, save_history
-from compilegate.cli.trials.start import read_workloads
+from compilegate.cli.train import start_run
+from compilegate.cli.trials.start import (
+    STOP_CAUSE,
+    StartedTrial,
+    follow,
+    read_workloads,
+    start,
+    stop,
+    watch,
+)
+from compilegate.cli.trials.view import RunView, RunWatcher
+from compilegate.domain.decision import Decision, Verdict
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import TRAIN, Override
 from compilegate.domain.formats import UNKNOWN, clock, fixed
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.workload.model import BASELINE
+from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
+from compilegate.usecases.flag.override import find_candidate, set_by_hand
 from compilegate.usecases.production.watch_production import watch_production
+from compilegate.usecases.registration import RegisterOptions
 
 FILE = WORKLOADS / "nightly-lm.yaml"
-STOP_CAUSE = "stopped with Ctrl-C"
+FAULT = "learning_rate:0.2"
+DAYS = 2  # from one run to the next
+# Before the trial: a baseline to compare with. After the promotion: some runs without a fault.
+# With the fault: more runs than detection of a fault of this size has ever taken.
+BASELINE_RUNS, SOUND_RUNS, MOST_FAULTY_RUNS = 1, 3, 18
+BY = "demo"
+BY_HAND = "to show production although the trial proved nothing"
 # What the line says of a run beside its arm.
 WHY = {"confirm": "checks alarm", "refresh": "refresh", "rerun": "again", "fallback": "elsewhere"}
+# Findings that timings of a busy machine, or a metric's chance, can leave a sound candidate with.
+UNPROVEN = frozenset({
+    "speed_inconclusive", "speedup_too_small", "speedup_below_promote", "full_run_disagrees",
+    "full_run_implausible", "full_run_unproven", "saving_unproven", "quality_inconclusive",
+})  # fmt: skip
+# Findings that no load explains.
+DEFECTS = frozenset({"quality_worse", "candidate_crashed", "numerics_wrong"})
 
 
 def demo_production(
@@ -47,9 +77,7 @@ def demo_production(
     workload: Annotated[
         Path, typer.Option(metavar="FILE", help="Another workload file.", show_default=False)
     ] = FILE,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Leave the embedded cloud running afterwards.")
-    ] = False,
+    keep: KeepOption = False,
     out: ReportsOption = REPORTS,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,181 +97,249 @@ def demo_production(
 
     Exit code 0 when all of that happened; otherwise 1.
     """
-    progress = console(stderr=as_json)
-    ended = _run(session(ctx).providers, workload, out, keep=keep, progress=progress)
-    if as_json:
-        emit_json(ended.to_dict())
-    else:
-        show_end(ended.result, ended.notification, ended.history_page, ended.simulated)
-        say(f"Took {ended.seconds / 60:.0f} min.")
-        if keep:
-            say("The local cloud keeps running; stop it with: compilegate local down")
-    if ended.result.failure is not None:
-        raise typer.Exit(FAILURE)
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """The scenario's result with what is shown of it."""
-
-    result: ScenarioResult
-    notification: dict[str, Any] | None
-    history_page: Path
-    simulated: list[str]
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """For programs."""
-        outcome = self.result.outcome
-        return {
-            "went_as_told": self.result.failure is None,
-            "wrong": self.result.failure,
-            "trial": None if outcome is None else outcome.to_dict(),
-            "turned_on_by_hand": self.result.by_hand,
-            "nights": [run.to_dict() for run in self.result.runs],
-            "notification": self.notification,
-            "story": page_files(self.history_page),
-            "simulated": self.simulated,
-            "seconds": round(self.seconds, 1),
+    progress, began = console(stderr=as_json), time.monotonic()
+    put_in_place()
+    with demo_cloud(session(ctx).providers, progress, keep=keep) as started:
+        (file,) = read_workloads([workload])
+        cloud = started.cloud
+        _phase(progress, f"Ready after {time.monotonic() - began:.0f} s. Simulated here:")
+        notes = simulated(cloud)
+        for text in notes:
+            progress.print(f"- {text}")
+        month = Month(file, cloud, progress, reports=out)
+        try:
+            month.run()
+        except KeyboardInterrupt:
+            typer.echo("Stopping the demo and the embedded cloud …", err=True)
+            if not started.started_now:  # the cloud outlives this command, its executions must end
+                month.stop()
+            raise typer.Exit(STOPPED) from None
+        document = {
+            "went_as_told": month.wrong is None,
+            "wrong": month.wrong,
+            "trial": month.outcome and month.outcome.to_dict(),
+            "turned_on_by_hand": month.by_hand,
+            "nights": month.runs,
+            "notification": month.notification(),
+            "story": page_files(save_history(month.workload, cloud.services, out)),
+            "simulated": notes,
+            "seconds": round(time.monotonic() - began, 1),
         }
+    answer(document, "demo_production", as_json=as_json, keep=keep)
+    if month.wrong:
+        raise typer.Exit(FAILURE)
 
 
 def simulated(cloud: Cloud) -> list[str]:
     """What is simulated, a sentence each."""
     training = cloud.services.settings.simulated
-    days = INTERVAL_MILLISECONDS // (24 * 3600 * 1000)
     return [
         *([training] if training else []),
-        f"the clock. Runs start one after another and represent nights {days} days apart.",
+        f"the clock. Runs start one after another and represent nights {DAYS} days apart.",
         f"the fault. {FAULT_VARIABLE}={FAULT} lets the compiled arm train with a fifth of its "
         "learning rate; the training, its losses and every verdict are real.",
     ]
 
 
-def _run(
-    providers: Providers, workload: Path, out: Path, *, keep: bool, progress: Console
-) -> _Ended:
-    began = time.monotonic()
-    reporter = ConsoleReporter(progress)
-    put_in_place()
-    with demo_cloud(providers, progress, keep=keep) as started:
-        (file,) = read_workloads([workload])
-        cloud = started.cloud
-        reporter.phase(f"Ready after {time.monotonic() - began:.0f} s. Simulated here:")
-        for text in simulated(cloud):
-            progress.print(f"- {text}")
+class NotAsPlannedError(Exception):
+    """What the demo was to show did not happen; its text says what."""
+
+
+class Month:
+    """A month of production on one cloud, a run for every second night, shown on 80 columns.
+
+    ``runs`` are the documents of its runs. ``by_hand`` says whether the demo turned the flag on
+    where the trial did not, ``wrong`` what did not go as planned.
+    """
+
+    def __init__(
+        self, file: WorkloadFile, cloud: Cloud, progress: Console, *, reports: Path
+    ) -> None:
+        self.runs: list[dict[str, Any]] = []
+        self.outcome: Outcome | None = None
+        self.by_hand = False
+        self.wrong: str | None = None
+        self.workload = file.workload.name
+        self._file, self._cloud, self._progress, self._reports = file, cloud, progress, reports
         # Without a terminal a line for each run is enough.
-        live = progress if moves(progress) else Console(quiet=True)
-        scenario = DemoScenario(file, cloud, reporter=reporter, live=live, reports=out)
+        self._live = progress if moves(progress) else Console(quiet=True)
+        self._began = time.time_ns() // 1_000_000
+        self._trials: list[StartedTrial] = []
+        self._running: str | None = None
+        self._changed_by: str | None = None
+
+    def run(self) -> None:
+        """Run all phases; stops at the first thing that does not go as planned."""
         try:
-            result = scenario.run()
-        except KeyboardInterrupt:
-            typer.echo("Stopping the demo and the embedded cloud …", err=True)
-            if not started.started_now:  # the cloud outlives this command, its executions must end
-                scenario.stop(STOP_CAUSE)
-            raise typer.Exit(STOPPED) from None
-        return _Ended(
-            result,
-            notification=_last_notification(scenario, cloud),
-            history_page=save_history(scenario.workload, cloud.services, out),
-            simulated=simulated(cloud),
-            seconds=time.monotonic() - began,
+            self._run()
+        except NotAsPlannedError as error:
+            self.wrong = str(error)
+
+    def stop(self) -> None:
+        """End what still runs, on a cloud that outlives the command."""
+        stop(self._trials, self._cloud)
+        if self._running is not None:
+            with contextlib.suppress(BotoCoreError, ClientError, OSError):
+                self._cloud.with_production().executions.stop(self._running, STOP_CAUSE)
+
+    def notification(self) -> dict[str, Any] | None:
+        """The message of the flag's last change; the step that wrote it is idempotent."""
+        if self._changed_by is None:
+            return None
+        event = {"workload": self.workload, "run": self._changed_by}
+        written = watch_production(event, services=self._cloud.services)
+        return {key: written[key] for key in ("subject", "message") if key in written} or None
+
+    def _run(self) -> None:
+        self._phase("Registered. The flag is off; production trains the baseline.")
+        self._register(None)
+        self._train(BASELINE_RUNS)
+
+        self._phase("A trial measures speed and quality with the compiler.")
+        self._hold_trial()
+
+        self._phase("Production follows the flag.")
+        self._train(SOUND_RUNS)
+        _expect(self._flag.enabled, "the flag was turned off before the fault")
+
+        self._phase(
+            f"A fault is injected into the compiled arm ({FAULT_VARIABLE}={FAULT}); "
+            "only the evidence shows it."
+        )
+        self._register(FAULT)
+        for _ in range(MOST_FAULTY_RUNS):
+            self._train(1, FAULT)
+            if not self._flag.enabled:
+                break
+        last = flag_versions(self.workload, self._cloud.services)[-1]
+        alarmed = any(night["alarm"] for night in self.runs[BASELINE_RUNS + SOUND_RUNS :])
+        _expect(not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty runs")
+        _expect(last.by == TRAIN, "the flag was turned off, but not by production monitoring")
+        _expect(alarmed, "the flag was turned off without an alarm on a faulty run")
+
+        self._phase("The fault is removed. The flag stays off.")
+        self._register(None)
+        self._train(1)
+        _expect(self.runs[-1]["arm"] == BASELINE, "production did not return to the baseline")
+
+    def _hold_trial(self) -> None:
+        self._trials = start([self._file], self._cloud)
+        (view,) = follow(self._trials, self._cloud, self._live)
+        self._trials = []
+        outcome = read_outcome(view.trial, self._cloud, view.state, self._reports)
+        self.outcome = outcome
+        self._progress.print(Text(f"  {outcome.headline}"))
+        if outcome.decision is not None:
+            for name, value in decision_rows(outcome.decision, outcome.applied):
+                self._progress.print(Text(f"  {name} {value}"))
+        candidate = unproven_candidate(outcome.decision)
+        if candidate is not None:
+            self._turn_on_by_hand(candidate)
+        enabled = self.by_hand or outcome.verdict == Verdict.PROMOTE
+        _expect(
+            enabled and self._flag.enabled,
+            f"the trial did not turn the compiler on: {outcome.headline}",
         )
 
-
-def _last_notification(scenario: DemoScenario, cloud: Cloud) -> dict[str, Any] | None:
-    """The message of the flag's last change; the step that wrote it is idempotent."""
-    changed = [
-        run for run in scenario.result.runs if run.view.review and run.view.review.transition
-    ]
-    if not changed:
-        return None
-    event = {"workload": scenario.workload, "run": changed[-1].view.trial.trial}
-    answer = watch_production(event, services=cloud.services)
-    return {key: answer[key] for key in ("subject", "message") if key in answer} or None
-
-
-class ConsoleReporter:
-    """Shows the scenario as it runs, on 80 columns."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def phase(self, text: str) -> None:
-        """A phase begins."""
-        self._console.print()
-        self._console.print(Text(text, style="bold"))
-
-    def run_ended(self, run: NightlyRun) -> None:
-        """A production run has ended."""
-        style = "red" if run.alarmed else ""
-        self._console.print(Text(run_line(run), style=style), soft_wrap=True)
-
-    def trial_ended(self, outcome: Outcome) -> None:
-        """The trial has ended."""
-        decision = outcome.decision
-        self._console.print(Text(f"  {outcome.headline}"))
-        if decision is not None:
-            for name, value in decision_rows(decision, outcome.applied):
-                self._console.print(Text(f"  {name} {value}"))
-
-    def turned_on_by_hand(self, command: str) -> None:
-        """The demo goes on although the trial proved nothing."""
-        self.phase("The trial did not prove the compiler, so it left the flag off.")
-        self._console.print(
+    def _turn_on_by_hand(self, name: str) -> None:
+        """What a person may do by ``compilegate flag set``; the ledger keeps that it was."""
+        services = self._cloud.services
+        words = f'flag set {self.workload} --candidate {name} --reason "{BY_HAND}"'
+        self._phase("The trial did not prove the compiler, so it left the flag off.")
+        self._progress.print(
             "Its figures are measured, and vary more on a busy machine. To show production anyway, "
             "the demo now turns the flag on by hand, as a person may:"
         )
-        self._console.print(Text(f"  {command}"), soft_wrap=True)
+        self._progress.print(Text(f"  {self._cloud.command(words)}"), soft_wrap=True)
+        candidate = find_candidate(self.workload, name, services)
+        made = set_by_hand(self.workload, candidate, Override(BY, BY_HAND), services=services)
+        _expect(made.unwritten is None, f"the flag could not be written: {made.unwritten}")
+        self.by_hand = True
+
+    def _phase(self, text: str) -> None:
+        _phase(self._progress, text)
+
+    @property
+    def _flag(self) -> Flag:
+        return latest_flag(self.workload, self._cloud.services)[0]
+
+    def _register(self, fault: str | None) -> None:
+        training = self._file.workload.training
+        environment = {**training.environment}
+        environment.pop(FAULT_VARIABLE, None)
+        if fault:
+            environment[FAULT_VARIABLE] = fault
+        workload = replace(self._file.workload, training=replace(training, environment=environment))
+        file = replace(self._file, workload=workload)
+        (result,) = register_files([file], self._cloud, RegisterOptions(by=BY))
+        if result.error is not None:
+            raise result.error
+
+    def _train(self, count: int, fault: str | None = None) -> None:
+        for _ in range(count):
+            number = len(self.runs) + 1
+            moment = self._began + number * DAYS * 24 * 3600 * 1000
+            run, self._running = start_run(self.workload, self._cloud, moment)
+            watcher = RunWatcher(self.workload, run, self._running, self._cloud)
+            (view,) = watch([watcher], self._cloud.poll_seconds, self._live, what="run")
+            self._running = None
+            night = night_document(number, view, self._flag, fault)
+            self.runs.append(night)
+            if view.review and view.review.transition:
+                self._changed_by = run
+            line = Text(night_line(night), style="red" if night["alarm"] else "")
+            self._progress.print(line, soft_wrap=True)
+            trained = any(attempt.finished for attempt in view.runs)
+            _expect(trained, f"production run {number} did not finish training")
 
 
-def run_line(run: NightlyRun) -> str:
+def _phase(progress: Console, text: str) -> None:
+    progress.print()
+    progress.print(Text(text, style="bold"))
+
+
+def _expect(met: bool, otherwise: str) -> None:
+    if not met:
+        raise NotAsPlannedError(otherwise)
+
+
+def unproven_candidate(decision: Decision | None) -> str | None:
+    """The candidate that a trial measured and found no defect in, and yet did not prove."""
+    if decision is None or decision.verdict not in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF):
+        return None
+    if DEFECTS & set(decision.codes):
+        return None
+    return next((one.arm for one in decision.reasons if one.code in UNPROVEN), None)
+
+
+def night_document(number: int, view: RunView, flag: Flag, fault: str | None) -> dict[str, Any]:
+    """One production run for programs; ``flag`` is the flag after it."""
+    begun, review = view.begun, view.review
+    return {
+        "night": number,
+        # The night that it represents; empty before the run has begun.
+        "stands_for": str(begun.scheduled or "") if begun else "",
+        "run": view.trial.trial,
+        "arm": begun and begun.arm,
+        "why": begun and begun.why,
+        "metric": next((metric_of(run) for run in view.runs), None),
+        "wall_seconds": next((wall_seconds_of(run) for run in view.runs), None),
+        "verdict": review and review.verdict,
+        "alarm": review is not None and review.reason("alarm") is not None,
+        "injected_fault": fault if begun and begun.arm != BASELINE else None,
+        "flag": {"enabled": flag.enabled, "state": flag.state},
+    }
+
+
+def night_line(night: dict[str, Any]) -> str:
     """Night, arm, quality, wall clock, and what the flag is after it."""
-    begun, attempts = run.view.begun, run.view.runs
-    arm = begun.arm if begun else UNKNOWN
-    night = datetime.fromisoformat(run.scheduled).astimezone(UTC) if run.scheduled else None
-    date = f"{night:%d %b}" if night else ""
-    note = WHY.get(begun.why, "") if begun else ""
-    metric = metric_of(attempts[0]) if attempts else None
-    wall = wall_seconds_of(attempts[0]) if attempts else None
-    state = "ALARM" if run.alarmed else "faulty" if run.fault and arm != BASELINE else ""
+    at, metric, wall = night["stands_for"], night["metric"], night["wall_seconds"]
+    date = f"{datetime.fromisoformat(at).astimezone(UTC):%d %b}" if at else ""
+    state = "ALARM" if night["alarm"] else "faulty" if night["injected_fault"] else ""
     columns = (
-        f"{run.number:>3} {date:<6}", f"{arm:<9}", f"{note:<12}",
-        f"{UNKNOWN if metric is None else fixed(metric):>7}",
+        f"{night['night']:>3} {date:<6}", f"{night['arm'] or UNKNOWN:<9}",
+        f"{WHY.get(night['why'], ''):<12}", f"{UNKNOWN if metric is None else fixed(metric):>7}",
         f"{UNKNOWN if wall is None else clock(wall):>5}", f"{state:<6}",
-        f"flag {on_words(run.flag)}",
+        f"flag {on_words(Flag(**night['flag']))}",
     )  # fmt: skip
     return "  ".join(columns).rstrip()
-
-
-def show_end(
-    result: ScenarioResult,
-    notification: dict[str, Any] | None,
-    history_page: Path,
-    simulated: list[str],
-) -> None:
-    """The notification, the history, and what of it all was not the real thing."""
-    if notification is not None:
-        say()
-        say("The owner was notified:", style="bold")
-        say(str(notification["subject"]), indent=2)
-        for line in str(notification["message"]).strip().splitlines():
-            say(line, indent=2)
-    say()
-    say("The workload's history:", style="bold")
-    say_line(f"  {history_page}")
-    if result.outcome is not None and result.outcome.report is not None:
-        say("The trial's report:", style="bold")
-        say_line(f"  {result.outcome.report}")
-    say()
-    for text in simulated:
-        say(f"Simulated: {text}")
-    if result.by_hand and result.outcome is not None:
-        say(f"Not proven here, and turned on by hand: {result.outcome.headline}")
-    if result.failure is not None:
-        say()
-        say(
-            f"The demo did not go as planned: {result.failure}. All figures are measured and may "
-            "differ on a busy machine. Run it again.",
-            style="red",
-        )  # fmt: skip

@@ -1,43 +1,54 @@
-"""Starts what both demos need: their data, written by training's own script, and a cloud."""
+"""What both demos begin with: workloads where they may be written, their data, and a cloud."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from compilegate.adapters.workload_files import FOLDER, SCRIPT
+from compilegate import __version__
+from compilegate.adapters.workload_files import FOLDER as DATA
+from compilegate.adapters.workload_files import SCRIPT
 from compilegate.cli.common.cloud import StartedCloud
 from compilegate.cli.common.session import Providers
-from compilegate.cli.demo import files
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import plural
+from compilegate.place import INSTALLED, PROJECT, work_folder
 
 END_SECONDS = 5.0
 TAIL_CHARACTERS = 1500
 # Waiting work for every core: the demo itself keeps two cores busy, so timings then spread.
 BUSY_PER_CORE = 1.0
+# An installed package is not written to: the demos run in a copy.
+FOLDER = work_folder() / f"demo-{__version__}" if INSTALLED else PROJECT
+WORKLOADS = FOLDER / "workloads"
+KeepOption = Annotated[
+    bool, typer.Option("--keep", help="Leave the embedded cloud running afterwards.")
+]
 
 
-def busy_words(load: float, cores: int) -> str | None:
-    """What a load (processes that run or wait, of the last minute) does to the demo's verdicts."""
-    if load < BUSY_PER_CORE * cores:
-        return None
-    return (
-        f"This machine is busy (load {load:.1f} on {plural(cores, 'core')}): the demo takes "
-        "longer, and timings may be too blurred to prove a speed-up."
-    )
-
-
-def warn_if_busy(progress: Console) -> None:
-    """Say before a demo begins what other work on this machine does to its verdicts."""
-    words = busy_words(os.getloadavg()[0], os.cpu_count() or 1)
-    if words is not None:
-        progress.print(words, style="yellow")
+def put_in_place() -> None:
+    """Copy what the demos need, once."""
+    if FOLDER.is_dir():
+        return
+    FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    # Made beside and renamed: another demo may begin now.
+    with tempfile.TemporaryDirectory(dir=FOLDER.parent, prefix=".new-") as place:
+        copy = Path(place) / FOLDER.name
+        for name in ("training", "workloads"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(PROJECT / name, copy / name, ignore=ignored)
+        with contextlib.suppress(OSError):
+            copy.rename(FOLDER)
 
 
 @contextmanager
@@ -45,9 +56,14 @@ def demo_cloud(providers: Providers, progress: Console, *, keep: bool) -> Iterat
     """The embedded cloud; the demos' data are written while it starts."""
     from compilegate_localcloud.api import training_python  # noqa: PLC0415 - brings boto3
 
-    warn_if_busy(progress)
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load >= BUSY_PER_CORE * cores:
+        progress.print(
+            f"This machine is busy (load {load:.1f} on {plural(cores, 'core')}): the demo takes "
+            "longer, and timings may be too blurred to prove a speed-up.", style="yellow",
+        )  # fmt: skip
     progress.print("Preparing the data, starting the embedded cloud, deploying the app …")
-    command = [str(training_python()), str(SCRIPT), str(FOLDER)]
+    command = [str(training_python()), str(SCRIPT), str(DATA)]
     with preparing_data(command) as wait, providers.started_local(keep=keep) as started:
         wait()
         yield started
@@ -62,7 +78,7 @@ def preparing_data(command: Sequence[str]) -> Iterator[Callable[[], None]]:
     """
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(  # noqa: S603 - the argument list is fixed
-            command, cwd=files.FOLDER, stdin=subprocess.DEVNULL, stdout=output,
+            command, cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=output,
             stderr=subprocess.STDOUT,
         )  # fmt: skip
 
