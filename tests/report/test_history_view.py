@@ -12,7 +12,9 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.history import view as module
+from compilegate.report.history.sentences import headline, label, lede
 from compilegate.report.history.timeline import timeline
 from compilegate.report.history.view import HistoryView, fault_in
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
@@ -289,3 +291,54 @@ def test_of_one_moment_the_run_comes_first_then_its_alarm_then_the_flag() -> Non
     view = view_of([run], {**flag(1, 0, ON), "at": at}, review.to_entry())
 
     assert ["run", "alarm", "flag"] == [event.kind for event in timeline(view).events]
+
+
+def decided(number: int, verdict: str, *reasons: str) -> dict[str, Any]:
+    at = BEGIN + number * DAY
+    return TrialDecided(at, f"trial{number}", verdict, "key", reasons=reasons).to_entry()
+
+
+def reviewed(number: int, verdict: str | None, **more: Any) -> dict[str, Any]:
+    return Review(
+        int(BEGIN + number * DAY), f"r{number}", "t1", "compile", verdict=verdict, **more
+    ).to_entry()
+
+
+ALARM_SEEN = {"reasons": (Reason("alarm", "the alarm of run 9"),)}
+BY_ANN = {"by": "human:ann", "action": "revert", "reason": "too hot"}
+BY_TRAIN = {"by": "train", "action": "revert", "reason": "it fell"}
+STANDS: dict[str, tuple[list[dict[str, Any]], str, list[str], list[str]]] = {
+    "by hand after the watch": (
+        [flag(1, 1, ON), flag(2, 2, REVERTED, **BY_TRAIN), flag(3, 3, ON),
+         flag(4, 4, REVERTED, **BY_ANN)],
+        "Turned off by hand", ["ann", "too hot"], ["it fell"],
+    ),
+    "by the watch after a hand": (
+        [flag(1, 1, ON), flag(2, 2, REVERTED, **BY_ANN), flag(3, 3, ON),
+         flag(4, 4, REVERTED, **BY_TRAIN)],
+        "Turned back off", ["it fell"], ["ann", "too hot"],
+    ),
+    "an alarm in the last review": (
+        [flag(1, 1, ON), reviewed(3, "continue"), reviewed(4, "continue", **ALARM_SEEN)],
+        "Alarm being checked", ["the alarm of run 9"], [],
+    ),
+    "an alarm that has been cleared": (
+        [flag(1, 1, ON), reviewed(3, "first", **ALARM_SEEN), reviewed(4, "second")],
+        "On probation", ["second"], ["first", "the alarm of run 9"],
+    ),
+    "several trials": (
+        [decided(1, "invalid", "the first reason."), decided(2, "stay_off", "the last.", "more")],
+        "Not started", ["trial2", "the last"], ["trial1", "the first reason", "more"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("entries", "state", "named", "unnamed"), STANDS.values(), ids=STANDS)
+def test_where_it_stands_follows_from_what_came_last(
+    entries: list[dict[str, Any]], state: str, named: list[str], unnamed: list[str]
+) -> None:
+    view = view_of([], *entries)
+    text = " ".join([headline(view), *lede(view)])
+
+    assert state == label(view).text
+    assert ([], []) == ([w for w in named if w not in text], [w for w in unnamed if w in text])
