@@ -13,7 +13,7 @@ import pytest
 
 from compilegate.domain.claims import SUBJECT_MAX, Notification
 from compilegate.domain.codec import read
-from compilegate.domain.decision import Decision
+from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.reasons import Reason
@@ -142,6 +142,19 @@ def test_the_texts_are_as_stored() -> None:
     hint = "write it anew: python -m tests.report.test_notifications"
 
     assert snapshot() == SNAPSHOT.read_text(encoding="utf-8"), hint
+
+
+@pytest.mark.parametrize("verdict", [*Verdict, None])
+def test_a_revert_and_a_permanent_promotion_are_kinds_of_their_own(verdict: str | None) -> None:
+    document = {**samples.promote()["decision"], "verdict": verdict}
+    decision = None if verdict is None else read(Decision, document)
+    own = verdict in ("revert", "permanent")
+
+    for kind in (None, "alarm"):
+        message = decision_notification(
+            decision, stage=STAGE, workload=NAME, subject="s", text="t", kind=kind
+        )
+        assert (kind or (verdict if own else "decision")) == message.kind
 
 
 @pytest.mark.parametrize(("name", "kind", "make"), MESSAGES)
