@@ -14,9 +14,17 @@ from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
-from compilegate.adapters.stores import DynamoDbLedger, DynamoDbLocks, S3Store, SnsTopic, SsmFlags
+from compilegate.adapters.stores import (
+    CONNECTIONS,
+    DynamoDbLedger,
+    DynamoDbLocks,
+    S3Store,
+    SnsTopic,
+    SsmFlags,
+)
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
+from compilegate.usecases.registered import AT_ONCE
 
 REGION = "us-east-1"
 
@@ -223,10 +231,37 @@ def test_what_another_bucket_holds_is_fetched_by_its_uri(aws: None, uri: str) ->
         store.fetch(uri)
 
 
-def test_a_bucket_that_may_not_be_read_is_reported_as_such() -> None:
-    class Denied:
-        def get_object(self, **_: Any) -> Any:
-            raise ClientError({"Error": {"Code": "AccessDenied"}}, "GetObject")
+class Refusing:
+    """Answers each call of S3's with this error."""
+
+    def __init__(self, code: str) -> None:
+        self.error = ClientError({"Error": {"Code": code}}, "GetObject")
+
+    def __getattr__(self, _: str) -> Any:
+        def refuse(**__: Any) -> Any:
+            raise self.error
+
+        return refuse
+
+
+@pytest.mark.parametrize(
+    "code", ["NoSuchKey", "NoSuchBucket", "404", "NotFound", "AccessDenied", "403"]
+)
+def test_what_may_not_be_read_counts_as_missing(code: str) -> None:
+    store, uri = S3Store(Refusing(code), "data"), "s3://teams/nightly/output.tar.gz"
 
     with pytest.raises(NotFoundError, match="may not be read"):
-        S3Store(Denied(), "data").fetch("s3://teams/nightly/output.tar.gz")
+        store.fetch(uri)
+    assert (False, False) == (store.exists(uri), store.has("a"))
+
+
+def test_any_other_error_of_the_bucket_is_raised() -> None:
+    store, uri = S3Store(Refusing("SlowDown"), "data"), "s3://teams/nightly/output.tar.gz"
+
+    for ask in (lambda: store.fetch(uri), lambda: store.exists(uri), lambda: store.has("a")):
+        with pytest.raises(ClientError, match="SlowDown"):
+            ask()
+
+
+def test_as_many_connections_are_kept_as_requests_are_under_way() -> None:
+    assert 32 == AT_ONCE == CONNECTIONS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -10,7 +11,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs
+from compilegate.adapters.sagemaker import LOG_GROUP, CloudJobWatch, CloudWatchTrainingLogs
 from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
 from compilegate.adapters.stores import DynamoDbLocks
 
@@ -46,6 +47,20 @@ def test_an_execution_that_runs_has_no_end_and_one_that_was_stopped_says_how(aws
         end.status, end.detail["executionArn"], end.detail["input"],
     )  # fmt: skip
     assert end.at is not None
+
+
+def test_what_ended_badly_has_the_fields_of_its_event(aws):
+    client, moment = boto3.client("stepfunctions"), datetime(2026, 11, 20, tzinfo=UTC)
+    event = {
+        "executionArn": EXECUTION, "status": "FAILED", "input": "{}", "error": "E", "cause": "why",
+    }  # fmt: skip
+    with Stubber(client) as stub:
+        described = {"stateMachineArn": "m" * 9, "startDate": moment, "stopDate": moment}
+        stub.add_response("describe_execution", {**described, **event})
+        end = StepFunctionsEnds(client).end_of(EXECUTION)
+
+    assert end is not None
+    assert ("FAILED", moment.timestamp(), event) == (end.status, end.at, end.detail)
 
 
 def test_an_execution_that_is_forgotten_has_ended_without_a_status(aws):
@@ -125,3 +140,36 @@ def test_an_answer_without_a_waiting_execution_is_reported(code: str) -> None:
 def test_any_other_refusal_is_an_error() -> None:
     with pytest.raises(ClientError):
         StepFunctionsTokens(FakeStepFunctions("AccessDeniedException")).send_success("t", {})
+
+
+class Logs:
+    """CloudWatch's streams, a page for each, and what each holds."""
+
+    def __init__(self, streams: dict[str, int]) -> None:
+        self.streams, self.asked = streams, []
+
+    def get_paginator(self, _):
+        return self
+
+    def paginate(self, *, logGroupName, logStreamNamePrefix):  # noqa: N803 - boto3's own
+        assert (LOG_GROUP, "j/algo-1-") == (logGroupName, logStreamNamePrefix)
+        for name, created in self.streams.items():
+            yield {"logStreams": [{"logStreamName": name, "creationTime": created}]}
+
+    def get_log_events(self, *, logGroupName, logStreamName, startFromHead, **position):  # noqa: N803
+        assert (LOG_GROUP, True) == (logGroupName, startFromHead)
+        self.asked.append((logStreamName, position.get("nextToken")))
+        return {"events": [{"message": "line"}], "nextForwardToken": "next"}
+
+
+def test_the_lines_of_a_job_are_those_of_its_machines_first_stream():
+    logs = Logs({
+        "j/algo-1-1": 50, "j/algo-1-9": 30, "j/algo-1-5": 40, "j/algo-1-1/profiler": 10,
+    })  # fmt: skip
+    watch = CloudJobWatch(None, logs)
+
+    assert (["line"], "next") == watch.lines("j", None)
+    logs.streams = {"j/algo-1-0": 1}
+    assert (["line"], "next") == watch.lines("j", "later")
+    assert [("j/algo-1-9", None), ("j/algo-1-9", "later")] == logs.asked
+    assert ((), "t") == CloudJobWatch(None, Logs({})).lines("j", "t")
