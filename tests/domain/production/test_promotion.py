@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,9 +37,14 @@ PROMOTED = entry(1, ON)
         [PROMOTED, entry(2, Flag(False, "reverted", "compile"), "train")],
         [entry(1, ON, "human:ann", None)],
         [PROMOTED, entry(2, OTHER, "human:ann", None)],
+        [PROMOTED, entry(2, replace(ON, enabled=False, state="stale"), "train")],
+        [entry(1, Flag(True, "permanent"))],
     ],
-    ids=["never on", "off by hand", "reverted", "a person's own", "another by hand"],
-)
+    ids=[
+        "never on", "off by hand", "reverted", "a person's own", "another by hand", "stale",
+        "without a candidate",
+    ],
+)  # fmt: skip
 def test_what_is_off_or_no_trial_proved_is_no_promotion(history: list[Any]) -> None:
     assert None is standing_promotion(history)
 
@@ -52,8 +58,13 @@ def test_what_is_off_or_no_trial_proved_is_no_promotion(history: list[Any]) -> N
         ([PROMOTED, entry(4, OTHER, trial="newer123")], "newer123", "fp8", 4, 1, False),
         ([PROMOTED, entry(2, OFF, "human:ann", None), entry(3, ON, "human:ann")],
          "abcd1234", "compile", 3, 3, True),
+        ([PROMOTED, entry(2, replace(ON, enabled=False, state="stale")), entry(3, ON, "train")],
+         "abcd1234", "compile", 1, 3, False),
     ],
-    ids=["a trial's", "changed by the watch", "a later trial's", "turned on by a person"],
+    ids=[
+        "a trial's", "changed by the watch", "a later trial's", "turned on by a person",
+        "resumed by the watch",
+    ],
 )  # fmt: skip
 def test_a_promotion_is_of_the_trial_that_measured_it(
     history: list[Any], trial: str, candidate: str, at: int, since: int, *, by_human: bool
@@ -79,7 +90,10 @@ def test_no_trial_starts_for_some_days_after_a_revert(
     days: float, after: float, *, waits: bool
 ) -> None:
     now = BEGIN + round(after * DAY_SECONDS)
-    history = [entry(BEGIN - 90 * DAY_SECONDS, ON), reverted()]
+    history = [
+        entry(BEGIN - 90 * DAY_SECONDS, ON), reverted(at=BEGIN - 60 * DAY_SECONDS),
+        entry(BEGIN - 30 * DAY_SECONDS, ON), reverted(),
+    ]  # fmt: skip
     reason = cooling_down(history, days, now=now, workload="bert-docs")
 
     assert waits == (reason is not None)
