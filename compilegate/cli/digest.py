@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from compilegate.adapters.workload_files import write_whole
-from compilegate.cli.common.output import emit_json, say_line
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.report.fleet import render_fleet
 from compilegate.usecases.operations.weekly_summary import digests, fleet
@@ -41,10 +40,7 @@ def digest(
     cloud = invocation.open_cloud()
     if html is not None:
         write_whole(html, render_fleet(fleet(cloud.services, owner=owner)).encode())
-        if invocation.as_json:
-            emit_json({"html": str(html)})
-        else:
-            say_line(str(html))
+        invocation.answer({"html": str(html)}, "path", path=html)
         return
     sent = [one.notification for one in digests(cloud.services, owner=owner)]
     messages = [one.message.splitlines() for one in sent]

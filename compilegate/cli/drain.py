@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import STOPPED
-from compilegate.cli.common.output import confirm, console, emit_json, say
+from compilegate.cli.common.output import confirm, console
 from compilegate.cli.common.session import Invocation, YesOption, on_cloud
 from compilegate.domain.draining import DrainSteps, Work, next_steps
 from compilegate.domain.errors import InvalidInputError, NotDeployedError
@@ -89,18 +88,7 @@ def drain(
         deployment, by, stop_jobs=stop_jobs, minutes=timeout, poll=cloud.poll_seconds,
         quiet=invocation.as_json,
     )  # fmt: skip
-    document = report.document(cloud.stage)
-    stopped = document["stopped"]
-    lists = [
-        *([] if report.work.idle else _lists(report.work)),
-        ("schedules disabled", document["schedules_disabled"]),
-        ("executions stopped", stopped["executions"]),
-        ("jobs stopped", stopped["jobs"]),
-        ("leases released", stopped["leases"]),
-    ]
-    invocation.answer(
-        document, "drain", stack=stack, cloud=cloud, lists=lists, under_way=in_progress(report.work)
-    )
+    report.answer(invocation, cloud, "drain")
     raise typer.Exit(0 if report.work.idle else STILL_RUNNING)
 
 
@@ -120,21 +108,15 @@ def _check(invocation: Invocation) -> int:
     try:
         cloud = invocation.open_cloud()
     except NotDeployedError as error:
-        if invocation.as_json:
-            emit_json({"stage": invocation.stage_name, "deployed": False, "idle": True})
-        else:
-            say(f"Nothing runs. {error}")
+        nothing = {"stage": invocation.stage_name, "deployed": False, "idle": True}
+        invocation.answer(nothing, "drain_nothing", why=error)
         return 0
     deployment = _deployment(cloud)
     work = Drainage(deployment, time.monotonic).read()
-    mark, enabled = drain_mark(cloud.services.ledger), tuple(deployment.schedules.enabled())
-    report = Report(work=work, enabled=enabled, mark=mark)
-    invocation.answer(
-        report.document(cloud.stage), "drain_check",
-        stack=stack_name(cloud.stage), under_way=in_progress(work), drained_at=mark and mark.at,
-        lists=[*_lists(work), ("schedules enabled", enabled)],
-    )  # fmt: skip
-    return 0 if report.may_be_removed else STILL_RUNNING
+    enabled = tuple(deployment.schedules.enabled())
+    report = Report(work, drain_mark(cloud.services.ledger), enabled)
+    report.answer(invocation, cloud, "drain_check")
+    return 0 if work.idle and not enabled else STILL_RUNNING
 
 
 def _drain(
@@ -146,8 +128,8 @@ def _drain(
     poll: float,
     quiet: bool,
 ) -> Report:
-    mark = begin_drain(deployment, by)
-    report, drainage, shown = Report(mark=mark), Drainage(deployment, time.monotonic), ""
+    report = Report(Work(), begin_drain(deployment, by))
+    drainage, shown = Drainage(deployment, time.monotonic), ""
     deadline = None if minutes is None else time.monotonic() + minutes * 60
     try:
         while True:
@@ -174,60 +156,49 @@ def _drain(
 
 @dataclass
 class Report:
-    """The progress of a drain; the lists name executions, jobs and workloads.
+    """The progress of a drain; ``enabled`` are schedules that could start a run."""
 
-    ``enabled`` are schedules that could start a run.
-    """
-
-    work: Work = field(default_factory=Work)
-    mark: DrainMark | None = None
+    work: Work
+    mark: DrainMark | None
     enabled: tuple[str, ...] = ()
-    stopped_executions: list[str] = field(default_factory=list)
-    stopped_jobs: list[str] = field(default_factory=list)
-    released: list[str] = field(default_factory=list)
-
-    @property
-    def drained(self) -> bool:
-        """Whether nothing new may start."""
-        return self.mark is not None and self.mark.drained
-
-    @property
-    def may_be_removed(self) -> bool:
-        """Whether the stack can go without leaving anything running."""
-        return self.work.idle and not self.enabled
+    stopped: dict[str, list[str]] = field(
+        default_factory=lambda: {"executions": [], "jobs": [], "leases": []}
+    )
 
     def note(self, steps: DrainSteps) -> None:
         """Add what was stopped, each once."""
-        for names, into in (
-            ([one.name for one in steps.executions], self.stopped_executions),
-            ([one.name for one in steps.jobs], self.stopped_jobs),
-            ([one.workload for one in steps.leases], self.released),
+        for kind, names in (
+            ("executions", [one.name for one in steps.executions]),
+            ("jobs", [one.name for one in steps.jobs]),
+            ("leases", [one.workload for one in steps.leases]),
         ):
-            into.extend(name for name in names if name not in into)
+            self.stopped[kind] += [name for name in names if name not in self.stopped[kind]]
 
-    def document(self, stage: str) -> dict[str, Any]:
-        """For programs."""
-        mark = self.mark
-        return {
-            "stage": stage,
-            "drained": self.drained,
-            "since": iso(mark.at) if mark and mark.drained else None,
-            "by": mark.by if mark and mark.drained else None,
-            "idle": self.work.idle,
+    def answer(self, invocation: Invocation, cloud: Cloud, template: str) -> None:
+        """Print the document, else its screen."""
+        work, mark = self.work, self.mark
+        holds = mark if mark and mark.drained else None
+        document = {
+            "stage": cloud.stage,
+            "drained": holds is not None,
+            "since": holds and iso(holds.at),
+            "by": holds and holds.by,
+            "idle": work.idle,
             "in_progress": {
-                "trials": [one.name for one in self.work.trials],
-                "runs": [{"execution": one.name, "phase": one.phase} for one in self.work.runs],
-                "jobs": [one.name for one in self.work.jobs],
-                "leases": [one.workload for one in self.work.leases],
+                "trials": [one.name for one in work.trials],
+                "runs": [{"execution": one.name, "phase": one.phase} for one in work.runs],
+                "jobs": [one.name for one in work.jobs],
+                "leases": [one.workload for one in work.leases],
             },
             "schedules_enabled": list(self.enabled),
             "schedules_disabled": list(mark.schedules) if mark else [],
-            "stopped": {
-                "executions": self.stopped_executions,
-                "jobs": self.stopped_jobs,
-                "leases": self.released,
-            },
+            "stopped": self.stopped,
         }
+        runs = [f"{one.name} ({one.phase})" for one in work.runs]
+        invocation.answer(
+            document, template, stack=stack_name(cloud.stage), cloud=cloud, runs=runs,
+            under_way=in_progress(work), drained_at=holds and holds.at,
+        )  # fmt: skip
 
 
 def in_progress(work: Work) -> str:
@@ -244,13 +215,3 @@ def in_progress(work: Work) -> str:
     ]
     some = [plural(*count) for count in counts if count[0]]
     return f"In progress: {', '.join(some)}." if some else "Nothing is in progress."
-
-
-def _lists(work: Work) -> list[tuple[str, Sequence[str]]]:
-    """What is in progress, by kind."""
-    return [
-        ("trials", [one.name for one in work.trials]),
-        ("production runs", [f"{one.name} ({one.phase})" for one in work.runs]),
-        ("training jobs", [one.name for one in work.jobs]),
-        ("leases", [one.workload for one in work.leases]),
-    ]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.output import emit_json, say, say_line
+from compilegate.cli.common.outcome import newest_decision
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
@@ -21,10 +20,9 @@ from compilegate.domain.errors import (
     NotFoundError,
     ProblemWithFix,
 )
-from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.exports.junit import junit
 from compilegate.report.exports.openmetrics import openmetrics
-from compilegate.report.trial_report import TrialReport, read_trial_report
+from compilegate.report.trial_report import read_trial_report
 from compilegate.usecases.records import Trial
 from compilegate.usecases.trial.write_report import trial_records
 
@@ -36,15 +34,6 @@ class Target(StrEnum):
     OPENMETRICS = "openmetrics"
     MLFLOW = "mlflow"
     WANDB = "wandb"
-
-
-@dataclass(frozen=True)
-class Decided:
-    """A trial with its decision, read for an export; ``at`` in epoch seconds."""
-
-    report: TrialReport
-    trial: str
-    at: int
 
 
 # The group of entry points that the functions of trackers are found by, each under its target.
@@ -88,43 +77,37 @@ def export(
     figures, curves and the verdict as tags; mlflow to MLFLOW_TRACKING_URI unless --out is given,
     wandb offline. They need compilegate-trackers[mlflow] or [wandb].
     """
-    decided = _read(name, invocation.open_records())
+    cloud = invocation.open_records()
+    trial, at = _decided(name, cloud)
+    try:
+        report = read_trial_report(trial_records(trial, cloud.services))
+    except ValueError as error:
+        raise NotFoundError(
+            f"trial {trial.trial} of {trial.workload} left no decision document"
+        ) from error
     if to in TEXTS:
-        _write_text(TEXTS[to](decided.report, trial=decided.trial, at=decided.at), out,
-                    as_json=invocation.as_json)  # fmt: skip
+        text = TEXTS[to](report, trial=trial.trial, at=at)
+        if out is not None:
+            write_whole(out, text.encode())
+        if not invocation.as_json and out is None:
+            typer.echo(text, nl=False)
+        else:
+            document = {"file": None if out is None else str(out), "text": text}
+            invocation.answer(document, "path", path=out)
         return
-    where = _track(to, decided, out)
-    if invocation.as_json:
-        emit_json(where)
-    else:
-        say(f"{len(where['runs'])} runs, {', '.join(where['runs'])}:")
-        say_line(f"  {where['to']}")
-
-
-def _write_text(text: str, out: Path | None, *, as_json: bool) -> None:
-    if out is not None:
-        write_whole(out, text.encode())
-    if as_json:
-        emit_json({"file": None if out is None else str(out), "text": text})
-    elif out is None:
-        typer.echo(text, nl=False)
-    else:
-        say_line(str(out))
-
-
-def _track(to: Target, decided: Decided, out: Path | None) -> dict[str, Any]:
     from compilegate.report.exports.arm_runs import arm_runs  # noqa: PLC0415 - with the tracker
 
-    runs = arm_runs(decided.report, trial=decided.trial, at=decided.at)
+    runs = arm_runs(report, trial=trial.trial, at=at)
     if not runs:
         raise NotFoundError(
             ProblemWithFix(
-                f"trial {decided.trial} of {decided.report.workload} measured nothing, so there "
-                "is no run to export",
+                f"trial {trial.trial} of {trial.workload} measured nothing, so there is no run to "
+                "export",
                 fix="use --to junit, which shows the reasons",
             )
         )
-    return {"to": _writer(to)(runs, out), "runs": [run.name for run in runs]}
+    where = {"to": _writer(to)(runs, out), "runs": [run.name for run in runs]}
+    invocation.answer(where, "export")
 
 
 def _writer(to: Target) -> Callable[..., str]:
@@ -140,34 +123,19 @@ def _writer(to: Target) -> Callable[..., str]:
     )
 
 
-def _read(name: str | None, cloud: Cloud) -> Decided:
-    workload, decision = _decision(name, cloud)
-    records = trial_records(Trial(workload, decision.trial, ""), cloud.services)
-    try:
-        report = read_trial_report(records)
-    except ValueError as error:
-        raise NotFoundError(
-            f"trial {decision.trial} of {workload} left no decision document"
-        ) from error
-    return Decided(report, decision.trial, decision.at)
+def _decided(name: str | None, cloud: Cloud) -> tuple[Trial, int]:
+    """The newest decided trial that the name stands for, and when it was decided.
 
-
-def _decision(name: str | None, cloud: Cloud) -> tuple[str, TrialDecided]:
-    """The newest decision that the name stands for; raises InvalidInputError for none."""
+    Raises InvalidInputError for none.
+    """
     workloads = cloud.overview.workloads()
     workload, trial = name, None
     if name is not None and name not in workloads:
         workload, _, trial = name.rpartition("-")
-    decisions = [
-        (one, decision)
-        for one in workloads
-        if workload in (None, one)
-        for decision in cloud.services.ledger.history(one).decided
-        if trial in (None, decision.trial)
-    ]
-    if not decisions:
+    newest = newest_decision([one for one in workloads if workload in (None, one)], trial, cloud)
+    if newest is None:
         raise InvalidInputError(
             "is no trial with a decision" if name else "there is no decision yet", field="TRIAL",
             value=name, fix=f"`{cloud.command('status')}` lists the trials",
         )  # fmt: skip
-    return max(decisions, key=lambda pair: pair[1].at)
+    return newest[0], newest[1].at

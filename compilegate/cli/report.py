@@ -10,8 +10,7 @@ import typer
 
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.outcome import save_report
-from compilegate.cli.common.output import emit_json, say_line
+from compilegate.cli.common.outcome import newest_decision, save_report
 from compilegate.cli.common.session import (
     REPORTS,
     Invocation,
@@ -73,9 +72,10 @@ def report(
     try:
         cloud = invocation.open_records()
     except EnvironmentNotReadyError:
-        saved = _saved(workload, trial, out)
-        if workload_history:
-            saved = _history_file(str(workload), out)
+        saved = (
+            _history_file(str(workload), out) if workload_history
+            else _saved(workload, trial, out)
+        )  # fmt: skip
         if not invocation.local or saved is None or not saved.is_file():
             raise
         typer.echo("The local cloud does not run; this report was saved before.", err=True)
@@ -89,10 +89,7 @@ def report(
         raise EnvironmentNotReadyError(
             ProblemWithFix("No browser could be opened", fix=f"open {path} yourself.")
         )
-    if invocation.as_json:
-        emit_json(page_files(path))
-    else:
-        say_line(str(path))
+    invocation.answer(page_files(path), "path", path=path)
 
 
 def page_files(page: Path) -> dict[str, str]:
@@ -115,13 +112,9 @@ def _history_file(workload: str, out: Path) -> Path:
 
 
 def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
-    decided = [
-        (decision.at, Trial(name, decision.trial, ""))
-        for name in ([workload] if workload else cloud.overview.workloads())
-        for decision in cloud.services.ledger.history(name).decided
-        if trial in (None, decision.trial)
-    ]
-    if not decided:
+    workloads = [workload] if workload else cloud.overview.workloads()
+    newest = newest_decision(workloads, trial, cloud)
+    if newest is None:
         what = " ".join(part for part in (workload, trial and f"trial {trial}") if part)
         raise NotFoundError(
             ProblemWithFix(
@@ -129,7 +122,7 @@ def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
                 fix="list the trials with `compilegate status`",
             )
         )
-    return max(decided, key=lambda pair: pair[0])[1]
+    return newest[0]
 
 
 def _saved(workload: str | None, trial: str | None, out: Path) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from compilegate.cli.common.cloud import Cloud, check_workload_exists
-from compilegate.cli.common.output import confirm, emit_json, say
+from compilegate.cli.common.output import confirm
 from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, ProblemWithFix
 from compilegate.domain.flag_change import Override
@@ -43,27 +43,25 @@ def unlock(
     cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
     override, execution = Override(cloud.who(), reason), cloud.services.locks.holder(workload)
-    if execution is None:
-        _show(workload, None, invocation.as_json)
-        return
-    end = cloud.services.ends.end_of(execution)
-    if end is None and not force:
-        raise InvalidInputError(
-            f"is held by {execution}, which still runs", field="WORKLOAD", value=workload,
-            fix="wait for it to end, or stop it with --force",
+    entry = None
+    if execution is not None:
+        end = cloud.services.ends.end_of(execution)
+        stopped = end is None
+        if stopped and not force:
+            raise InvalidInputError(
+                f"is held by {execution}, which still runs", field="WORKLOAD", value=workload,
+                fix="wait for it to end, or stop it with --force",
+            )  # fmt: skip
+        effect = (
+            f"stops {execution} and its training jobs, and releases its lease" if stopped
+            else f"releases the lease of {execution}, which has ended"
         )  # fmt: skip
-    confirm([_effect(workload, execution, end)], yes=yes, as_json=invocation.as_json)
-    stopped = end is None
-    if end is None:
-        end = _stop(execution, override.reason, cloud)
-    made = release(workload, execution, end, override, stopped=stopped, services=cloud.services)
-    _show(workload, made.to_entry(), invocation.as_json)
-
-
-def _effect(workload: str, execution: str, end: ExecutionEnd | None) -> str:
-    if end is None:
-        return f"{workload}: stops {execution} and its training jobs, and releases its lease."
-    return f"{workload}: releases the lease of {execution}, which has ended."
+        confirm([f"{workload}: {effect}."], yes=yes, as_json=invocation.as_json)
+        end = end or _stop(execution, override.reason, cloud)
+        made = release(workload, execution, end, override, stopped=stopped, services=cloud.services)
+        entry = made.to_entry()
+    document = {"workload": workload, "released": entry is not None, "unlocked": entry}
+    invocation.answer(document, "unlock")
 
 
 def _stop(execution: str, reason: str, cloud: Cloud) -> ExecutionEnd:
@@ -79,12 +77,3 @@ def _stop(execution: str, reason: str, cloud: Cloud) -> ExecutionEnd:
             )
         time.sleep(cloud.poll_seconds)
     return end
-
-
-def _show(workload: str, entry: dict[str, object] | None, as_json: bool) -> None:
-    if as_json:
-        emit_json({"workload": workload, "released": entry is not None, "unlocked": entry})
-    elif entry is None:
-        say(f"{workload} is free: no trial holds it.")
-    else:
-        say(f"{workload} is free. It was held by {entry['execution']}.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import (
     FlagOutcome,
     GivenAnswer,
+    TrialDecided,
 )
 from compilegate.ports import Services
 from compilegate.report import statements
@@ -194,6 +195,19 @@ def _missing_step(step: str, why: str, workload: str, cloud: Cloud) -> Missing:
 def report_command(workload: str, trial: str, cloud: Cloud) -> str:
     """The command that makes a trial's report from its records."""
     return cloud.command(f"report {workload} --trial {trial}")
+
+
+def newest_decision(
+    workloads: Iterable[str], trial: str | None, cloud: Cloud
+) -> tuple[Trial, TrialDecided] | None:
+    """The newest decided trial of these workloads, of all or of the one with this id."""
+    decided = [
+        (Trial(workload, decision.trial, ""), decision)
+        for workload in workloads
+        for decision in cloud.services.ledger.history(workload).decided
+        if trial in (None, decision.trial)
+    ]
+    return max(decided, key=lambda pair: pair[1].at, default=None)
 
 
 def save_report(trial: Trial, services: Services, reports: Path) -> Path:
