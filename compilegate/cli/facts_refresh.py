@@ -12,8 +12,9 @@ import typer
 from compilegate.adapters.facts_refresh import PARTS, Answers, Clients, ask
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common import project
-from compilegate.cli.common.output import emit_json, say, say_line, say_table, waiting
+from compilegate.cli.common.output import waiting
 from compilegate.cli.common.session import JsonOption, session
+from compilegate.cli.common.template import answer
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.formats import plural
 from compilegate.facts import load_facts
@@ -32,6 +33,7 @@ UNTRIED = (
     "against AWS. Compare a price and a quota with the console before you rely on them."
 )
 UNKNOWN = "-"
+NEW_KINDS = ("price", "quota", "spot quota")
 Region = Annotated[
     str | None,
     typer.Option("--region", help="Default: the environment's, else the one in cdk.json."),
@@ -77,25 +79,25 @@ def refresh(
     answers, document, differences = _read(
         where, _parts(only or []), read_refreshed(out), session(ctx).providers.client
     )
-    listed = {row["instance_type"] for row in answers.rows.get("prices", [])}
-    if both := sorted(listed & set(settings.facts.prices)):
+    priced = {row["instance_type"] for row in answers.rows.get("prices", [])}
+    if both := sorted(priced & set(settings.facts.prices)):
         answers.notes.append(f"cdk.json's own price overrides the list's: {', '.join(both)}")
     if not dry_run:
         write_whole(out, refreshed_body(document))
-    if as_json:
-        emit_json({
-            "region": where, "file": None if dry_run else str(out), "changes": differences,
-            "read": {part: len(rows) for part, rows in answers.rows.items()},
-            "not_read": answers.not_read, "notes": answers.notes, "untried": UNTRIED,
-        })  # fmt: skip
-    else:
-        _show(where, answers, differences)
-        if dry_run:
-            say("Dry run: nothing was written.")
-        else:
-            say("Written; commit and deploy it so that the functions use it:")
-            say_line(f"  {out}")
-        say(UNTRIED)
+    document = {
+        "region": where, "file": None if dry_run else str(out), "changes": differences,
+        "read": {part: len(rows) for part, rows in answers.rows.items()},
+        "not_read": answers.not_read, "notes": answers.notes, "untried": UNTRIED,
+    }  # fmt: skip
+    listed = [row for row in differences if row["part"] == "image" or row["old"] is not None]
+    new = [str(row["part"]) for row in differences if row not in listed]
+    answer(
+        document, "facts_refresh", as_json=as_json,
+        cells=[
+            (row["part"], row["what"], _value(row["old"]), _value(row["new"])) for row in listed
+        ],
+        new=[plural(new.count(kind), kind) for kind in NEW_KINDS if kind in new],
+    )  # fmt: skip
 
 
 def check_known_region(region: str) -> str:
@@ -127,33 +129,6 @@ def _parts(only: Sequence[str]) -> Sequence[str]:
             fix = f"use one of {', '.join(PARTS)}"
             raise InvalidInputError("is not a part", field="--only", value=part, fix=fix)
     return [part for part in PARTS if not only or part in only]
-
-
-def _show(region: str, answers: Answers, differences: Sequence[Mapping[str, Any]]) -> None:
-    counts = ", ".join(
-        plural(len(rows), part.removesuffix("s")) for part, rows in answers.rows.items()
-    )
-    say(f"Read for {region}: {counts}.")
-    for note in answers.notes:
-        say(f"- warning: {note}.", hang=2)
-    for part, why in answers.not_read.items():
-        say(f"- not read, {part}: {why.rstrip('.')}.", hang=2)
-    say()
-    listed = [row for row in differences if row["part"] == "image" or row["old"] is not None]
-    new = [row for row in differences if row not in listed]
-    if listed:
-        cells = [
-            (row["part"], row["what"], _value(row["old"]), _value(row["new"])) for row in listed
-        ]
-        say_table(("changed", "of", "before", "now"), cells)
-        say()
-    if new:
-        parts = [str(row["part"]) for row in new]
-        kinds = ("price", "quota", "spot quota")
-        words = ", ".join(plural(parts.count(kind), kind) for kind in kinds if kind in parts)
-        say(f"New: {words}; --json lists them.")
-    if not differences:
-        say("Nothing changed.")
 
 
 def _value(value: object) -> str:

@@ -17,8 +17,9 @@ from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
-from compilegate.cli.common.output import emit_json, say, say_rows, waiting
+from compilegate.cli.common.output import waiting
 from compilegate.cli.common.session import JsonOption
+from compilegate.cli.common.template import answer, show
 from compilegate.cli.plan import full_runs
 from compilegate.cli.tryout.process import (
     REQUIREMENTS,
@@ -32,7 +33,6 @@ from compilegate.cli.tryout.process import (
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.formats import duration, plural
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, said
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, Refusal, plan_arms
@@ -243,13 +243,14 @@ def try_(
     if keep is None:
         results = [replace(one, log="") for one in results]
     notes = list(_notes(workload_file, results, left_out=listed and python is not None))
-    if as_json:
-        emit_json({"workload": workload.name, "arms": [one.to_dict() for one in results],
-                   "notes": notes})  # fmt: skip
-    else:
-        for note in notes:
-            say(note)
-        say(_summary(results))
+    document = {
+        "workload": workload.name, "arms": [one.to_dict() for one in results], "notes": notes,
+    }  # fmt: skip
+    outcomes = [one.outcome for one in results if one.outcome != NOT_TRIED]
+    answer(
+        document, "try", as_json=as_json,
+        good=outcomes.count(OK), tried=len(outcomes), steps=STEPS,
+    )  # fmt: skip
     raise typer.Exit(_exit_code(results))
 
 
@@ -343,7 +344,7 @@ class _Tries:
         requests = full_runs(workload, arms, project.settings().region)
         seen: set[str] = set()
         for arm, request in zip(arms, requests, strict=True):
-            with waiting(arm.name) as show:
+            with waiting(arm.name) as update:
                 ended = run(
                     request,
                     bundle=self._bundle.body,
@@ -351,14 +352,15 @@ class _Tries:
                     folder=self._place.resolve() / arm.name,
                     python=Path(shutil.which(str(self._python)) or self._python),
                     limit_seconds=self._limit,
-                    on_wait=lambda log: show(_last_line(log)),
+                    on_wait=lambda log: update(_last_line(log)),
                 )
             result = read_arm(arm.name, request, workload.quality.metric, ended)
             if not self._as_json:
-                _show(result, workload.quality.metric)
-                # Arms mostly fail for one reason, whose traceback is then of no more use.
-                for line in last_lines(ended) if {result.why} - seen - {""} else ():
-                    say(f"| {line}", indent=4)
+                show(
+                    "try_arm", result.to_dict(),
+                    value=result.metric, metric_name=workload.quality.metric,
+                    last_lines=last_lines(ended) if {result.why} - seen - {""} else (),
+                )  # fmt: skip
             seen.add(result.why)
             yield result
 
@@ -368,25 +370,6 @@ def _last_line(log: Path) -> str:
     lines = (text_of(log) or "").splitlines()
     shown = "".join(mark for mark in (lines[-1] if lines else "") if mark.isprintable())
     return f"{log.parent.name}: {shown}"
-
-
-def _show(result: ArmResult, metric: str) -> None:
-    good = result.outcome == OK
-    say(f"{result.arm}: {'trains' if good else result.outcome.replace('_', ' ')}", "bold")
-    if result.why:
-        say(f"{result.why.removesuffix('.')}.", indent=2)
-    value = "" if result.metric is None else f"{metric} = {result.metric:g}"
-    outcomes = ", with outcomes per example" if result.outcomes else ""
-    per_step, samples = result.seconds_per_step, result.samples_per_step
-    say_rows(
-        [
-            ("steps", f"{result.steps}, of {samples} samples" if result.steps else ""),
-            ("last step", "" if per_step is None else f"{per_step:.3g} s"),
-            ("compiling", f"{result.compile_seconds:.0f} s" if result.compile_seconds else ""),
-            ("metric", value + outcomes if value else ""),
-            ("took", duration(result.seconds)),
-        ]
-    )
 
 
 def _notes(file: WorkloadFile, results: Sequence[ArmResult], *, left_out: bool) -> Iterator[str]:
@@ -409,12 +392,6 @@ def _notes(file: WorkloadFile, results: Sequence[ArmResult], *, left_out: bool) 
     for one in results:
         if one.outcome == NOT_TRIED:
             yield f"{one.arm}: not tried, {one.why}."
-
-
-def _summary(results: Sequence[ArmResult]) -> str:
-    tried = [one for one in results if one.outcome != NOT_TRIED]
-    good = sum(one.outcome == OK for one in tried)
-    return f"{good} of {plural(len(tried), 'arm')} trained {STEPS} steps and reported."
 
 
 def _exit_code(results: Sequence[ArmResult]) -> int:
