@@ -25,6 +25,7 @@ from compilegate.cli.common.output import error_text, progress
 from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.cli.common.template import show
+from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.notes import said
@@ -84,7 +85,7 @@ class Result:
             "uploaded": registered.uploaded,
             "replaces": registered.replaces,
             "still_on": registered.still_on,
-            "registration": registered.registration.to_dict(),
+            "registration": write(registered.registration),
         }
 
 

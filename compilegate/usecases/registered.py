@@ -17,7 +17,7 @@ from compilegate.domain.errors import (
     ProblemWithFix,
 )
 from compilegate.domain.facts import Facts
-from compilegate.domain.production.registration import Registration
+from compilegate.domain.production.registration import Registration, read_registration
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.ports import ObjectStore, Settings
@@ -72,7 +72,7 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
             )
         ) from error
     try:
-        return Registration.from_dict(json.loads(body))
+        return read_registration(json.loads(body))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"cannot be read as a registration: {error}",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.notes import Note, note_documents
 from compilegate.domain.production.registering import (
@@ -290,12 +291,12 @@ def _apply(claimed: Registration, services: Services, schedules: Schedules) -> R
     workload = claimed.workload
     key = naming.registration_key(workload)
     while True:
-        services.store.put(key, to_json(replace(claimed, settled=False).to_dict()))
+        services.store.put(key, to_json(write(replace(claimed, settled=False))))
         if claimed.active and claimed.schedule is not None:
             schedules.put(workload, claimed.schedule, claimed.timezone)
         else:
             schedules.remove(workload)
-        services.store.put(key, to_json(claimed.to_dict()))
+        services.store.put(key, to_json(write(claimed)))
         latest = _latest(workload, services.ledger)
         if latest is None or latest == claimed:
             return claimed

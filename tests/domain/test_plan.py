@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.codec import read
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
@@ -124,9 +125,7 @@ def test_the_record_is_plain_json_and_gives_the_arms_back() -> None:
     record = json.loads(json.dumps(plan.to_dict()))
 
     assert ["as it runs today", "one factor: compiler"] == [a["label"] for a in record["arms"]]
-    assert [arm.name for arm in plan.arms] == [
-        ArmPlan.from_dict(arm).name for arm in record["arms"]
-    ]
+    assert [arm.name for arm in plan.arms] == [read(ArmPlan, arm).name for arm in record["arms"]]
     assert all(arm["role"] and arm["why"] for arm in record["arms"])
     assert record["runs_basis"]
     assert KIND == record["prices"][0]["instance_type"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from compilegate.domain.codec import read
 from compilegate.domain.planning.arms import ArmPlan, Refusal, plan_arms
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
@@ -157,7 +158,7 @@ def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:
     arm = arms_of(SOUND, COMPILE)["compile"]
     record = {key: value for key, value in vars(arm).items() if key not in ("role", "why")}
 
-    assert replace(arm, why="") == ArmPlan.from_dict({**record, "label": "?", "newer": 1})
+    assert replace(arm, why="") == read(ArmPlan, {**record, "label": "?", "newer": 1})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 from compilegate.adapters.bundle import make_bundle
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
@@ -41,7 +42,7 @@ class Production:
         package = Package(workload, bundle.body, bundle.digest, {})
         self.spec_key = submit(package, trial="", store=self.app.store).spec_key
         registration = Registration(self.name, self.spec_key, bundle.digest)
-        self.app.store.put(naming.registration_key(self.name), to_json(registration.to_dict()))
+        self.app.store.put(naming.registration_key(self.name), to_json(write(registration)))
 
     def document(self) -> dict[str, Any]:
         """The workload file."""
@@ -125,7 +126,7 @@ class Promoted(Production):
     def __post_init__(self) -> None:
         self.spec_key = self.running.record("plan")["spec_key"]
         registration = Registration(self.name, self.spec_key, "x")
-        self.app.store.put(naming.registration_key(self.name), to_json(registration.to_dict()))
+        self.app.store.put(naming.registration_key(self.name), to_json(write(registration)))
 
     def flag(self) -> dict:
         return self.running.flag()

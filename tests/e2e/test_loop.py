@@ -11,6 +11,7 @@ import json
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.codec import write
 from compilegate.domain.production.registration import Registration
 from compilegate.usecases.records import to_json
 from tests.domain.evidence_builder import judge
@@ -98,7 +99,7 @@ def test_a_probation_that_held_is_permanent_and_the_next_job_change_makes_it_sta
     key = f"workloads/{workload.name}/specs/other.json"
     app.store.put(key, to_json(other))
     registration = Registration(workload.name, key, "y")
-    app.store.put(naming.registration_key(workload.name), to_json(registration.to_dict()))
+    app.store.put(naming.registration_key(workload.name), to_json(write(registration)))
     workload.run()
     run = workload.runs()[-1]
 

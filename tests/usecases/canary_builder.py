@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
@@ -37,7 +38,7 @@ def register(services: Any, **changes: Any) -> None:
         "workload": "bert-docs", "spec_key": SPEC, "source_digest": "d",
         "schedule": CARRIED.schedule.cron, **changes,
     }  # fmt: skip
-    document = Registration(**values).to_dict()
+    document = write(Registration(**values))
     services.store.put(naming.registration_key("bert-docs"), to_json(document))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import codec, ledger_keys, naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.ledger import Record
@@ -35,7 +35,7 @@ def register(
     document = {"workload": workload.to_dict(), "source_key": naming.source_key(name, "d1")}
     services.store.put(spec, to_json(document))
     registration = Registration(name, spec, "d1", active=active, owner=owner)
-    services.store.put(naming.registration_key(name), to_json(registration.to_dict()))
+    services.store.put(naming.registration_key(name), to_json(codec.write(registration)))
 
 
 def promote(services: Services, name: str, at: float, *, usd_per_run: float | None = 3.0) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import write
 from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS, TRIAL_SECONDS
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
@@ -63,7 +64,7 @@ class Months:
         self.job = TrainedJob(read_document(workload.to_dict()), "workloads/bert-docs/s.tgz").digest
         registered = Registration("bert-docs", SPEC, "d", schedule="rate(1 day)")
         key = naming.registration_key("bert-docs")
-        self.services.store.put(key, to_json(registered.to_dict()))
+        self.services.store.put(key, to_json(write(registered)))
         acquire_lock(EVENT, services=self.services)
         plan_trial(EVENT, services=self.services)
         self.began = self.services.clock.now()

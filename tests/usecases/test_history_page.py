@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.codec import read
+from compilegate.domain.codec import read, write
 from compilegate.domain.console import s3_object
 from compilegate.domain.decision import Speedup
 from compilegate.domain.errors import NotFoundError
@@ -111,7 +111,7 @@ def registered(services: Any, *, active: bool = True, revision: int = 1, **more:
     document = Registration(WORKLOAD, naming.spec_key(WORKLOAD, "x"), "x", owner="ada")
     change = RegistrationChange(
         revision=revision, active=active, at=services.clock.now() + 1, by="human:ada",
-        document=replace(document, active=active, revision=revision).to_dict(), **more,
+        document=write(replace(document, active=active, revision=revision)), **more,
     )  # fmt: skip
     services.ledger.append(WORKLOAD, change)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.usecases.records import spec_at
 from compilegate.usecases.registered import load_registration
@@ -42,7 +43,7 @@ def stored(document: object) -> MemoryStore:
 def test_a_registration_is_read_as_it_was_written() -> None:
     registration = load_registration(stored(DOCUMENT), "bert-docs")
 
-    assert DOCUMENT == registration.to_dict()
+    assert DOCUMENT == write(registration)
 
 
 def test_a_workload_that_never_was_registered_is_said_to_be_so() -> None:
@@ -83,7 +84,7 @@ def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
     assert b"1,2\n" == production.store.get(uri.removeprefix("s3://data/") + "rows.csv")
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
     (entry,) = production.services.ledger.raw.entries("bert-docs")
-    assert ("registered", "human:ada", registered.to_dict()) == (
+    assert ("registered", "human:ada", write(registered)) == (
         entry["kind"], entry["by"], entry["registration"],
     )  # fmt: skip
 

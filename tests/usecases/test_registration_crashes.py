@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import codec
 from compilegate.ports import Services
 from compilegate.usecases.registration import RegistrationOutcome
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
@@ -160,5 +161,5 @@ def test_two_that_register_at_once_leave_ledger_registration_and_schedule_agreed
 
     latest = production.services.ledger.raw.entries("bert-docs")[-1]["registration"]
     assert WEEKLY == latest["schedule"]  # the other was recorded later
-    assert latest == production.registered().to_dict()
+    assert latest == codec.write(production.registered())
     assert {"bert-docs": WEEKLY} == production.schedules.expressions

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.codec import read
 from compilegate.domain.compilers import DEFAULT, compile_overhead, compiler_named, has_own_image
 from compilegate.domain.facts import Facts
 from compilegate.domain.flag import OVERRIDE_KEYS, Flag
@@ -80,11 +79,6 @@ class ArmPlan:
     why: str = ""
     factors: tuple[str, ...] = ()
     compile_seconds: float | None = None
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> ArmPlan:
-        """An arm of a recorded plan, of this release or another."""
-        return read(cls, record)
 
     @property
     def global_batch(self) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+from compilegate.domain.codec import read
 from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
 from compilegate.domain.records.runs import BegunRun, CapacityWait
 from compilegate.domain.workload.model import BASELINE, Workload
@@ -53,15 +54,6 @@ class Attempt:
             return FALLBACK
         return RERUN if self.rerun else begun.why
 
-    @classmethod
-    def from_dict(cls, event: Mapping[str, Any]) -> Self:
-        """As the state machine passes it along."""
-        return cls(int(event["number"]), event["rerun"] is True, event["instance_type"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the state machine."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class AttemptEnd:
@@ -87,7 +79,7 @@ class AttemptEnd:
             workload=str(event["workload"]),
             run=str(event["run"]),
             job=str(event["job"]),
-            attempt=Attempt.from_dict(event["attempt"]),
+            attempt=read(Attempt, event["attempt"]),
             error=str(event.get("error") or ""),
             cause=str(event.get("cause") or ""),
             # Of the execution's input, which a person may have written.
@@ -124,10 +116,6 @@ class RunAnswer:
     wait_seconds: int = 0
     owner: str | None = None
     tell: Mapping[str, Any] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """For the state machine."""
-        return asdict(self)
 
 
 def attempt_of(number: int, waits: Iterable[CapacityWait]) -> Attempt:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.registrations import RegistrationChange
@@ -97,7 +98,7 @@ def next_change(
         active=requested.active,
         by=by,
         changes=tuple(asdict(one) for one in made),
-        document=replace(requested, revision=revision, settled=True).to_dict(),
+        document=write(replace(requested, revision=revision, settled=True)),
     )
 
 

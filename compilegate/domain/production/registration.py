@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from compilegate.domain.codec import read
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
@@ -28,6 +29,7 @@ class Registration:
     schedule may still be the one before.
     """
 
+    schema: int = field(default=SCHEMA, init=False)
     workload: str
     spec_key: str
     source_digest: str
@@ -40,38 +42,20 @@ class Registration:
     revision: int = 0
     settled: bool = True
 
-    def to_dict(self) -> dict[str, Any]:
-        """The document."""
-        return {"schema": SCHEMA, **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Registration:
-        """Read a document of any release; raises KeyError, TypeError, ValueError."""
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"schema {document['schema']} is not {SCHEMA}")
-        return cls(
-            workload=str(document["workload"]),
-            spec_key=str(document["spec_key"]),
-            source_digest=str(document["source_digest"]),
-            # Anything else must not pass for a workload that trains.
-            active=document["active"] is True,
-            schedule=document.get("schedule"),
-            timezone=str(document.get("timezone", UTC)),
-            owner=document.get("owner"),
-            origin=document.get("origin"),
-            target=document.get("target"),
-            revision=int(document.get("revision", 0)),
-            settled=document.get("settled", True) is True,
-        )
-
     def says_the_same(self, other: Registration) -> bool:
         """Whether both register the same thing, in whatever order and state."""
         return replace(self, revision=other.revision, settled=other.settled) == other
 
 
 def registration_of(change: RegistrationChange) -> Registration:
-    """The registration that a ledger record holds; raises KeyError, TypeError, ValueError."""
-    return Registration.from_dict(change.document or {})
+    """The registration that a ledger record holds; raises as ``read_registration`` does."""
+    return read_registration(change.document or {})
+
+
+def read_registration(document: Mapping[str, Any]) -> Registration:
+    """Only ``true`` is active or settled; raises KeyError, TypeError, ValueError."""
+    active, settled = document["active"] is True, document.get("settled", True) is True
+    return read(Registration, {**document, "active": active, "settled": settled})
 
 
 @dataclass(frozen=True)

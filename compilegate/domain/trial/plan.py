@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain.codec import read
@@ -116,24 +116,11 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
 
 
 def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
-    """A recorded plan; fields of a later release are left out."""
-    return RecordedPlan(
-        arms=tuple(ArmPlan.from_dict(arm) for arm in document["arms"]),
-        speed_steps=document["speed_steps"],
-        blocks_per_round=document["blocks_per_round"],
-        max_blocks=document["max_blocks"],
-        usd_per_block=document["usd_per_block"],
-        usd_per_quality_run=document["usd_per_quality_run"],
-        max_trial_usd=document["max_trial_usd"],
-        max_quality_runs=document["max_quality_runs"],
-        quality_mode=read(QualityMode, document["quality_mode"]),
-        spec_key=document["spec_key"],
-        execution=document["execution"],
-        started_at=document["started_at"],
-        quotas={str(need["instance_type"]): need["quota"] for need in document["quotas"]},
-        notes=read_notes(document),
-        expected_usd=(document.get("estimate") or {}).get("usd"),
-    )
+    """A recorded plan; fields of a later release are left out. Raises KeyError, DocumentError."""
+    quotas = {need["instance_type"]: need["quota"] for need in document["quotas"]}
+    expected_usd = (document.get("estimate") or {}).get("usd")
+    known = {**document, "quotas": quotas, "notes": None, "expected_usd": expected_usd}
+    return replace(read(RecordedPlan, known), notes=read_notes(document))
 
 
 def most_seconds(mode: QualityMode) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import FLAG_PROBLEMS
+from compilegate.domain.codec import write
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.followers import STALE
 from compilegate.domain.production.attempts import Attempt
@@ -123,6 +124,6 @@ def _answer(begun: BegunRun, start: RunStart, workload: Workload) -> dict[str, A
         "run": begun.run,
         "arm": begun.arm,
         "why": begun.why,
-        "attempt": Attempt().to_dict(),
+        "attempt": write(Attempt()),
         "owner": workload.owner,
     }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import read
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import SCHEDULED
@@ -26,7 +27,7 @@ def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, 
     InvalidInputError for a request that SageMaker would refuse.
     """
     workload, run = str(event["workload"]), str(event["run"])
-    begun, attempt = load_begun(workload, run, services.ledger), Attempt.from_dict(event["attempt"])
+    begun, attempt = load_begun(workload, run, services.ledger), read(Attempt, event["attempt"])
     request = jobs_of(begun, services).request(begun, attempt)
     key = naming.production_request_key(workload, run, attempt.number)
     services.roles.ensure(workload)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import write
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.failures import ENDED
 from compilegate.domain.fields import Fields
@@ -122,7 +123,8 @@ def _write(outcome: AttemptOutcome, ended: EndedAttempt, services: Services) -> 
     if notifies_owner(written, ended):
         message = attempt_message(written, ended.workload, stage=services.settings.stage)
         answer = replace(answer, tell=message.to_answer())
-    return answer.to_dict()
+    document: dict[str, Any] = write(answer)
+    return document
 
 
 # Records a training job that a team's own pipeline has started.
@@ -161,12 +163,14 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     run = _record(described, tags, registered, services)
     # A team's pipeline reads the parameter itself: what its next run reads has to be right.
     repair_if_possible(workload, services)
-    return run_answer(WATCH if run.counts else END, run, registered.owner).to_dict()
+    answer: dict[str, Any] = write(run_answer(WATCH if run.counts else END, run, registered.owner))
+    return answer
 
 
 def _ignored(workload: str, job: str, problem: str) -> dict[str, Any]:
     logger.warning("%s: not recorded: %s", job, problem, extra={"workload": workload})
-    return RunAnswer(END, reason=problem).to_dict()
+    answer: dict[str, Any] = write(RunAnswer(END, reason=problem))
+    return answer
 
 
 def _record(

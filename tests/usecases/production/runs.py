@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.registration import Registration
@@ -36,7 +37,7 @@ class Production:
     def __init__(self, workload: Workload = SOUND) -> None:
         self.services: Any = fakes.services("prod")
         self.register(workload)
-        self.attempt = Attempt().to_dict()
+        self.attempt = write(Attempt())
         self.run = ""
         self.execution = ""
 
@@ -46,7 +47,7 @@ class Production:
         spec = {"workload": workload.to_dict(), "source_key": naming.source_key(NAME, source)}
         self.services.store.put(key, to_json(spec))
         registration = Registration(NAME, key, source, **more)
-        self.services.store.put(naming.registration_key(NAME), to_json(registration.to_dict()))
+        self.services.store.put(naming.registration_key(NAME), to_json(write(registration)))
 
     def promote(self, flag: Flag = ON) -> None:
         """Turn the flag on: ledger and parameter."""

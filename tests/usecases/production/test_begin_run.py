@@ -10,6 +10,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import FLAG_PROBLEMS
+from compilegate.domain.codec import write
 from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
@@ -272,7 +273,7 @@ def test_the_spec_of_another_workload_is_never_trained(production):
     key = naming.spec_key("other", "s1")
     spec = {"workload": other.to_dict(), "source_key": naming.source_key("other", "s1")}
     production.services.store.put(key, to_json(spec))
-    registration = Registration(NAME, key, "s1").to_dict()
+    registration = write(Registration(NAME, key, "s1"))
     production.services.store.put(naming.registration_key(NAME), to_json(registration))
 
     with pytest.raises(InvalidInputError, match=r"spec_key: is not a spec of bert-docs .*other"):
