@@ -16,9 +16,11 @@ from compilegate.report import statements
 from compilegate.report.background import (
     earlier_table,
     facts,
+    full_runs,
     jobs_table,
     next_command,
     places,
+    protocol,
     runs_csv,
 )
 from compilegate.report.charts import charts
@@ -31,7 +33,6 @@ from compilegate.report.markup import (
 )
 from compilegate.report.measured import Document
 from compilegate.report.metric_cards import JUDGED_CARDS, MetricCard, metric_cards
-from compilegate.report.protocol import full_runs, protocol
 from compilegate.report.recommendations import recommendations
 from compilegate.report.tables import (
     SAME_QUALITY,

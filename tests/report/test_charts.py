@@ -18,8 +18,12 @@ from compilegate.report.charts.figure import (
     Points,
     Rule,
     arm_style,
+    axis,
+    points_each,
+    round_ticks,
+    smooth,
+    thin,
 )
-from compilegate.report.charts.scale import axis, points_each, round_ticks, smooth, thin
 from compilegate.report.trial_report import read_trial_report
 from tests.report import samples
 

@@ -13,8 +13,7 @@ from compilegate.domain.production.history import history
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.report.charts.figure import Points
 from compilegate.report.charts.svg import draw
-from compilegate.report.history.axis import bands, marks, runs_axis
-from compilegate.report.history.charts import charts
+from compilegate.report.history.charts import bands, charts, marks, runs_axis
 from compilegate.report.history.view import Event, HistoryView
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 

@@ -19,8 +19,8 @@ from compilegate.report.charts.figure import (
     Rule,
     View,
     arm_style,
+    axis,
 )
-from compilegate.report.charts.scale import axis
 from compilegate.report.trial_report import TrialReport
 
 TITLE = "Cost and break-even"

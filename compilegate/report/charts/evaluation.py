@@ -11,8 +11,19 @@ from collections.abc import Sequence
 
 from compilegate.domain.decision import EvaluationFinding, EvaluationSplit, LargerEvaluation
 from compilegate.domain.formats import count, percent
-from compilegate.report.charts.figure import Axis, Bar, Figure, Label, Mark, View, arm_style
-from compilegate.report.charts.scale import NAME_ABOVE, ROW_PIXELS, axis, rows_axis
+from compilegate.report.charts.figure import (
+    NAME_ABOVE,
+    ROW_PIXELS,
+    Axis,
+    Bar,
+    Figure,
+    Label,
+    Mark,
+    View,
+    arm_style,
+    axis,
+    rows_axis,
+)
 
 # Of the sizes in the decision, today's first: more bars would say nothing new.
 BARS = 5

@@ -7,8 +7,16 @@ from collections.abc import Sequence
 
 from compilegate.domain.formats import count, duration
 from compilegate.domain.judging.evidence import FullRun
-from compilegate.report.charts.figure import Chart, Figure, Line, View, arm_style
-from compilegate.report.charts.scale import axis, points_each, smooth
+from compilegate.report.charts.figure import (
+    Chart,
+    Figure,
+    Line,
+    View,
+    arm_style,
+    axis,
+    points_each,
+    smooth,
+)
 from compilegate.report.measured import Measured, loss_curve
 
 TITLE = "Training loss"

@@ -14,6 +14,7 @@ from compilegate.report.charts.evaluation import evaluation_view
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
+    ROW_PIXELS,
     Axis,
     Band,
     Chart,
@@ -24,9 +25,11 @@ from compilegate.report.charts.figure import (
     Points,
     Rule,
     View,
-    arm_style,
-)  # fmt: skip
-from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
+    arm_style,  # fmt: skip
+    axis,
+    row_names,
+    rows_axis,
+)
 from compilegate.report.charts.speed import spread
 from compilegate.report.measured import (
     Measured,

@@ -17,6 +17,7 @@ from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
+    ROW_PIXELS,
     Axis,
     Band,
     Bar,
@@ -28,8 +29,10 @@ from compilegate.report.charts.figure import (
     Rule,
     View,
     arm_style,
+    axis,
+    row_names,
+    rows_axis,
 )
-from compilegate.report.charts.scale import ROW_PIXELS, axis, row_names, rows_axis
 from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
 

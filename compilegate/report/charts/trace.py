@@ -16,8 +16,11 @@ from compilegate.report.charts.figure import (
     Rule,
     View,
     arm_style,
+    axis,
+    points_each,
+    seconds_axis,
+    thin,
 )
-from compilegate.report.charts.scale import axis, points_each, seconds_axis, thin
 from compilegate.report.measured import Block, Measured
 
 TITLE = "Step times"

@@ -13,8 +13,7 @@ from compilegate.domain.naming import history_key
 from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.utc import bare_minute
 from compilegate.report.history.charts import charts
-from compilegate.report.history.metric_cards import metric_cards
-from compilegate.report.history.sentences import headline, label, lede
+from compilegate.report.history.sentences import headline, label, lede, metric_cards
 from compilegate.report.history.timeline import Timeline, folded, timeline
 from compilegate.report.history.view import (
     MOST_LISTED,
