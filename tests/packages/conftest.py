@@ -63,10 +63,16 @@ def environment(
     """
     uv("venv", "--quiet", "--python", python, place)
     before()
-    uv("pip", "install", "--quiet", "--python", place, "--constraint", constraint,
-       "--find-links", wheels, requirement)  # fmt: skip
-    uv("pip", "check", "--python", place)
+    install(place, wheels, requirement, "--constraint", constraint)
     return place / "bin" / "python"
+
+
+def install(python: Path, wheels: Path, requirement: str, *options: str | Path) -> None:
+    # uv knows a wheel of a folder by its name: one that was built again would not be read again.
+    ours = [f"--refresh-package={one.name.partition('-')[0]}" for one in wheels.glob("*.whl")]
+    uv("pip", "install", "--quiet", "--python", python, "--find-links", wheels, *ours, *options,
+       requirement)  # fmt: skip
+    uv("pip", "check", "--python", python)
 
 
 def files_of(wheel: Path) -> set[str]:

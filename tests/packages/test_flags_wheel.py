@@ -13,10 +13,10 @@ from tests.packages.conftest import (
     ROOT,
     environment,
     files_of,
+    install,
     interpreter,
     run,
     succeeded,
-    uv,
     wheel,
 )
 
@@ -87,7 +87,7 @@ def test_nothing_of_it_is_newer_than_the_oldest_python(wheels: Path, tmp_path: P
 def test_the_rest_beside_it_reads_the_same(wheels: Path, tmp_path: Path) -> None:
     """Whichever comes first."""
     installed = environment(tmp_path / "venv", "3.11", wheels, "compilegate-flags")
-    uv("pip", "install", "--quiet", "--python", installed, "--find-links", wheels, "compilegate")
+    install(installed, wheels, "compilegate")
 
     succeeded(installed, "-c", READ, folder=tmp_path)
     assert "compilegate" in succeeded(
