@@ -143,6 +143,23 @@ def test_what_is_not_like_for_like_is_invalid(good: Document, what: str) -> None
     assert code in invalid_codes(good)
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {}, {"seed": None}, {"finished": False, "metric": None}, {"wall_seconds": None},
+        {"mode": "canary"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_only_whole_extra_runs_with_one_result_are_copies(good: Document, keys: Document) -> None:
+    first, second, *_ = runs(good)
+    second.update({key: first[key] for key in ("seed", "metric", "wall_seconds")})
+    for run in (first, second):
+        run.update(keys)
+
+    assert ("runs_repeated" in codes(judge(good))) == (not keys)
+
+
 def test_every_fault_is_reported_at_once(good: Document) -> None:
     runs(good)[0].update(applied=False, initial_loss=9.0)
     runs(good)[1]["fingerprint"]["gpu"] = "other"

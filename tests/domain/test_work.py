@@ -178,6 +178,10 @@ LESS: dict[str, Change] = {
     "no tokens": full("tokens_per_step", None),
     "half the tokens in blocks": blocks(tokens_per_step=2000.0),
     "no tokens in blocks": blocks(tokens_per_step=None),
+    "no tokens in blocks, one of which the baseline lacks": both(
+        blocks(tokens_per_step=None),
+        lambda doc: arm(doc, "baseline")["runs"].remove(runs(doc, "baseline", "speed")[0]),
+    ),
     "no samples in blocks": blocks(samples_per_step=None),
     "half the plan": lambda doc: arm(doc).update(full_run_steps=PLANNED // 2),
     "a declared plan, of fewer samples than it planned": both(
