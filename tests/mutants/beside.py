@@ -38,13 +38,19 @@ def module_name(path: str) -> str:
 
 
 def files_beside(path: str) -> list[str]:
-    """Test files of the part that import the module; where none does, those of all parts that
-    come to it by the fewest imports.
+    """Test files of the part that import the module, and those in the folder of its package.
+
+    Where none imports it, those of all parts that come to it by the fewest imports.
     """
     target, (own, _) = module_name(path), PACKAGES[package_of(path)]
-    direct = [name for name in _tests_of(own) if _steps(ROOT / name, target) == 1]
-    if direct:
-        return direct
+    folder = f"tests/{Path(path).parent.relative_to(*Path(path).parts[:1])}/"
+    steps = {name: _steps(ROOT / name, target) for name in _tests_of(own)}
+    if 1 in steps.values():
+        return [
+            name
+            for name, reached in steps.items()
+            if reached == 1 or (reached and name.startswith(folder) and folder != f"{own}/")
+        ]
     parts = dict.fromkeys(part for part, _ in PACKAGES.values())
     every = {name: _steps(ROOT / name, target) for part in parts for name in _tests_of(part)}
     reached = [steps for steps in every.values() if steps is not None]

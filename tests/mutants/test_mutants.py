@@ -189,6 +189,9 @@ def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> Non
     files = files_beside("compilegate/flags/backoff.py")
     assert "tests/flags/test_backoff.py" in files
     assert all(name.startswith("tests/flags/") for name in files)
+    savings = files_beside("compilegate/domain/production/savings.py")
+    assert "tests/domain/production/test_promotions_savings.py" in savings  # through summaries
+    assert "tests/domain/test_money.py" not in savings
     # The domain's own tests come to it through others alone.
     ended = files_beside("compilegate/domain/production/ended_execution.py")
     assert "tests/usecases/production/test_ended_badly.py" in ended

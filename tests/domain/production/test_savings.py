@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from compilegate.domain.production.savings import savings_so_far
+from compilegate.domain.production.savings import Savings, run_savings, savings_so_far, total
 from compilegate.domain.records.runs import ProductionRun
 from tests.domain.production.run_builder import production_run
 
@@ -39,9 +41,11 @@ def test_the_baseline_rolls_so_that_a_job_that_grew_is_no_loss_of_the_candidates
     grown = [production_run(n, "baseline", wall_seconds=43_200.0, usd=432.0) for n in range(1, 6)]
     mine = production_run(9, wall_seconds=31_600.0, usd=316.0)
 
-    assert 432 - 316 == savings_so_far([first, *grown, mine]).saved_usd
-    last_five = (216 + 4 * 432) / 5
-    assert last_five - 316 == pytest.approx(savings_so_far([first, *grown[1:], mine]).saved_usd)
+    five, four = savings_so_far([first, *grown, mine]), savings_so_far([first, *grown[1:], mine])
+
+    assert (432 - 316, (43_200 - 31_600) / 3600) == (five.saved_usd, five.saved_hours)
+    assert (216 + 4 * 432) / 5 - 316 == pytest.approx(four.saved_usd)
+    assert (21_600 + 4 * 43_200) / 5 - 31_600 == pytest.approx(four.saved_hours * 3600)
 
 
 def test_later_baseline_runs_do_not_rewrite_what_a_run_has_saved() -> None:
@@ -140,3 +144,101 @@ def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines: int, said
     ]
 
     assert savings_so_far(runs).saved_usd is None
+
+
+def did(number: int, arm: str, steps: float, samples: float = 0.0, **changed: Any) -> ProductionRun:
+    """A run that did so many steps, of so many samples."""
+    run = production_run(number, arm, **changed)
+    return replace(
+        run, result={**run.result, "work": {"steps": steps, "samples_per_step": samples}}
+    )
+
+
+def test_work_is_compared_with_that_of_the_latest_five_baselines() -> None:
+    grown = [did(n, "baseline", 2000) for n in range(1, 6)]
+    shrunk = [did(0, "baseline", 100), *grown, did(9, "compile", 1890)]
+
+    assert 1 == savings_so_far(shrunk).unknown_runs
+
+
+@pytest.mark.parametrize(
+    ("own", "steps", "samples", "compared"),
+    [
+        (1900.0, 2000.0, 0.0, 1), (1899.0, 2000.0, 0.0, 0),
+        (1900.0, 2000.0, 8.0, 1), (1899.0, 2000.0, 8.0, 0),
+    ],
+)  # fmt: skip
+def test_exactly_the_least_share_is_as_much_work(
+    own: float, steps: float, samples: float, compared: int
+) -> None:
+    runs = [did(0, "baseline", steps, samples), did(1, "compile", own, samples)]
+
+    assert compared == savings_so_far(runs).compared_runs
+
+
+def test_a_baseline_that_crashed_or_lacks_a_figure_is_none_to_compare_that_with() -> None:
+    sound = production_run(0, "baseline", wall_seconds=20_000.0, usd=200.0)
+    crashed = production_run(1, "baseline", finished=False, wall_seconds=1.0, usd=1.0)
+    untimed = production_run(2, "baseline", wall_seconds=None, usd=300.0)
+    unpriced = production_run(3, "baseline", wall_seconds=30_000.0, usd=None)
+    mine = production_run(9, wall_seconds=3_600.0, usd=36.0)
+    savings = savings_so_far([sound, crashed, untimed, unpriced, mine])
+
+    assert ((25_000 - 3_600) / 3600, 250 - 36) == (savings.saved_hours, savings.saved_usd)
+
+
+def test_only_runs_that_ended_since_then_are_booked_and_earlier_baselines_serve() -> None:
+    runs = [
+        production_run(0, "baseline"), did(1, "compile", 1), production_run(2), production_run(3),
+        production_run(4, finished=False), did(5, "compile", 1),
+    ]  # fmt: skip
+    work = replace(runs[0], result={**runs[0].result, "work": {"steps": 2000}})
+    runs[0] = work
+    figures = ("runs", "compared_runs", "failed_runs", "unknown_runs", "priced_runs")
+
+    def booked(since: float) -> tuple[int, ...]:
+        savings = savings_so_far(runs, since=since)
+        return tuple(getattr(savings, name) for name in figures)
+
+    assert (5, 2, 1, 2, 3) == booked(-math.inf)
+    assert list(run_savings(runs)) == list(run_savings(runs, since=-math.inf))
+    assert (3, 1, 1, 1, 2) == booked(runs[3].ended_at)
+    assert (2, 0, 1, 1, 1) == booked(runs[3].ended_at + 1)
+    assert (1, 0, 0, 1, 0) == booked(runs[5].ended_at)
+    assert (0, 0, 0, 0, 0) == booked(runs[5].ended_at + 1)
+
+
+def test_a_failed_run_is_no_less_work_and_has_no_figure_that_it_lacks() -> None:
+    crash = did(1, "compile", 1, finished=False, usd=None, billable_seconds=None)
+    savings = savings_so_far([did(0, "baseline", 2000), crash], usd_per_run=5.0)
+
+    assert (1, 0, 0, 0.0, None, 0.0) == (
+        savings.failed_runs, savings.unknown_runs, savings.priced_runs, savings.saved_hours,
+        savings.saved_usd, savings.expected_usd,
+    )  # fmt: skip
+    assert (None, None) == (savings.usd_per_run, savings.share_of_estimate)
+
+
+@pytest.mark.parametrize(
+    ("saved", "expected", "share"),
+    [(6.0, 4.0, 1.5), (None, 4.0, None), (6.0, None, None), (6.0, 0.0, None)],
+)
+def test_a_share_needs_both_and_an_estimate_above_nothing(
+    saved: float | None, expected: float | None, share: float | None
+) -> None:
+    assert share == Savings(9, 4, 2, 3, 3, 1.0, saved, expected).share_of_estimate
+    assert (None if saved is None else 2.0) == Savings(
+        9, 4, 2, 3, 3, 1.0, saved, expected
+    ).usd_per_run
+
+
+def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one() -> None:
+    first = Savings(9, 4, 2, 3, 5, 1.5, 6.0, 10.0)
+    second = Savings(20, 7, 12, 1, 8, 2.0, None, 30.0)
+    idle = Savings(3, 0, 1, 2, 0, 0.5, 4.0, None)
+    unestimated = Savings(1, 1, 0, 0, 1, 0.0, 1.0, None)
+
+    assert Savings(32, 11, 15, 6, 13, 4.0, 10.0, 40.0) == total([first, second, idle])
+    assert Savings(10, 5, 2, 3, 6, 1.5, 7.0, None) == total([first, unestimated])
+    assert Savings(3, 0, 1, 2, 0, 0.5, 4.0, None) == total([idle])
+    assert total([second]).saved_usd is None
