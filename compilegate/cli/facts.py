@@ -19,7 +19,6 @@ from compilegate.cli.common.template import show
 from compilegate.cli.facts_refresh import check_known_region, refresh
 from compilegate.domain.compilers import COMPILERS, has_own_image
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
-from compilegate.domain.facts import Facts
 from compilegate.facts import load_facts
 from compilegate.facts.topics import (
     OLD_DAYS,
@@ -361,32 +360,51 @@ def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
     """
     if ctx.invoked_subcommand is not None:
         return
-    here = load_region_facts(None)
-    rows = [overview(name, here.rows(name), here.today) for name in TOPICS]
+    document, rows_of = _here(None)
+    today = date.fromisoformat(document["today"])
+    document["topics"] = [overview(name, rows_of(name), today) for name in TOPICS]
     if as_json:
-        emit_json({"region": here.region, "today": str(here.today), "topics": rows})
+        emit_json(document)
     else:
-        show_overview(rows)
+        show_overview(document["topics"])
+
+
+def _here(region: str | None) -> tuple[dict[str, Any], Callable[[str], list[Row]]]:
+    """Region and day of a document, and what gives a topic's rows there as of that day.
+
+    By default of the environment's region, else of cdk.json's, whose own facts lie over the
+    shipped ones. Raises InvalidInputError for a region that no registry of images serves.
+    """
+    settings = project.settings()
+    where = check_known_region(region) if region else settings.region
+    facts, today = load_facts(where).overridden(settings.facts), datetime.now(tz=UTC).date()
+    return {"region": where, "today": str(today)}, lambda topic: with_age(
+        TOPICS[topic].rows(facts, where), today
+    )
 
 
 def _topic_command(topic: str, described: TopicCommand) -> Callable[..., None]:
     """A function with the topic's options as parameters, for Typer to read."""
 
-    def command(*, region: str | None = None, as_json: bool, **options: Any) -> None:
-        required = described.requires
-        column = None
-        if required is not None and {"region": region, **options}[required[0]]:
-            column = required[1]
-        filters = {name: value for name, value in options.items() if name != "managed_compiler"}
-        _show(topic, filters, region, as_json=as_json, column=column)
+    def command(*, as_json: bool, **options: Any) -> None:
+        region = options.pop("region", None)
+        document, rows_of = _here(region)
+        option, column = described.requires or ("", "")
+        required = region if option == "region" else options.pop(option, False)
+        rows = chosen(rows_of(topic), options)
+        if required:
+            rows = [row for row in rows if row[column]]
+        document = {"topic": topic, **document, "rows": rows}
+        if as_json:
+            emit_json(document)
+        else:
+            show_topic(document, region, addresses=bool(required) and column == "uri")
 
     parameters = []
     for name in described.options:
+        kind, default = (bool, False) if name == "managed_compiler" else (str | None, None)
         option = typer.Option(f"--{name.replace('_', '-')}", help=OPTIONS[name])
-        if name == "managed_compiler":
-            parameters.append(_parameter(name, Annotated[bool, option], default=False))
-        else:
-            parameters.append(_parameter(name, Annotated[str | None, option], default=None))
+        parameters.append(_parameter(name, Annotated[kind, option], default=default))
     parameters.append(_parameter("as_json", JsonOption, default=False))
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return command
@@ -399,49 +417,3 @@ def _parameter(name: str, annotation: Any, *, default: bool | None) -> inspect.P
 
 for _name, _described in COMMANDS.items():
     app.command(_name, help=_described.help)(_topic_command(_name, _described))
-
-
-@dataclass(frozen=True)
-class RegionFacts:
-    """The facts of a region as of today, with what cdk.json gives laid over them."""
-
-    facts: Facts
-    region: str
-    today: date
-
-    def rows(self, topic: str) -> list[Row]:
-        """A topic's rows with their age."""
-        return with_age(TOPICS[topic].rows(self.facts, self.region), self.today)
-
-
-def load_region_facts(region: str | None) -> RegionFacts:
-    """The facts of a region, by default the environment's or cdk.json's.
-
-    Raises InvalidInputError for a region that no registry of images serves.
-    """
-    settings = project.settings()
-    where = check_known_region(region) if region else settings.region
-    overridden = load_facts(where).overridden(settings.facts)
-    return RegionFacts(overridden, where, datetime.now(tz=UTC).date())
-
-
-def _show(
-    topic: str,
-    filters: Mapping[str, str | None],
-    region: str | None,
-    *,
-    as_json: bool,
-    column: str | None,
-) -> None:
-    """Show a topic's rows that match the filters and have a value in ``column``."""
-    here = load_region_facts(region)
-    rows = chosen(here.rows(topic), filters)
-    if column is not None:
-        rows = [row for row in rows if row[column]]
-    document = {
-        "topic": topic, "region": here.region, "today": str(here.today), "rows": rows,
-    }  # fmt: skip
-    if as_json:
-        emit_json(document)
-    else:
-        show_topic(document, region, addresses=column == "uri")
