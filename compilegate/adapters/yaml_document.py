@@ -76,7 +76,7 @@ class YamlDocument:
     """
 
     def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
+        self._lines = [*text.splitlines(), ""]  # an empty value may stand behind the last one
         self._places: dict[tuple[int, str | int], Place] = {}
         # What each anchor stands for, and how many values that is.
         self._anchors: dict[str, tuple[Any, int]] = {}

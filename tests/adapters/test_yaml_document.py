@@ -99,6 +99,12 @@ def test_every_value_knows_where_it_stands(field: str, place: Place | None) -> N
     assert place == YamlDocument(TEXT.replace("0x40", "64")).place(field)
 
 
+def test_a_comment_is_that_of_the_value_s_line_and_none_behind_the_last() -> None:
+    read = YamlDocument("a: 1  # one\nb: 2\nc:\n")
+
+    assert ["one", "", ""] == [read.comment(key) for key in "abc"]
+
+
 @pytest.mark.parametrize("opening", ["[", "- ", "{a: ", "? "])
 def test_hostile_nesting_is_refused_at_once(opening: str) -> None:
     with pytest.raises((InvalidInputError, yaml.YAMLError)):
