@@ -100,7 +100,7 @@ def test_every_value_knows_where_it_stands(field: str, place: Place | None) -> N
 
 
 def test_a_comment_is_that_of_the_value_s_line_and_none_behind_the_last() -> None:
-    read = YamlDocument("a: 1  # one\nb: 2\nc:\n")
+    read = YamlDocument("a: 1  # one\nb: 2\n? c\n")
 
     assert ["one", "", ""] == [read.comment(key) for key in "abc"]
 
