@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from compilegate.domain.flag import Flag
 from compilegate.domain.production.history import history
-from compilegate.domain.production.summaries import ExpectedSavings, TimeWindow, weekly_summary
+from compilegate.domain.production.summaries import (
+    ChangeOfFlag,
+    ExpectedSavings,
+    TimeWindow,
+    weekly_summary,
+)
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.trials import TrialStarted
+from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, TrialStarted
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
-from tests.report.test_history_charts import ON, flag
+from tests.report.test_history_charts import OFF, ON, flag
 
 WEEK = TimeWindow(BEGIN, BEGIN + 7 * DAY)
 
@@ -61,3 +69,61 @@ def test_what_is_open_is_of_the_latest_review_the_latest_trial_and_any_of_its_ro
     closed = CanaryClosed(BEGIN + 2 * DAY, "0mabc126", 2, "lost").to_entry()
     summary = weekly_summary("w", history([*entries, closed, flag(1, 0, ON)]), WEEK)
     assert ("0mabc126", None) == (summary.trial, summary.canary)
+
+
+def test_a_week_begins_with_its_first_second_and_ends_before_its_last() -> None:
+    first, end = BEGIN, BEGIN + 7 * DAY
+
+    def ended(at: float, arm: str, **changed: Any) -> dict[str, Any]:
+        run = production_run(1, arm, **changed)
+        return replace(run, run=f"r{at}", started_at=at - 9, ended_at=at, at=int(at)).to_entry()
+
+    def waited(at: int, run: str, attempt: int) -> dict[str, Any]:
+        return CapacityWait(
+            at, run, attempt, f"{run}{attempt}", "compile", None, 0.0, 9, None
+        ).to_entry()
+
+    def changed(version: int, at: int, to: Flag, action: str) -> dict[str, Any]:
+        return {
+            **flag(version, 0, to),
+            "at": at,
+            "action": action,
+            "by": "human:ann",
+            "trial": None,
+        }
+
+    entries = [
+        ended(first - 1, "baseline", finished=False), ended(first, "baseline"),
+        ended(first + 1, "compile", finished=False), ended(end - 1, "compile"),
+        ended(end, "compile", finished=False),
+        waited(first - 1, "a", 0), waited(first, "b", 0), waited(first + 5, "b", 1),
+        waited(end - 1, "c", 0), waited(end, "d", 0),
+        changed(1, first - 1, ON, "before"), changed(2, first, OFF, "first"),
+        changed(3, end - 1, ON, "last"), changed(4, end, OFF, "after"),
+    ]  # fmt: skip
+    summary = weekly_summary("w", history(entries), WEEK, owner="ml")
+
+    assert ({"baseline": 1, "compile": 2}, 1, 2) == (summary.runs, summary.failed, summary.waited)
+    assert [
+        ChangeOfFlag(first, "first", "human:ann"),
+        ChangeOfFlag(end - 1, "last", "human:ann"),
+    ] == (list(summary.changes))
+    assert ("w", "ml", "off", False, None) == (
+        summary.workload, summary.owner, summary.state, summary.enabled, summary.candidate,
+    )  # fmt: skip
+    assert (0, None, None, None, None, None) == (
+        summary.watched, summary.probation_runs, summary.trial, summary.canary, summary.approval,
+        summary.savings,
+    )  # fmt: skip
+    assert not summary.quiet
+
+
+def test_the_first_question_that_is_open_waits_for_a_person() -> None:
+    asked = [
+        ApprovalRequested(BEGIN + n, BEGIN + DAY, trial, "e", "d", "k", "compile")
+        for n, trial in enumerate(("t1", "t2", "t3"))
+    ]
+    answer = ApprovalAnswer(BEGIN + 9, "t1", "human:ann", False, "no")
+    entries = [record.to_entry() for record in (*asked, answer)]
+
+    assert "t2" == weekly_summary("w", history(entries), WEEK).approval
