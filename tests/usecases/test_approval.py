@@ -11,6 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.decision import FlagAction
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
+from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.records.trials import WAIT_SECONDS
 from compilegate.usecases.flag.approval import (
     answer_approval,
@@ -118,7 +119,7 @@ def test_the_lease_outlives_the_wait(services: Any, event: dict[str, Any]) -> No
     ask_approval(event, services=services)
 
     _, until = services.locks.held[NAME]
-    assert until > services.clock.now() + WAIT_SECONDS
+    assert services.clock.now() + WAIT_SECONDS + LEASE_SECONDS == until
 
 
 def test_silence_is_a_no_and_is_written_down(services: Any, event: dict[str, Any]) -> None:
@@ -218,6 +219,14 @@ def test_a_wait_that_was_begun_again_is_woken_by_its_own_token(
 
     assert answer(services, approved=True).woken
     assert ["second"] == list(services.tokens.answers)
+
+
+def test_of_two_waits_the_newer_one_is_woken_first(services: Any, event: dict[str, Any]) -> None:
+    asked(services, event, "first")
+    asked(services, event, "second")
+
+    assert answer(services, approved=True).woken
+    assert ["second", "first"] == list(services.tokens.answers)
 
 
 @pytest.mark.parametrize(("said", "on"), [("before the yes", True), ("after it", False)])

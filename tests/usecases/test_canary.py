@@ -8,6 +8,7 @@ import pytest
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import UnreadableRecordError, WorkloadLockedError
+from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.records import to_json
 from compilegate.usecases.registered import load_registration
@@ -136,6 +137,26 @@ def test_of_two_waits_the_newer_one_is_answered(services: Any) -> None:
 
     assert {"second"} == set(services.tokens.answers)
     assert 1 == len(list(services.ledger.history("bert-docs").rounds))
+
+
+def test_of_two_that_still_wait_the_newer_one_is_answered_first(services: Any) -> None:
+    answer = begin(services)
+    open_round(services, answer, "first")
+    open_round(services, answer, "second")
+    produce(services, "r1", "compile", 0)
+    produce(services, "r2", "baseline", 1)
+
+    assert ["second", "first"] == list(services.tokens.answers)
+
+
+def test_the_lease_outlives_the_round(services: Any) -> None:
+    answer = begin(services)
+    open_round(services, answer)
+
+    _, until = services.locks.held["bert-docs"]
+    wait = answer["canary"]["timeout_seconds"]
+    assert wait > 3600
+    assert services.clock.now() + wait + LEASE_SECONDS == until
 
 
 def test_a_wait_that_begins_after_the_end_is_answered_at_once(services: Any) -> None:
