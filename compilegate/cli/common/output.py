@@ -106,6 +106,22 @@ def say_verdict(name: str, verdict: str, code: str = "", *, indent: int = 0) -> 
     console().print(line + Text(f" ({code})") if code else line)
 
 
+def say_styled(*parts: str | tuple[str, str], whole: bool = False) -> None:
+    """A line of parts, some with a style; ``whole`` is never wrapped."""
+    console().print(Text.assemble(*parts), soft_wrap=whole)
+
+
+def say_cut(text: str, *, indent: int) -> None:
+    """One line of code, cut where the screen ends."""
+    out = console()
+    # Control characters of a script never reach the terminal.
+    shown = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}"
+                    for mark in text.expandtabs(4))  # fmt: skip
+    line = Text(" " * indent + shown)
+    line.truncate(out.width, overflow="ellipsis")
+    out.print(line, soft_wrap=True)
+
+
 def verdict_text(verdict: str) -> Text:
     """The verdict's label, coloured where there is colour."""
     label = verdict_label(verdict)

@@ -12,7 +12,8 @@ is the text of the screen:
 - ``% if``, ``% for``, ``% set`` are lines of their own, and so are comments, ``{# … #}``;
   ``{% if %}`` is within a line
 - blocks, each on a line of its own: ``{{ say_table(…) }}``, ``{{ say_verdict(…) }}``,
-  ``{{ reason_lines(…) }}``, ``{{ say_rows(…) }}`` for rows that a template cannot name
+  ``{{ reason_lines(…) }}``, ``{{ say_styled(…) }}``, ``{{ say_cut(…) }}``; ``{{ say_rows(…) }}``
+  where a template cannot name the rows
 - figures and times by filters: ``{{ usd | money }}``, ``{{ at | minute }}``
 
 ``answer(document, template, as_json=…)`` prints the document or the screen. What a screen needs
@@ -34,8 +35,10 @@ from compilegate.cli.common.output import (
     emit_json,
     reason_lines,
     say,
+    say_cut,
     say_line,
     say_rows,
+    say_styled,
     say_table,
     say_verdict,
 )
@@ -55,7 +58,9 @@ _EMPTY = re.compile(r"^\n", re.MULTILINE)  # Jinja drops one after a statement
 _ROW = re.compile(r"^ *: ([^:{]+): *", re.MULTILINE)
 _COMMENT = re.compile(r"^ *{#.*?#}\n", re.MULTILINE | re.DOTALL)
 Printer = Callable[..., None]
-BLOCKS: tuple[Printer, ...] = (say_rows, say_table, say_verdict, reason_lines)
+BLOCKS: tuple[Printer, ...] = (
+    say_rows, say_table, say_verdict, say_styled, say_cut, reason_lines,
+)  # fmt: skip
 FILTERS = {
     "clock": formats.clock, "count": formats.count, "duration": formats.duration,
     "elapsed": formats.elapsed,

@@ -13,22 +13,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from compilegate import __version__
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli.common.output import console, emit_json, progress, say
+from compilegate.cli.common.output import emit_json, progress
 from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
+from compilegate.cli.common.template import answer
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.formats import plural
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.reasons import Severity as ReasonSeverity
 from compilegate_doctor import (
     BY_ID,
     MOST_BYTES,
     Examination,
-    Finding,
     ScriptError,
     Severity,
     examine,
@@ -277,10 +275,15 @@ def doctor(
     examinations, unreadable = _examine_all(targets)
     if as_sarif:
         emit_json(to_sarif(examinations, version=__version__))
-    elif as_json:
-        emit_json(_document(examinations, unreadable))
     else:
-        show(examinations, unreadable)
+        number, trained = counts(examinations), [one for one in examinations if one.is_training]
+        answer(
+            _document(examinations, unreadable), "doctor", as_json=as_json,
+            shown=[one for one in trained if one.findings or one.not_seen],
+            groups=_groups,
+            found=[f"{number[kind]} {WORDS[kind][number[kind] != 1]}" for kind in Severity
+                   if number[kind]],
+        )  # fmt: skip
     raise typer.Exit(_exit_code(examinations, unreadable))
 
 
@@ -348,52 +351,17 @@ def _exit_code(examinations: Sequence[Examination], unreadable: dict[str, str]) 
     return BAD_INPUT if unreadable else CLEAN
 
 
-def show(examinations: Sequence[Examination], unreadable: Mapping[str, str]) -> None:
-    """Every file with findings, then the unreadable files, then a count."""
-    trained = [item for item in examinations if item.is_training]
-    for examination in trained:
-        if examination.findings or examination.not_seen:
-            _show_file(examination)
-    for problem in unreadable.values():
-        say(f"not examined: {problem}", hang=2)
-        say()
-    say(summary(examinations))
-
-
-def _show_file(examination: Examination) -> None:
-    compilers = ", ".join(examination.compilers)
-    console().print(Text(f"{examination.file} ({compilers})", style="bold"), soft_wrap=True)
-    groups = groupby(examination.findings, key=lambda finding: (finding.rule, finding.fix))
-    for (rule, fix), findings in groups:
-        _show_group(rule, fix, list(findings))
-    for text in examination.not_seen:
-        say(f"not analysed: {text}", indent=2, hang=2)
-    say()
-
-
-def _show_group(rule: str, fix: str, findings: Sequence[Finding]) -> None:
-    severity = min((finding.severity for finding in findings), key=list(Severity).index)
-    title = Text(f"  {WORDS[severity][0]}: {BY_ID[rule].title} ({rule})")
-    title.stylize(f"bold {STYLES[severity]}", 2, 2 + len(WORDS[severity][0]))
-    console().print(title)
-    shown = ""
-    for finding in findings:
-        _say_cut(f"line {finding.place.line:<5} {finding.source}", indent=4)
-        if finding.message != shown:
-            say(f"{finding.message}.", indent=15)
-            shown = finding.message
-    say(f"Fix: {fix}.", indent=4, hang=5)
-
-
-def _say_cut(text: str, *, indent: int) -> None:
-    """One line of code, cut where the screen ends."""
-    out = console()
-    # Control characters of a script never reach the terminal.
-    shown = "".join(mark if mark.isprintable() else "\N{REPLACEMENT CHARACTER}"
-                    for mark in text.expandtabs(4))  # fmt: skip
-    line = Text(" " * indent + shown)
-    line.truncate(out.width, overflow="ellipsis")
-    out.print(line, soft_wrap=True)
+def _groups(examination: Examination) -> list[dict[str, Any]]:
+    """Findings one after the other that have one rule and fix."""
+    groups = []
+    for (rule, fix), same in groupby(examination.findings, key=lambda one: (one.rule, one.fix)):
+        findings = list(same)
+        severity = min((finding.severity for finding in findings), key=list(Severity).index)
+        groups.append({
+            "word": WORDS[severity][0], "style": f"bold {STYLES[severity]}", "fix": fix,
+            "title": f"{BY_ID[rule].title} ({rule})", "findings": findings,
+        })  # fmt: skip
+    return groups
 
 
 def counts(examinations: Sequence[Examination]) -> dict[str, int]:
@@ -405,16 +373,3 @@ def counts(examinations: Sequence[Examination]) -> dict[str, int]:
         **{str(kind): sum(finding.severity is kind for finding in findings) for kind in Severity},
         "suppressed": sum(item.suppressed for item in examinations),
     }
-
-
-def summary(examinations: Sequence[Examination]) -> str:
-    """The last line."""
-    number = counts(examinations)
-    if not number["training_files"]:
-        return f"No training code in {plural(number['files'], 'file')}."
-    files = plural(number["training_files"], "file")
-    parts = [
-        f"{number[kind]} {WORDS[kind][number[kind] != 1]}" for kind in Severity if number[kind]
-    ]
-    suppressed = f" {number['suppressed']} suppressed." if number["suppressed"] else ""
-    return f"{files} with training code: {', '.join(parts) or 'no findings'}.{suppressed}"

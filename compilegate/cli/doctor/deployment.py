@@ -15,8 +15,8 @@ from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.connect import stack_outputs
-from compilegate.cli.common.output import emit_json, reason_lines, say
 from compilegate.cli.common.session import Providers
+from compilegate.cli.common.template import answer
 from compilegate.cli.doctor.command import Part
 from compilegate.domain.claims import LOCAL_STAGE
 from compilegate.domain.deployment import (
@@ -67,19 +67,16 @@ def check_deployment(
         local=local,
     )
     reasons = find_reasons(account, _demands(paths), only)
-    if as_json:
-        emit_json(
-            {
-                "stack": stack_name(account.stage),
-                "region": region,
-                "reasons": [one.to_finding() for one in reasons],
-            }
-        )
-    else:
-        say(f"{stack_name(account.stage)} in {region}", style="bold")
-        reason_lines(reasons)
-        if all(one.severity is Severity.INFO for one in reasons):
-            say("No blockers.")
+    answer(
+        {
+            "stack": stack_name(account.stage),
+            "region": region,
+            "reasons": [one.to_finding() for one in reasons],
+        },
+        "doctor_deployment",
+        as_json=as_json,
+        found=reasons,
+    )
     severities = {one.severity for one in reasons}
     return next((one for one in (Severity.BLOCK, Severity.WARN) if one in severities), None)
 
