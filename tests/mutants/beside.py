@@ -13,6 +13,8 @@ LOCAL_CLOUD = "distributions/localcloud"
 # Where packages lie, and how the modules that help tests begin.
 SOURCES = (ROOT, *sorted((ROOT / "distributions").iterdir()))
 OF_TESTS = ("tests.", "distributions.")
+# So many test files are tried, where there are.
+FEW = 3
 # Each package with its part of `tests`, and the share of mutants that this is to kill.
 PACKAGES = {
     "compilegate/domain/judging": ("tests/domain", 0.95),
@@ -38,23 +40,30 @@ def module_name(path: str) -> str:
 
 
 def files_beside(path: str) -> list[str]:
-    """Test files of the part that import the module, and those in the folder of its package.
-
-    Where none imports it, those of all parts that come to it by the fewest imports.
+    """Test files of the part that come to the module by the fewest imports, and those in the folder
+    of its package; where few do, those of all parts.
     """
-    target, (own, _) = module_name(path), PACKAGES[package_of(path)]
+    own, _ = PACKAGES[package_of(path)]
     folder = f"tests/{Path(path).parent.relative_to(*Path(path).parts[:1])}/"
-    steps = {name: _steps(ROOT / name, target) for name in _tests_of(own)}
-    if 1 in steps.values():
-        return [
-            name
-            for name, reached in steps.items()
-            if reached == 1 or (reached and name.startswith(folder) and folder != f"{own}/")
-        ]
-    parts = dict.fromkeys(part for part, _ in PACKAGES.values())
-    every = {name: _steps(ROOT / name, target) for part in parts for name in _tests_of(part)}
-    reached = [steps for steps in every.values() if steps is not None]
-    return [name for name, steps in every.items() if steps is not None and steps == min(reached)]
+    beside = () if folder == f"{own}/" else folder
+    steps = _steps_of(path, [own])
+    if len(_nearest(steps)) < FEW:
+        steps |= _steps_of(path, [part for part, _ in PACKAGES.values()])
+    near = _nearest(steps)
+    return [name for name in steps if name in near or name.startswith(beside)]
+
+
+def _steps_of(path: str, parts: list[str]) -> dict[str, int]:
+    """Each test file of some parts with how many imports lead from it to the module."""
+    target = module_name(path)
+    steps = {name: _steps(ROOT / name, target) for part in parts for name in _tests_of(part)}
+    return {name: number for name, number in steps.items() if number is not None}
+
+
+def _nearest(steps: dict[str, int]) -> set[str]:
+    """A few files at least, and all that are as near as the last of them."""
+    far = sorted(steps.values())[:FEW]
+    return {name for name, number in steps.items() if number <= far[-1]} if far else set()
 
 
 @cache

@@ -1,0 +1,176 @@
+"""Figures of the judge's method, each with its source or a simulation behind it, where it stands.
+
+Whoever changes one decides otherwise on the same evidence: that is another judge, with the next
+JUDGE_VERSION, and benchmarks/decision says what it does to false promotions and power.
+"""
+
+from __future__ import annotations
+
+import math
+from types import ModuleType
+
+import pytest
+
+from compilegate.domain.decision import JUDGE_VERSION
+from compilegate.domain.judging import (
+    evaluation,
+    evaluation_sets,
+    evidence,
+    evidence_file,
+    figures,
+    monitor,
+    next_step,
+    numerics,
+    outlook,
+    probation,
+    quality,
+    run_work,
+    speed,
+    statistics,
+    validity,
+    whole_job,
+)
+
+JUDGED_BY = "2.1.0"
+FIGURES: dict[ModuleType, dict[str, object]] = {
+    evaluation: {
+        "NORMAL_90": 1.2816,
+        "FAR_BELOW": -2.5,
+        "FARTHEST": 9.0,
+        "BISECTIONS": 60,
+        "LEAST_DF": 3,
+        "ROUNDED": 0.0002,
+        "FACTORS": (2, 4, 8, 16, 32, 64),
+        "WORTH": 0.5,
+    },
+    evaluation_sets: {"FEW_RUNS": 2},
+    evidence: {
+        "MOST_EXAMPLES": 1000000000000,
+        "ROUNDED_BITS": 1e-06,
+        "ROUNDED_LOSSES": 0.0009765625,
+        "_MOST": 1000000000,
+    },
+    evidence_file: {"ID_LENGTH": 16},
+    figures: {"CONFIDENCE": 0.95},
+    monitor: {
+        "FIRST": 3,
+        "LAST": 12,
+        "WRONG_REVERT": 0.1,
+        "WRONG_CLEAR": 0.05,
+        "TIE": 1e-09,
+        "FALSE_ALARM": 0.02,
+        "RELIABLE_SPREAD": 1.2,
+        "WALL_SD": 0.04,
+        "LEAST_WALL_SD": 0.01,
+        "LEAST_DF": 4,
+        "LEAST_CHECKED_SHIFT": 0.1,
+        "SUSPICIOUS": 0.65,
+        "LEAST_CONTRADICTION": 2,
+        "OVERSHOOT": 1.166,
+    },
+    next_step: {
+        "CHANCE_OF_A_WIN": 0.4,
+        "TYPICAL_WIN": 1.35,
+        "RUNS_DURING_TRIAL": 2,
+        "FULL_RUNS_EXPECTED": 1.5,
+        "CHANCE_QUALITY_HOLDS": 0.8,
+        "FIRST_SEED": 17,
+    },
+    numerics: {
+        "RATIO": 10.0,
+        "WRONG_ERROR": 0.25,
+        "LEAST_STEPS": 3,
+        "MOST_STEPS": 100,
+        "LARGEST_EPSILON": 0.25,
+    },
+    outlook: {"LONGEST_HISTORY": 60, "MOST_RUNS": 100000},
+    probation: {"LEAST_REFERENCE": 3, "CRASHES": 2},
+    quality: {
+        "IDENTICAL_PAIRS": 2,
+        "SAME_METRIC": 1e-12,
+        "BEYOND_DOUBT": 0.002,
+        "DOUBT_DF": 3,
+        "FUTILE": 0.15,
+        "ENOUGH_HISTORY": 5,
+        "COPIED": 1e-12,
+        "REPEATED_SHARE": 0.5,
+    },
+    run_work: {
+        "SAME_WORK": 0.02,
+        "LEAST_NEAR": 0.9,
+        "SAME_TOKENS": 0.1,
+        "UNTIMED_SECONDS": 180.0,
+        "UNTIMED_SHARE": 0.05,
+        "UNTIMED_OF_SHORT": 0.1,
+        "LEAST_UNTIMED": 60.0,
+    },
+    speed: {
+        "WINDOW": 15,
+        "MIN_WARM_UP": 20,
+        "MIN_STEPS": 40,
+        "SHORTEST_STEP": 1e-09,
+        "BAND": 4.4478,
+        "WINSORIZED_SHARE": 0.02,
+        "SPIKE_RATIO": 10.0,
+        "ASSUMED_BLOCK_SD": 0.03,
+        "ASSUMED_APART_SD": 0.08 * math.sqrt(2),
+        "HOPELESS_SHARE": 0.2,
+        "CONFIDENCE": 0.95,
+        "COPIED": 1e-09,
+    },
+    statistics: {
+        "_TINY": 1e-300,
+        "_PRECISION": 1e-16,
+        "_MAX_TERMS": 1000,
+        "BESIDE_SHARE": 0.5,
+        "SPEED_LOOKS": (3, 4, 6),
+        "SCHEDULE": (2, 3, 5, 8, 12, 18, 24, 36, 54, 72, 96),
+        "CALIBRATED": {
+            2: 1.0,
+            3: 0.86,
+            5: 0.71,
+            8: 0.67,
+            12: 0.6,
+            18: 0.58,
+            24: 0.53,
+            36: 0.51,
+            54: 0.52,
+            72: 0.47,
+            96: 0.45,
+        },
+        "LIKELY": 0.8,
+        "VERY_LIKELY": 0.9,
+        "EVEN": 0.5,
+        "MOST_RUNS": 500,
+        "FAIR": 0.2,
+        "SHADOW_RUNS": 12,
+        "LONGEST_SHADOW": 36,
+        "SHARE": 0.5,
+        "LONG_SHARE": 0.4,
+        "KAPPA": 0.5,
+        "CONFLICT": 1.4,
+    },
+    validity: {"SAME_WORK": 0.02, "INITIAL_LOSS_TOLERANCE": 0.01},
+    whole_job: {
+        "CONFIDENCE": 0.95,
+        "PRIOR_DF": 3.0,
+        "WALL_SD": 0.08,
+        "UNSEEN_SD": 0.02,
+        "TOO_FAST": 1.1,
+        "BEYOND_DOUBT": 0.00135,
+        "SMOOTHED_SHARE": 0.1,
+        "LEAST_POINTS": 10,
+        "BEYOND_CHANCE": 3.0,
+    },
+}
+
+
+def test_the_figures_are_those_of_this_judge() -> None:
+    assert JUDGED_BY == JUDGE_VERSION
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in FIGURES.items() for name in names]
+)
+def test_a_figure_is_what_the_method_was_tried_with(module: ModuleType, name: str) -> None:
+    assert FIGURES[module][name] == getattr(module, name)
