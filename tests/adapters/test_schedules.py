@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from compilegate.adapters.state_machines import EventBridgeSchedules, first_time
+from compilegate.adapters.state_machines import SOON_SECONDS, EventBridgeSchedules, first_time
 
 GROUP = "compilegate-dev"
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:compilegate-dev-train"
@@ -196,3 +196,7 @@ def test_a_rate_that_is_enabled_again_begins_in_the_future(scheduler: Any) -> No
 def test_a_schedule_that_is_gone_has_no_state(scheduler: Any) -> None:
     assert not schedules(scheduler).disable("bert-docs")
     assert not schedules(scheduler).enable("bert-docs")
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 30 == SOON_SECONDS

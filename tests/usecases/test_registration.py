@@ -13,7 +13,7 @@ from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.usecases.records import spec_at
 from compilegate.usecases.registered import load_registration
-from compilegate.usecases.registration import RegistrationRequest
+from compilegate.usecases.registration import DIGEST_LENGTH, RegistrationRequest
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.registration_builder import KEY, NIGHTLY, WEEKLY, Production, asked, scheduled
@@ -291,3 +291,7 @@ def test_a_workload_without_an_owner_can_get_one() -> None:
     production.register()
 
     assert "nlp" == production.registered().owner
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 12 == DIGEST_LENGTH

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compilegate.domain.production.attempts import (
+    RUN_SECONDS,
     Attempt,
     Wait,
     attempt_number,
@@ -114,3 +115,7 @@ def test_an_attempt_waits_for_capacity_or_repeats_a_run(number, waits, expected)
 )
 def test_a_jobs_name_says_which_attempt_it_was(job, number):
     assert number == attempt_number(job)
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 90 * 86_400 == RUN_SECONDS

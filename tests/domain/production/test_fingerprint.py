@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from compilegate.domain.production.fingerprint import (
+    DIGEST_SHOWN,
     FIELDS,
     RECORDED,
+    SHOWN_MAX,
     planned,
     recorded,
     stale_reasons,
@@ -101,3 +103,7 @@ def test_a_candidates_own_framework_shows_in_its_image_alone() -> None:
     assert ["image_changed"] == [
         reason.code for reason in stale_reasons(requested(), requested(own))
     ]
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert (80, 12) == (SHOWN_MAX, DIGEST_SHOWN)

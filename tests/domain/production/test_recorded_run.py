@@ -9,6 +9,7 @@ import pytest
 
 from compilegate.domain.production.attempts import FIRST_SECONDS, Attempt, AttemptEnd
 from compilegate.domain.production.job import RunJobs
+from compilegate.domain.production.job_evidence import LARGEST_RUN
 from compilegate.domain.production.recorded_run import (
     NOT_RUN,
     AttemptOutcome,
@@ -140,4 +141,5 @@ def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
 
 
 def test_the_figures_that_these_tests_go_by() -> None:
+    assert 100_000 == LARGEST_RUN
     assert 300 == FIRST_SECONDS

@@ -13,6 +13,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import (
+    UNTREATED,
     blind_spots,
     not_watched,
     probation_document,
@@ -264,3 +265,7 @@ def test_what_the_judge_never_reads_is_left_out_of_its_evidence() -> None:
     ]
 
     assert not {"loss_curve", "outcomes", "block"} & made.keys()
+
+
+def test_the_figures_that_these_tests_go_by() -> None:
+    assert 2 == UNTREATED
