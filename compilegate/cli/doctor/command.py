@@ -281,7 +281,7 @@ def doctor(
             _document(examinations, unreadable), "doctor", as_json=as_json,
             shown=[one for one in trained if one.findings or one.not_seen],
             groups=_groups,
-            found=[f"{number[kind]} {WORDS[kind][number[kind] != 1]}" for kind in Severity
+            totals=[f"{number[kind]} {WORDS[kind][number[kind] != 1]}" for kind in Severity
                    if number[kind]],
         )  # fmt: skip
     raise typer.Exit(_exit_code(examinations, unreadable))

@@ -75,7 +75,7 @@ def check_deployment(
         },
         "doctor_deployment",
         as_json=as_json,
-        found=reasons,
+        findings=reasons,
     )
     severities = {one.severity for one in reasons}
     return next((one for one in (Severity.BLOCK, Severity.WARN) if one in severities), None)

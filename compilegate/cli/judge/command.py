@@ -269,13 +269,13 @@ def judge(
     --replay finds a recorded decision and repeats it on its stored evidence. Exit code 0 when every
     field is the same, 13 when one differs, 11 when there is no evidence.
     """
-    given = {
+    options = {
         "FILE": file, "--jsonl": jsonl, "--explain": explain, "--plan": plan, "--replay": replay,
         "--workload": workload, "--local": local, "--spread": spread, "--margin": margin,
         "--history": history, "--max-runs": max_runs, "--candidates": candidates, "--alpha": alpha,
     }  # fmt: skip
     used = {
-        name: value for name, value in given.items() if value is not None and value is not False
+        name: value for name, value in options.items() if value is not None and value is not False
     }
     _check_options(used)
     if replay is not None:

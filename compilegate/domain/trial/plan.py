@@ -119,8 +119,8 @@ def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
     """A recorded plan; fields of a later release are left out. Raises KeyError, DocumentError."""
     quotas = {need["instance_type"]: need["quota"] for need in document["quotas"]}
     expected_usd = (document.get("estimate") or {}).get("usd")
-    known = {**document, "quotas": quotas, "notes": None, "expected_usd": expected_usd}
-    return replace(read(RecordedPlan, known), notes=read_notes(document))
+    completed = {**document, "quotas": quotas, "notes": None, "expected_usd": expected_usd}
+    return replace(read(RecordedPlan, completed), notes=read_notes(document))
 
 
 def most_seconds(mode: QualityMode) -> int:
