@@ -23,7 +23,7 @@ ELSEWHERE = {"_entry_point_type.py", "pytorch_xla.py", "run_glue.py", "training.
 # What joins a problem and its fix into one text: each in one place. Whoever else has those letters
 # writes around that, or searches a text for them.
 JOINS_FIX = {
-    "compilegate/cli/common/output.py", "compilegate/cli/doctor/command.py",
+    "compilegate/cli/common/output.py",
     "compilegate/domain/errors.py", "compilegate/domain/reasons.py",
     "compilegate/flags/__init__.py", "compilegate/flags/document.py",
     "distributions/doctor/compilegate_doctor/sarif.py",
