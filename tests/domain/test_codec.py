@@ -41,6 +41,7 @@ class Drawing:
     name: str
     count: int
     colour: Colour
+    size: int | str
     outline: Square | Circle | None
     points: tuple[tuple[float, float], ...]
     by_layer: Mapping[str, Square]
@@ -56,6 +57,7 @@ drawings = st.builds(
     name=st.text(),
     count=st.integers(-(2**60), 2**60),
     colour=st.sampled_from(Colour),
+    size=st.text() | st.integers(-10, 10),
     outline=st.none() | st.builds(Square, side=figures) | st.builds(Circle, radius=figures),
     points=st.lists(st.tuples(figures, figures), max_size=3).map(tuple),
     by_layer=st.dictionaries(st.text(), st.builds(Square, side=figures), max_size=2),
@@ -65,7 +67,8 @@ drawings = st.builds(
     more=st.dictionaries(st.text(), st.none() | st.lists(st.booleans(), max_size=2), max_size=2),
 )
 DRAWING = {
-    "name": "n", "count": 3, "colour": "red", "outline": {"shape": "circle", "radius": 2},
+    "name": "n", "count": 3, "colour": "red", "size": "A4",
+    "outline": {"shape": "circle", "radius": 2},
     "points": [[1, 2], [3, 4.5]], "by_layer": {"a": {"shape": "square", "side": 1}},
 }  # fmt: skip
 
@@ -80,6 +83,7 @@ def test_a_document_has_its_own_keys_and_leaves_out_what_it_does_not_say() -> No
 
     assert ("ana", Circle(2), Colour.RED) == (drawing.drawn_by, drawing.outline, drawing.colour)
     assert write(drawing) == {**DRAWING, "hidden": False, "author": "ana", "more": {}}
+    assert (Colour, str) == (type(drawing.colour), type(write(drawing)["colour"]))
     assert write(read(Drawing, {**DRAWING, "note": "x"}))["note"] == "x"
 
 
@@ -100,6 +104,8 @@ def test_null_is_what_a_document_does_not_say(change: Mapping[str, Any]) -> None
         ({"name": None}, "name is None"),
         ({"outline": {"shape": "circle"}}, "outline.radius is missing"),
         ({"outline": {"shape": "circle", "radius": "x"}}, "outline.radius is 'x'"),
+        ({"outline": {"shape": "square", "side": "x"}}, "outline.side is 'x'"),
+        ({"size": None}, "size is None"),
         ({"outline": {"shape": "line", "radius": 1}}, "outline.shape is 'line'"),
         ({"outline": [1]}, "outline is [1]"),
         ({"points": [[1, 2], [3]]}, "points[1] is [3]"),
