@@ -19,22 +19,18 @@ from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
 from compilegate.cli.demo.command import demo
 from compilegate.cli.demo.production import demo_production
-from compilegate.cli.digest import digest
 from compilegate.cli.doctor.command import doctor
-from compilegate.cli.drain import drain
-from compilegate.cli.export import export
 from compilegate.cli.init.command import init
 from compilegate.cli.judge.command import judge
+from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
 from compilegate.cli.register import register
-from compilegate.cli.report import report
-from compilegate.cli.run import run
+from compilegate.cli.report import digest, export, report
+from compilegate.cli.run import run, train
 from compilegate.cli.schema import schema
 from compilegate.cli.status import status
 from compilegate.cli.synth import synth
-from compilegate.cli.train import train
 from compilegate.cli.tryout.command import try_
-from compilegate.cli.unlock import unlock
 
 # Ctrl-C and the signals that are handled like it: once, so that cleaning up is not cut off.
 

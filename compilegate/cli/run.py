@@ -1,22 +1,31 @@
-"""``compilegate run``: evaluate workloads, all at once, and show how it ended."""
+"""``compilegate run`` and ``train``: trials of workloads, and one production run by hand."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.common.error_handling import STOPPED, worst_exit_code
+from compilegate.cli.common.cloud import Cloud, check_registered
+from compilegate.cli.common.error_handling import FAILURE, STOPPED, worst_exit_code
 from compilegate.cli.common.kept_cloud import Keeper
 from compilegate.cli.common.outcome import Outcome, decision_rows, full_run_words, read_outcome
 from compilegate.cli.common.output import console, emit_json
-from compilegate.cli.common.session import REPORTS, Invocation, ReportsOption, on_cloud
+from compilegate.cli.common.session import (
+    REPORTS,
+    Invocation,
+    ReportsOption,
+    on_cloud,
+    workload_names,
+)
 from compilegate.cli.common.template import show
+from compilegate.cli.flag import on_words
 from compilegate.cli.trials.start import (
     StartedTrial,
     follow,
@@ -24,8 +33,22 @@ from compilegate.cli.trials.start import (
     read_workloads,
     start_or_go_on,
     stop,
+    watch,
 )
+from compilegate.cli.trials.view import RunView, RunWatcher
+from compilegate.domain import naming
+from compilegate.domain.claims import run_reason
+from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.failures import explain
+from compilegate.domain.flag import parse_flag
 from compilegate.domain.notes import said
+from compilegate.domain.production.begin import MALFORMED, FlagReading
+from compilegate.domain.production.savings import metric_of, wall_seconds_of
+from compilegate.domain.records.runs import BegunRun
+from compilegate.ports import Services
+from compilegate.usecases.drain_mark import refuse_if_drained
+from compilegate.usecases.registered import load_registered
 
 
 @on_cloud
@@ -114,3 +137,119 @@ def show_outcome(outcome: Outcome) -> None:
     rows = [] if decision is None else decision_rows(decision, outcome.applied)
     rows.append(("full runs", full_run_words(outcome.full_runs)))
     show("run", outcome.to_dict(), outcome=outcome, rows=rows, notes=said(outcome.notes))
+
+
+REVERTED = 12
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD", help="A registered workload.", autocompletion=workload_names
+    ),
+]
+WaitOption = Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")]
+
+
+@on_cloud
+def train(
+    invocation: Invocation,
+    workload: NameArgument,
+    *,
+    wait: WaitOption = False,
+) -> None:
+    """Start one production run of a registered workload now.
+
+    Trains the latest registration, with or without the compiler as the flag says. The run is
+    recorded and monitored like a scheduled one.
+
+    \b
+    compilegate train article-bert
+    compilegate train article-bert --wait --json
+    compilegate train demo-lm --local --wait
+
+    Exit code 0 started, with --wait also trained; 12 the run led to a revert; 1 the run failed;
+    2 the workload is not registered, or is retired. Ctrl-C does not stop the run.
+    """
+    cloud = invocation.open_cloud()
+    check_registered(workload, cloud, field="WORKLOAD")
+    load_registered(workload, cloud.services.store)
+    refuse_if_drained(cloud.services)
+    run, arn = start_run(workload, cloud, time.time_ns() // 1_000_000)
+    if not wait:
+        started = {"workload": workload, "run": run, "execution": arn, "status": "RUNNING"}
+        invocation.answer(started, "train_started")
+        return
+    try:
+        # With --json, standard output is the document's alone.
+        (view,) = watch(
+            [RunWatcher(workload, run, arn, cloud)],
+            cloud.poll_seconds, console(stderr=invocation.as_json), what="run",
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo(f"No longer watching {workload}; run {run} continues.", err=True)
+        raise typer.Exit(STOPPED) from None
+    reading = _flag(workload, cloud.services)
+    invocation.answer(
+        document(view, reading), "train",
+        view=view, reason=_why(view), chosen=chosen, run_reason=run_reason,
+        metric_of=metric_of, wall_seconds_of=wall_seconds_of,
+        flag_words=reading.explanation or on_words(reading.flag),
+    )  # fmt: skip
+    raise typer.Exit(exit_code(view))
+
+
+def start_run(workload: str, cloud: Cloud, milliseconds: int) -> tuple[str, str]:
+    """Start the run of one moment (since 1970): its id and its execution."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    scheduled = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    run = naming.trial_id(milliseconds)
+    payload = {"workload": workload, "scheduled": scheduled}
+    executions = cloud.with_production().executions
+    return run, executions.start(naming.execution_name(workload, run), payload)
+
+
+def _flag(workload: str, services: Services) -> FlagReading:
+    """The flag as production reads it; unlike a run, this repairs nothing."""
+    text = services.flags.read(naming.flag_parameter(services.settings.stage, workload))
+    try:
+        return FlagReading(parse_flag(text), text)
+    except InvalidInputError as error:
+        return FlagReading(text=text, problem=MALFORMED, explanation=f"malformed: {error}")
+
+
+def document(view: RunView, reading: FlagReading) -> dict[str, Any]:
+    """The run for programs."""
+    begun = view.begun
+    return {
+        "workload": view.trial.workload,
+        "run": view.trial.trial,
+        "execution": view.state.arn,
+        "status": view.state.status,
+        "reason": _why(view) or None,
+        "arm": begun and begun.arm,
+        "why": begun and begun.why,
+        "attempts": [
+            {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
+        ],
+        "watch": view.review and view.review.to_entry(),
+        "flag": {"told": reading.explanation, **asdict(reading.flag)},
+    }
+
+
+def _why(view: RunView) -> str:
+    """Why the execution ended badly, in words; empty where nothing says so."""
+    return explain("", view.state.cause) if view.state.cause else view.state.error
+
+
+def exit_code(view: RunView) -> int:
+    """The run's exit code; a run without a model failed, however its execution ended."""
+    if view.review is not None and view.review.verdict == Verdict.REVERT:
+        return REVERTED
+    trained = any(run.finished for run in view.runs)
+    return 0 if trained and view.state.succeeded else FAILURE
+
+
+def chosen(begun: BegunRun) -> str:
+    """Which arm, and why."""
+    flag_message = f": {begun.flag_told}" if begun.flag_told else ""
+    return f"run {begun.run} trained {begun.arm} ({run_reason(begun.why)}{flag_message})"

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compilegate.cli import export
+from compilegate.cli import report
 from compilegate.cli.common.cloud import Cloud
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
@@ -84,7 +84,7 @@ def test_a_missing_client_is_named_with_the_command_that_installs_it(
 def test_without_the_trackers_package_the_error_says_how_to_install_it(
     to: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "entry_points", lambda **_: ())
+    monkeypatch.setattr(report, "entry_points", lambda **_: ())
 
     result = invoke("export", "bert-docs", "--to", to)
 
@@ -106,7 +106,7 @@ def test_a_plug_in_of_the_group_writes_the_runs(
         asked.append(selected)
         return [PlugIn()]
 
-    monkeypatch.setattr(export, "entry_points", entry_points)
+    monkeypatch.setattr(report, "entry_points", entry_points)
     result = invoke("export", "bert-docs", "--to", "wandb", "--out", tmp_path, "--json")
 
     ((runs, folder),) = written

@@ -23,7 +23,7 @@ from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.cloud import Production as Starts
 from compilegate.cli.register import Result, register_files, retire_workloads
-from compilegate.cli.train import exit_code
+from compilegate.cli.run import exit_code
 from compilegate.cli.trials.start import watch
 from compilegate.cli.trials.view import RunWatcher
 from compilegate.domain import naming

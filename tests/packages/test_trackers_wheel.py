@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 # What the command does with its entry points, and what a tracker says without its client.
 FOUND = """
 from importlib.metadata import entry_points, requires
-from compilegate.cli.export import TRACKERS, Target
+from compilegate.cli.report import TRACKERS, Target
 for one in sorted(entry_points(group=TRACKERS)):
     try:
         one.load()([], None)

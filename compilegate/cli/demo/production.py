@@ -29,7 +29,7 @@ from compilegate.cli.demo.start import WORKLOADS, KeepOption, demo_cloud, put_in
 from compilegate.cli.flag import on_words
 from compilegate.cli.register import register_files
 from compilegate.cli.report import page_files, save_history
-from compilegate.cli.train import start_run
+from compilegate.cli.run import start_run
 from compilegate.cli.trials.start import (
     STOP_CAUSE,
     StartedTrial,

@@ -1,4 +1,4 @@
-"""``compilegate drain``: stop trials, prevent new work, and wait until nothing runs."""
+"""``compilegate drain`` and ``unlock``: end what runs or is held, and start nothing new."""
 
 from __future__ import annotations
 
@@ -9,19 +9,27 @@ from typing import Annotated
 
 import typer
 
-from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.error_handling import STOPPED
 from compilegate.cli.common.output import confirm, console
-from compilegate.cli.common.session import Invocation, YesOption, on_cloud
+from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
 from compilegate.domain.draining import DrainSteps, Work, next_steps
-from compilegate.domain.errors import InvalidInputError, NotDeployedError
+from compilegate.domain.errors import (
+    EnvironmentNotReadyError,
+    InvalidInputError,
+    NotDeployedError,
+    ProblemWithFix,
+)
+from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
+from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
+from compilegate.usecases.operations.drain import unlock as release
 
 STILL_RUNNING = 11
 
@@ -215,3 +223,67 @@ def in_progress(work: Work) -> str:
     ]
     some = [plural(*count) for count in counts if count[0]]
     return f"In progress: {', '.join(some)}." if some else "Nothing is in progress."
+
+
+STOP_SECONDS = 30.0  # Step Functions ends an execution within about a second
+WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; recorded.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Stop the trial that holds it, if it still runs.")
+]
+
+
+@on_cloud
+def unlock(
+    invocation: Invocation,
+    workload: NameArgument,
+    *,
+    reason: WhyOption,
+    force: ForceOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Release the lease that an ended trial has left.
+
+    A workload has one trial at a time. The next trial takes a lease over whose trial has ended;
+    this does it without a trial. Your name and reason are recorded. Flags do not change.
+
+    \b
+    compilegate unlock bert-docs --reason "its trial was stopped"
+    compilegate unlock bert-docs --reason "wrong data" --force --yes
+    """
+    cloud = invocation.open_cloud()
+    check_workload_exists(workload, cloud)
+    override, execution = Override(cloud.who(), reason), cloud.services.locks.holder(workload)
+    entry = None
+    if execution is not None:
+        end = cloud.services.ends.end_of(execution)
+        stopped = end is None
+        if stopped and not force:
+            raise InvalidInputError(
+                f"is held by {execution}, which still runs", field="WORKLOAD", value=workload,
+                fix="wait for it to end, or stop it with --force",
+            )  # fmt: skip
+        effect = (
+            f"stops {execution} and its training jobs, and releases its lease" if stopped
+            else f"releases the lease of {execution}, which has ended"
+        )  # fmt: skip
+        confirm([f"{workload}: {effect}."], yes=yes, as_json=invocation.as_json)
+        end = end or _stop(execution, override.reason, cloud)
+        made = release(workload, execution, end, override, stopped=stopped, services=cloud.services)
+        entry = made.to_entry()
+    document = {"workload": workload, "released": entry is not None, "unlocked": entry}
+    invocation.answer(document, "unlock")
+
+
+def _stop(execution: str, reason: str, cloud: Cloud) -> ExecutionEnd:
+    """Stop the execution and wait for its end, so that it can take the lease no more."""
+    cloud.executions.stop(execution, f"unlocked: {reason}")
+    deadline = time.monotonic() + STOP_SECONDS
+    while (end := cloud.services.ends.end_of(execution)) is None:
+        if time.monotonic() >= deadline:
+            raise EnvironmentNotReadyError(
+                ProblemWithFix(
+                    f"{execution} was stopped but still runs", fix="run the command again"
+                )
+            )
+        time.sleep(cloud.poll_seconds)
+    return end
