@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +11,7 @@ from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.own_compiling import notes_on
-from compilegate.cli.common.session import JsonOption, RegionOption
+from compilegate.cli.common.session import FileArgument, JsonOption, RegionOption
 from compilegate.cli.common.template import answer, show
 from compilegate.domain import naming
 from compilegate.domain.compilers import keeps_cache
@@ -126,7 +125,7 @@ REFUSED = 11
 
 
 def plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A workload file (YAML).")],
+    file: FileArgument,
     *,
     explain: Annotated[
         bool,

@@ -20,9 +20,9 @@ from compilegate.cli.common.output import console, emit_json
 from compilegate.cli.common.session import (
     REPORTS,
     Invocation,
+    NameArgument,
     ReportsOption,
     on_cloud,
-    workload_names,
 )
 from compilegate.cli.common.template import show
 from compilegate.cli.flag import on_words
@@ -141,12 +141,6 @@ def show_outcome(outcome: Outcome) -> None:
 
 REVERTED = 12
 
-NameArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="WORKLOAD", help="A registered workload.", autocompletion=workload_names
-    ),
-]
 WaitOption = Annotated[bool, typer.Option("--wait", help="Follow the run to its end.")]
 
 

@@ -190,6 +190,7 @@ def on_cloud(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A workload file (YAML).")]
 NameArgument = Annotated[
     str,
     typer.Argument(metavar="WORKLOAD", help="The workload's name.", autocompletion=workload_names),

@@ -18,7 +18,7 @@ from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
 from compilegate.cli.common.output import waiting
-from compilegate.cli.common.session import JsonOption
+from compilegate.cli.common.session import FileArgument, JsonOption
 from compilegate.cli.common.template import answer, show
 from compilegate.cli.plan import full_runs
 from compilegate.cli.tryout.process import (
@@ -185,7 +185,7 @@ Inputs = Annotated[
 
 
 def try_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A workload file (YAML).")],
+    file: FileArgument,
     *,
     python: Annotated[
         Path | None,
@@ -233,10 +233,11 @@ def try_(
             "is not empty", field="--keep", value=str(keep), fix="name a new folder"
         )
     try:
-        tried = _Tries(workload_file, inputs, interpreter, place, minutes, as_json=as_json)
-        if listed and python is None:
-            tried.install()
-        results = [*tried.run(arms), *others]
+        tried = _try(
+            workload_file, arms, inputs, interpreter, place, seconds=60 * minutes,
+            install=listed and python is None, quiet=as_json,
+        )  # fmt: skip
+        results = [*tried, *others]
     finally:
         if keep is None:
             shutil.rmtree(place, ignore_errors=True)
@@ -321,48 +322,48 @@ def _chosen(arms: Sequence[ArmPlan], only: Sequence[str]) -> list[ArmPlan]:
     return [arm for arm in arms if arm.name in only]
 
 
-class _Tries:
-    """Runs the arms one after the other and shows each as it ends."""
+def _try(
+    file: WorkloadFile,
+    arms: Sequence[ArmPlan],
+    inputs: Mapping[str, Path],
+    python: Path,
+    place: Path,
+    *,
+    seconds: float,
+    install: bool,
+    quiet: bool,
+) -> Iterator[ArmResult]:
+    """Run the arms one after the other in ``place``; shows each as it ends unless ``quiet``.
 
-    def __init__(
-        self, file: WorkloadFile, inputs: Mapping[str, Path], python: Path, place: Path,
-        minutes: float, *, as_json: bool,
-    ) -> None:  # fmt: skip
-        self._file, self._inputs, self._python, self._place = file, inputs, python, place
-        self._limit, self._as_json = 60 * minutes, as_json
-        self._bundle = make_bundle(file.source_dir)
-
-    def install(self) -> None:
-        """Give the arms a Python that also has what the bundle lists, as their jobs' has."""
-        folder = self._place.resolve() / ".installed"
+    With ``install`` they get a Python that also has what the bundle lists, as their jobs' has.
+    """
+    bundle, metric = make_bundle(file.source_dir).body, file.workload.quality.metric
+    place = place.resolve()
+    if install:
         with waiting(f"installing {REQUIREMENTS}"):
-            self._python = installed(self._bundle.body, self._python, folder, self._limit)
-
-    def run(self, arms: Sequence[ArmPlan]) -> Iterator[ArmResult]:
-        """Every arm's answer, as it comes."""
-        workload = self._file.workload
-        requests = full_runs(workload, arms, project.settings().region)
-        seen: set[str] = set()
-        for arm, request in zip(arms, requests, strict=True):
-            with waiting(arm.name) as update:
-                ended = run(
-                    request,
-                    bundle=self._bundle.body,
-                    inputs=self._inputs,
-                    folder=self._place.resolve() / arm.name,
-                    python=Path(shutil.which(str(self._python)) or self._python),
-                    limit_seconds=self._limit,
-                    on_wait=lambda log: update(_last_line(log)),
-                )
-            result = read_arm(arm.name, request, workload.quality.metric, ended)
-            if not self._as_json:
-                show(
-                    "try_arm", result.to_dict(),
-                    value=result.metric, metric_name=workload.quality.metric,
-                    last_lines=last_lines(ended) if {result.why} - seen - {""} else (),
-                )  # fmt: skip
-            seen.add(result.why)
-            yield result
+            python = installed(bundle, python, place / ".installed", seconds)
+    seen = {""}
+    requests = full_runs(file.workload, arms, project.settings().region)
+    for arm, request in zip(arms, requests, strict=True):
+        with waiting(arm.name) as update:
+            ended = run(
+                request,
+                bundle=bundle,
+                inputs=inputs,
+                folder=place / arm.name,
+                python=Path(shutil.which(str(python)) or python),
+                limit_seconds=seconds,
+                on_wait=lambda log: update(_last_line(log)),
+            )
+        result = read_arm(arm.name, request, metric, ended)
+        if not quiet:
+            lines = () if result.why in seen else last_lines(ended)
+            show(
+                "try_arm", result.to_dict(), value=result.metric, metric_name=metric,
+                last_lines=lines,
+            )  # fmt: skip
+        seen.add(result.why)
+        yield result
 
 
 def _last_line(log: Path) -> str:
