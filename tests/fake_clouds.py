@@ -148,6 +148,6 @@ class FakeProviders:
     @contextmanager
     def started_local(self, *, keep: bool) -> Any:
         try:
-            yield StartedCloud(self.local(), True, 1.0, 2.0, 3.0, self.resumed)
+            yield StartedCloud(self.local(), True, 3.0, self.resumed)
         finally:
             self.ended = not keep

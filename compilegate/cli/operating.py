@@ -101,7 +101,7 @@ def drain(
 
 
 def _deployment(cloud: Cloud) -> Deployment:
-    production = cloud.with_production()
+    production = cloud.production
     return Deployment(
         services=cloud.services,
         trials=cloud.executions,

@@ -93,7 +93,7 @@ def register_files(
     files: Sequence[WorkloadFile], cloud: Cloud, options: RegisterOptions
 ) -> Iterator[Result]:
     """Register each file, in their order."""
-    schedules, packages = cloud.with_production().schedules, Packages()
+    schedules, packages = cloud.production.schedules, Packages()
 
     def one(file: WorkloadFile) -> RegistrationOutcome:
         try:
@@ -114,7 +114,7 @@ def retire_workloads(
     names: Sequence[str], cloud: Cloud, options: RegisterOptions
 ) -> Iterator[Result]:
     """Retire each workload, in their order."""
-    schedules = cloud.with_production().schedules
+    schedules = cloud.production.schedules
 
     def one(name: str) -> RegistrationOutcome:
         check_registered(name, cloud, field="--remove")

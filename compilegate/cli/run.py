@@ -198,7 +198,7 @@ def start_run(workload: str, cloud: Cloud, milliseconds: int) -> tuple[str, str]
     scheduled = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     run = naming.trial_id(milliseconds)
     payload = {"workload": workload, "scheduled": scheduled}
-    executions = cloud.with_production().executions
+    executions = cloud.production.executions
     return run, executions.start(naming.execution_name(workload, run), payload)
 
 

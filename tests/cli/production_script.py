@@ -40,7 +40,7 @@ class Production:
     speedup: float = 1.4
 
     def __post_init__(self) -> None:
-        production = self.cloud.with_production().executions
+        production = self.cloud.production.executions
         assert isinstance(production, ScriptedExecutions)
         production.on_start = self.night
         executions(self.cloud).on_start = self.trial

@@ -175,7 +175,7 @@ def test_ctrl_c_ends_the_cloud(
     def interrupt(payload: object) -> None:
         raise KeyboardInterrupt
 
-    production.cloud.with_production().executions.on_start = interrupt  # type: ignore[attr-defined]
+    production.cloud.production.executions.on_start = interrupt  # type: ignore[attr-defined]
 
     result = invoke("demo-production", "--workload", file)
 

@@ -24,7 +24,6 @@ TRIAL = {"workload": "lm", "trial": "0mabc123", "spec_key": "s"}
 def stage(providers: FakeProviders) -> Cloud:
     """One trial, one production run that trains, one schedule."""
     providers.aws_cloud = aws = cloud(looks=99)
-    assert aws.production is not None
     register(aws.services, "lm", None)
     aws.production.schedules.put("lm", "rate(1 day)")
     start(aws, "lm-0mabc123", "cg-lm-0mabc123-q1a0-r0", trial=True)
@@ -33,7 +32,6 @@ def stage(providers: FakeProviders) -> Cloud:
 
 
 def start(aws: Cloud, execution: str, job: str, *, trial: bool) -> None:
-    assert aws.production is not None
     machine = aws.executions if trial else aws.production.executions
     arn = machine.start(execution, TRIAL if trial else {"workload": "lm"})
     jobs = jobs_of(aws)
@@ -47,7 +45,6 @@ def jobs_of(aws: Cloud) -> MemoryJobs:
 
 
 def production(aws: Cloud) -> ScriptedExecutions:
-    assert aws.production is not None
     assert isinstance(aws.production.executions, ScriptedExecutions)
     return aws.production.executions
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -13,10 +12,8 @@ from compilegate.cli.register import WORKERS
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.registered import load_registration
-from tests import fake_clouds
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
-from tests.fake_clouds import FakeProviders
 from tests.fakes import MemorySchedules, MemoryStore
 from tests.usecases.flag_changes import flag_change
 
@@ -30,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def schedules(aws: Cloud) -> MemorySchedules:
-    document = aws.with_production().schedules
+    document = aws.production.schedules
     assert isinstance(document, MemorySchedules)
     return document
 
@@ -209,17 +206,6 @@ def test_many_are_reported_as_counts_where_nothing_changed(
     assert f"{count} workloads: {count} new." in first.stdout
     assert f"{count} workloads: 1 updated, {count - 1} unchanged." in again.stdout
     assert 2 == len([line for line in again.stdout.splitlines() if not line.startswith(" ")])
-
-
-def test_a_stack_from_before_production_says_what_to_do(
-    invoke: Invoke, providers: FakeProviders, file: Path
-) -> None:
-    providers.aws_cloud = dataclasses.replace(fake_clouds.cloud(), production=None)
-
-    result = invoke("register", file)
-
-    assert 1 == result.exit_code
-    assert "make deploy" in result.stderr
 
 
 @pytest.mark.parametrize("named", ["name", "file", "folder"])

@@ -22,7 +22,7 @@ TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied":
 
 
 def executions(cloud: Cloud) -> ScriptedExecutions:
-    document = cloud.with_production().executions
+    document = cloud.production.executions
     assert isinstance(document, ScriptedExecutions)
     return document
 

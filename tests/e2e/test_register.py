@@ -118,7 +118,7 @@ def test_a_schedule_of_a_registered_workload_trains_it(
     assert "cron(0 3 * * ? *)" == scheduled(app, name)["ScheduleExpression"]
     # Nobody waits for 03:00: the same schedule, due now.
     due = int(time.time()) + 1
-    cloud.with_production().schedules.put(name, f"at({moment(due)})")
+    cloud.production.schedules.put(name, f"at({moment(due)})")
 
     run = wait_for_run(cloud, name)
     assert naming.trial_id(due * 1000) == run.run  # known by the time that it was meant for
@@ -155,7 +155,7 @@ def test_a_run_by_hand_is_followed_to_its_end(cloud: Cloud, write: Callable[...,
 
     due = int(time.time())
     run = naming.trial_id(due * 1000)
-    arn = cloud.with_production().executions.start(
+    arn = cloud.production.executions.start(
         naming.execution_name(name, run), {"workload": name, "scheduled": moment(due) + "Z"}
     )
     watcher = RunWatcher(name, run, arn, cloud)

@@ -68,7 +68,7 @@ class AppProviders:
 
     @contextmanager
     def started_local(self, *, keep: bool) -> Iterator[StartedCloud]:
-        yield StartedCloud(self.aws("local"), False, 0.0, 0.0, 0.0)
+        yield StartedCloud(self.aws("local"), False, 0.0)
 
 
 def prepared(providers: AppProviders) -> Prepared:

@@ -91,7 +91,7 @@ def stored_in(cloud: Any, topic: Any, pages: tuple[str, ...]) -> dict[str, Any]:
             for name, job in services.jobs.descriptions.items()
         },
         "answers": services.tokens.answers,
-        "schedules": cloud.with_production().schedules.expressions,
+        "schedules": cloud.production.schedules.expressions,
         "told": [vars(message) for message in topic.sent],
     }
 

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
     InvalidInputError,
     NotFoundError,
-    ProblemWithFix,
 )
-from compilegate.domain.naming import stack_name
 from compilegate.ports import Schedules, Services, Topic
 from compilegate.usecases.registered import load_registration
 
@@ -54,8 +51,8 @@ class Production:
 class Cloud:
     """One stage of the app; ``poll_seconds`` is how often a watcher may ask.
 
-    ``executions`` are EVALUATE's; ``production`` is None on a stack from before there was one.
-    ``who`` names the person at the keyboard. ``topic`` is None where the stack names none.
+    ``executions`` are EVALUATE's. ``who`` names the person at the keyboard. ``topic`` is None where
+    the stack names none.
     """
 
     services: Services
@@ -63,22 +60,9 @@ class Cloud:
     watch: CloudJobWatch
     overview: DynamoDbOverview
     poll_seconds: float
-    production: Production | None = None
+    production: Production
     who: Callable[[], str] = os_user
     topic: Topic | None = None
-
-    def with_production(self) -> Production:
-        """What starts production runs; raises EnvironmentNotReadyError where nothing does."""
-        if self.production is None:
-            name = stack_name(self.services.settings.stage)
-            deploy = "compilegate local up" if self.is_local else "make deploy"
-            raise EnvironmentNotReadyError(
-                ProblemWithFix(
-                    f"The stack {name} cannot start production runs",
-                    fix=f"deploy this release with `{deploy}`.",
-                )
-            )
-        return self.production
 
     @property
     def is_local(self) -> bool:
@@ -97,15 +81,13 @@ class Cloud:
 
 @dataclass(frozen=True)
 class StartedCloud:
-    """An embedded cloud with the app deployed; seconds are wall clock.
+    """An embedded cloud with the app deployed; ``deploy_seconds`` are wall clock.
 
     ``resumed`` says that it had been killed and goes on where it was.
     """
 
     cloud: Cloud
     started_now: bool
-    start_seconds: float
-    synth_seconds: float
     deploy_seconds: float
     resumed: bool = False
 

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 
 LOCAL_POLL_SECONDS = 2.0
 AWS_POLL_SECONDS = 5.0
-NEEDED_OUTPUTS = ("DataBucket", "LedgerTable", "EvaluateStateMachine", "JobRoles")
-PRODUCTION_OUTPUTS = ("TrainStateMachine", "ScheduleGroup", "SchedulerRole")
+NEEDED_OUTPUTS = (
+    "DataBucket", "LedgerTable", "EvaluateStateMachine", "JobRoles", "TrainStateMachine",
+    "ScheduleGroup", "SchedulerRole",
+)  # fmt: skip
 # Statuses in which a stack has no working resources, and what to do about each:
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
 _WAIT = "wait until CloudFormation has finished, then rerun the command"
@@ -96,8 +98,6 @@ def started_local(*, keep: bool) -> Iterator[StartedCloud]:
         yield StartedCloud(
             cloud=cloud_of(up.outputs, LOCAL_STAGE, LOCAL_POLL_SECONDS),
             started_now=up.started_now,
-            start_seconds=up.start_seconds,
-            synth_seconds=up.synth_seconds,
             deploy_seconds=up.deploy_seconds,
             resumed=up.state.resumed,
         )
@@ -132,7 +132,7 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
         job_roles=outputs["JobRoles"],
         simulated=wiring.simulated_note(),
     )
-    table = outputs["LedgerTable"]
+    table, train = outputs["LedgerTable"], outputs["TrainStateMachine"]
     return Cloud(
         services=wiring.build(bucket=outputs["DataBucket"], table=table, settings=settings),
         executions=StepFunctionsExecutions(
@@ -141,27 +141,19 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
         watch=CloudJobWatch(client("sagemaker"), client("logs")),
         overview=DynamoDbOverview(client("dynamodb"), table),
         poll_seconds=poll_seconds,
-        production=_production(outputs),
+        production=Production(
+            executions=StepFunctionsExecutions(client("stepfunctions"), train),
+            schedules=EventBridgeSchedules(
+                client("scheduler"),
+                group=outputs["ScheduleGroup"],
+                machine=train,
+                role=outputs["SchedulerRole"],
+            ),
+        ),
         topic=SnsTopic(client("sns"), outputs["DecisionTopic"])
         if "DecisionTopic" in outputs
         else None,
         who=os_user if settings.simulated else lambda: aws_caller(client("sts")),
-    )
-
-
-def _production(outputs: Mapping[str, str]) -> Production | None:
-    """What starts production runs; None for a stack of a release that had none."""
-    if not all(name in outputs for name in PRODUCTION_OUTPUTS):
-        return None
-    machine = outputs["TrainStateMachine"]
-    return Production(
-        executions=StepFunctionsExecutions(client("stepfunctions"), machine),
-        schedules=EventBridgeSchedules(
-            client("scheduler"),
-            group=outputs["ScheduleGroup"],
-            machine=machine,
-            role=outputs["SchedulerRole"],
-        ),
     )
 
 

@@ -99,4 +99,4 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
             simulated=str(document["simulated"]),
         ),
     )  # fmt: skip
-    return Cloud(services, executions, nothing, overview=kept, poll_seconds=0.0)
+    return Cloud(services, executions, nothing, kept, poll_seconds=0.0, production=nothing)

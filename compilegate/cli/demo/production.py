@@ -180,7 +180,7 @@ class Month:
         stop(self._trials, self._cloud)
         if self._running is not None:
             with contextlib.suppress(BotoCoreError, ClientError, OSError):
-                self._cloud.with_production().executions.stop(self._running, STOP_CAUSE)
+                self._cloud.production.executions.stop(self._running, STOP_CAUSE)
 
     def notification(self) -> dict[str, Any] | None:
         """The message of the flag's last change; the step that wrote it is idempotent."""

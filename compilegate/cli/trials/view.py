@@ -302,7 +302,7 @@ class RunWatcher:
     def read(self) -> RunView:
         """The run as it is now."""
         # The execution first, so that what its last step wrote is read after it.
-        state = self._cloud.with_production().executions.describe(self.arn)
+        state = self._cloud.production.executions.describe(self.arn)
         self._begun = self._begun or self._read_begun()
         if self._begun is not None:
             self._read_jobs()
