@@ -1,0 +1,112 @@
+"""What each record of the ledger becomes in the timeline: title, tone and name in the charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compilegate.domain.flag import Flag
+from compilegate.domain.records.canary import CanaryClosed
+from compilegate.domain.records.flags import Author, FlagVersion
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.trials import (
+    ApprovalAnswer,
+    ApprovalRequested,
+    TrialDecided,
+    TrialFailed,
+    TrialStarted,
+)
+from compilegate.report.history.sentences import headline
+from compilegate.report.history.timeline import timeline
+from compilegate.report.history.view import FAULT_VARIABLE, Event
+from tests.domain.production.run_builder import BEGIN
+from tests.report.test_history_view import view_of
+
+AT = int(BEGIN)
+ON, OFF = Flag(True, "probation", "fast", decision_id="d"), Flag(False, "off")
+FAULT = {"field": f"training.environment.{FAULT_VARIABLE}", "after": "lr"}
+
+
+def changed(action: str, by: str = "evaluate", to: Flag = ON, **more: Any) -> FlagVersion:
+    return FlagVersion(1, AT, "c", by, action, "because.", to.to_json(), **more)
+
+
+def event(record: Any) -> Event:
+    (only,) = timeline(view_of([], record.to_entry())).events
+    return only
+
+
+@pytest.mark.parametrize(
+    ("record", "title", "tone", "mark", "words"),
+    [
+        (changed("enable"), "Turned on: fast", "good", "on", "because."),
+        (changed("disable", to=OFF), "Left off", "off", None, "because."),
+        (changed("stale"), "Changed since the proof: fast", "open", "stale", "stays on."),
+        (changed("stale", to=OFF), "Changed since the proof", "open", "stale", "is off."),
+        (changed("of_later"), "Of_later: fast", "", None, "because."),
+        (changed("set", "human:ana"), "Turned on by hand: fast", "open", "ana: set",
+         "by ana: because."),
+        (changed("enable", "human:ana"), "Turned on: fast", "open", "ana: enable",
+         "by ana: because."),
+        (changed("revert", overrode=Author("human:bo", AT, "freeze.")),
+         "Turned off automatically: fast", "bad", "off",
+         "because. This replaces the change by bo: “freeze”."),
+        (TrialStarted(AT, "e", trial="t1"), "Trial begins", "", None, "trial t1"),
+        (TrialFailed(AT, "t1", reason="lost"), "Trial t1 failed", "bad", None, "lost"),
+        (TrialDecided(AT, "t1", "promote", reasons=("a.", "b")),
+         "Trial t1 decided: turn it on", "good", None, "a; b."),
+        (TrialDecided(AT, "t1", "stay_off", reasons=("a",)),
+         "Trial t1 decided: leave it off", "open", None, "a."),
+        (ApprovalRequested(AT, AT + 9, "t1", candidate="fast"), "Waits for approval", "open", None,
+         "“fast” takes effect"),
+        (ApprovalAnswer(AT, "t1", "human:ana", True, "fine"), "Approved", "", "approved",
+         "by ana: fine"),
+        (ApprovalAnswer(AT, "t1", "human:ana", False), "Not approved", "", "not approved",
+         "by ana: no reason recorded"),
+        (CanaryClosed(AT, "t1", 1, "complete"), "Canary runs end", "", None, "have their results."),
+        (CanaryClosed(AT, "t1", 1, "lost"), "Canary runs end", "open", None, "candidate failed"),
+        (CanaryClosed(AT, "t1", 1, "of_later"), "Canary runs end", "open", None, "of_later."),
+        (CapacityWait(AT, "r1", 1, "j", "fast", "none left", wait_seconds=60),
+         "Waits for machines", "open", None, "run r1, fast: none left; tries again in 60"),
+        (CapacityWait(AT, "r1", 1, "j", "fast", "none left", 0, 60, "ml.g5.xlarge"),
+         "Waits for machines", "open", None, "none left; tries ml.g5.xlarge next"),
+        (RegistrationChange(1, True, AT, "human:ana", document={"schedule": "daily"}),
+         "Registered", "", None, "by ana; schedule daily"),
+        (RegistrationChange(1, True, AT, document={}), "Registered", "", None,
+         "the team starts its runs"),
+        (RegistrationChange(2, True, AT, "human:ana", ({"field": "a"}, {"field": "b"})),
+         "Registered again", "", None, "by ana; changed: a, b"),
+        (RegistrationChange(2, True, AT, "human:ana", (FAULT,)), "Fault injected on purpose", "bad",
+         "fault injected", "with lr (training.environment, registered by ana)"),
+        (RegistrationChange(2, True, AT, "human:ana", ({**FAULT, "after": None},)),
+         "Injected fault removed", "", None, "by ana"),
+        (RegistrationChange(3, False, AT, "human:ana"), "Retired from production", "off", "retired",
+         "by ana; history"),
+    ],
+)  # fmt: skip
+def test_a_record_has_its_line(
+    record: Any, title: str, tone: str, mark: str | None, words: str
+) -> None:
+    line = event(record)
+
+    assert (title, tone, mark, float(AT)) == (line.title, line.tone, line.mark, line.at)
+    assert words in line.text
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (changed("stale", to=Flag(True, "stale", "fast")), "“fast” is still on"),
+        (changed("stale", to=Flag(False, "stale", "fast")), "“fast” is off until a new trial"),
+        (changed("revert", to=Flag(False, "reverted", "fast")), "off automatically: because"),
+        (changed("permanent", to=Flag(True, "permanent", "fast")), "on permanently: because"),
+        (changed("disable", to=OFF), "without a compiler: because"),
+        (changed("set", "human:ana"), "ana turned “fast” on by hand: because"),
+        (changed("revert", "human:ana", Flag(False, "reverted")),
+         "ana turned The compiler off by hand: because"),
+    ],
+)  # fmt: skip
+def test_the_headline_is_where_the_flag_stands(version: FlagVersion, words: str) -> None:
+    assert words in headline(view_of([], version.to_entry()))
