@@ -158,7 +158,7 @@ def _fault_sentence(view: HistoryView) -> str:
     # That of a faulty run, or a later one.
     alarm = next((one for one in alarms if one.at >= int(view.faulty[0].ended_at)), None)
     before = [run for run in view.faulty if alarm and run.ended_at <= alarm.at + 1]
-    return say("injected", faults=faults, runs=max(len(before), 1) if alarm else None)
+    return say("injected", faults=faults, runs=len(before) or None)
 
 
 def _money_sentence(view: HistoryView) -> str:
