@@ -7,13 +7,14 @@ import pytest
 from compilegate.domain.production.attempts import (
     RUN_SECONDS,
     Attempt,
+    AttemptEnd,
     Wait,
     attempt_number,
     attempt_of,
     most_wait_seconds,
     next_wait,
 )
-from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.runs import BegunRun, CapacityWait
 from tests.domain.workload_builder import SOUND, change
 
 DAY = 24 * 3600
@@ -119,3 +120,50 @@ def test_a_jobs_name_says_which_attempt_it_was(job, number):
 
 def test_the_figures_that_these_tests_go_by() -> None:
     assert 90 * 86_400 == RUN_SECONDS
+
+
+BEGUN = BegunRun(0, "r", "e", "compile", "flag", 17, 1, "spec", "source")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "arm", "why"),
+    [
+        (Attempt(0), "compile", "flag"),
+        (Attempt(1, rerun=True), "baseline", "rerun"),
+        (Attempt(1, instance_type="ml.a"), "baseline", "fallback"),
+        (Attempt(2, rerun=True, instance_type="ml.a"), "baseline", "fallback"),
+    ],
+)
+def test_an_attempt_trains_what_was_chosen_or_the_baseline_and_says_why(attempt, arm, why):
+    assert (arm, why) == (attempt.arm(BEGUN), attempt.why(BEGUN))
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ({}, ("", "", 300)),
+        ({"error": None, "cause": None, "wait_seconds": "9"}, ("", "", 300)),
+        ({"error": "E", "cause": "why", "wait_seconds": 9}, ("E", "why", 9)),
+        ({"wait_seconds": 0.5}, ("", "", 0.5)),
+    ],
+)
+def test_the_end_of_an_attempt_is_read_from_the_machines_event(told, read):
+    attempt = {"number": 2, "rerun": True, "instance_type": None}
+    event = {"workload": "w", "run": "r", "job": "j", "attempt": attempt, **told}
+    end = AttemptEnd.from_event(event)
+
+    assert ("w", "r", "j", Attempt(2, rerun=True)) == (end.workload, end.run, end.job, end.attempt)
+    assert read == (end.error, end.cause, end.first_wait_seconds)
+
+
+@pytest.mark.parametrize(("earlier", "waits_again"), [(498, True), (499, False)])
+def test_the_five_hundredth_attempt_is_the_last(earlier, waits_again):
+    entries = [waited(0)] * earlier
+
+    assert waits_again == (next_wait(entries, (), 10**9) is not None)
+
+
+def test_a_pause_may_end_with_the_last_second_of_the_bound():
+    assert Wait(300) == next_wait([waited(0, spent=700)], (), 1300, first_seconds=150)
+    assert next_wait([waited(0, spent=701)], (), 1000, first_seconds=150) is None
+    assert Wait(300) == next_wait([waited(0, spent=700)], (), 1000, first_seconds=150)

@@ -13,6 +13,7 @@ from compilegate.domain.production.summaries import (
     ChangeOfFlag,
     ExpectedSavings,
     TimeWindow,
+    WeeklySummary,
     weekly_summary,
 )
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
@@ -127,3 +128,27 @@ def test_the_first_question_that_is_open_waits_for_a_person() -> None:
     entries = [record.to_entry() for record in (*asked, answer)]
 
     assert "t2" == weekly_summary("w", history(entries), WEEK).approval
+
+
+@pytest.mark.parametrize(
+    ("changed", "quiet", "is_open"),
+    [
+        ({}, True, False),
+        ({"runs": {"baseline": 1}}, False, False),
+        ({"waited": 1}, False, False),
+        ({"changes": (ChangeOfFlag(1, "revert", "train"),)}, False, False),
+        ({"trial": "t"}, False, True),
+        ({"approval": "t"}, False, True),
+        ({"state": "probation"}, False, True),
+        ({"state": "stale"}, False, True),
+        ({"state": "permanent", "candidate": "c", "failed": 3, "watched": 9}, True, False),
+    ],
+)
+def test_a_week_is_quiet_where_nothing_ran_changed_or_is_open(
+    changed: dict[str, Any], quiet: bool, is_open: bool
+) -> None:
+    week = WeeklySummary(
+        **{"workload": "w", "owner": None, "state": "off", "enabled": False, **changed}
+    )
+
+    assert (quiet, is_open) == (week.quiet, week.open)
