@@ -233,3 +233,33 @@ def test_a_model_is_late_for_its_own_round_alone() -> None:
     over = CanaryClosed(NOW, TRIAL, 2, "overdue").to_entry()
 
     assert not effect_of(ended("r1", 0, "compile"), earlier, over).too_late
+
+
+def test_the_ends_that_a_waiting_trial_hears_of() -> None:
+    assert ("complete", "lost", "changed", "retired") == canary.REPORTED_ENDS
+
+
+@pytest.mark.parametrize(
+    ("arm", "hold", "held"),
+    [("compile", True, True), ("compile", False, False), ("baseline", True, False)],
+)
+def test_a_candidates_model_is_held_where_the_round_holds_models(
+    arm: str, hold: bool, held: bool
+) -> None:
+    asked = replace(ROUND, hold=hold, runs=(RequestedFullRun(arm, 17),))
+    slot = open_slot(history([asked.to_entry()]), now=NOW, job=JOB)
+
+    assert slot is not None
+    assert ("hold" if held else None) == slot.tags.get("compilegate:release")
+
+
+def test_held_are_the_candidates_runs_of_the_trials_rounds_that_hold() -> None:
+    free, other = replace(ROUND, round=4, hold=False), replace(ROUND, trial="0mabc999")
+    runs = [
+        ended("r1", 0, "compile"), ended("r2", 1, "baseline"), ended("r3", None, "compile"),
+        ended("r4", 0, "compile", canary=CanarySlot(TRIAL, 4, 0)),
+        ended("r5", 0, "compile", canary=CanarySlot("0mabc999", 3, 0)),
+    ]  # fmt: skip
+    past = history([ROUND.to_entry(), free.to_entry(), other.to_entry(), *runs])
+
+    assert ["r1"] == [run.run for run in canary.held_runs(past, TRIAL)]

@@ -4,6 +4,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.production.orphans import (
+    ENDED_BADLY,
     ExecutionEnd,
     Lease,
     TaggedJob,
@@ -107,3 +108,36 @@ def test_a_lease_is_an_orphan_once_its_execution_has_been_over_for_an_hour():
 )
 def test_only_executions_of_the_stages_machines_count(execution, own):
     assert own is of_deployment(execution, "prod")
+
+
+def test_executions_that_ended_badly_lack_a_clean_up():
+    assert ("FAILED", "TIMED_OUT", "ABORTED") == ENDED_BADLY
+
+
+@pytest.mark.parametrize("owners", [(None, "ml"), ("ml", None), ("ml", "ads")])
+def test_orphans_of_jobs_and_leases_name_their_executions_once_and_the_first_owner(owners):
+    other = EXECUTION[:-1] + "4"
+    jobs = [
+        TaggedJob(f"j{number}", "w", execution, "speed", LONG_AGO, owner)
+        for number, (execution, owner) in enumerate(zip((other, EXECUTION), owners, strict=True))
+    ]
+    ends = {one: ExecutionEnd("FAILED", LONG_AGO) for one in (EXECUTION, other)}
+    leases = [Lease("w", EXECUTION), Lease("a", EXECUTION)]
+    left = orphans_by_workload(jobs, leases, ends, now=NOW)
+
+    assert ["a", "w"] == list(left)
+    assert {EXECUTION, other} == set(left["w"].executions)
+    assert 2 == len(left["w"].executions)
+    assert (EXECUTION,) == left["a"].executions
+    assert ("ml", None) == (left["w"].owner, left["a"].owner)
+    alone = orphans_by_workload(jobs[:1], [], ends, now=NOW)
+    assert ["w"] == list(alone)
+
+
+def test_grace_is_for_jobs_and_leases_alike():
+    ends = {EXECUTION: ExecutionEnd("FAILED", NOW - 10)}
+    jobs, leases = [job(created=NOW - 10)], [Lease("w", EXECUTION)]
+
+    assert {} == orphans_by_workload(jobs, leases, ends, now=NOW)
+    left = orphans_by_workload(jobs, leases, ends, now=NOW, grace_seconds=5)
+    assert (1, 1) == (len(left["w"].jobs), len(left["w"].leases))

@@ -209,16 +209,16 @@ def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen: int, repo
 
 
 def test_of_records_that_cannot_be_read_the_last_is_named() -> None:
-    runs = [unread(1, job="first"), run_of(2), unread(3, job="last"), run_of(4)]
+    runs = [unread(1, job="first"), unread(2, job="second"), unread(3, job="last"), run_of(4)]
     damaged = [
         DamagedRecord({"kind": kind}, f"problem {number}")
-        for number, kind in enumerate((ProductionRun.kind, "flag", ProductionRun.kind, "flag"))
+        for number, kind in enumerate((*[ProductionRun.kind] * 3, "flag"))
     ]
     lost, broken = blind_spots(runs, PROMOTION, damaged)
 
     assert {"run_unreadable"} == {lost.code, broken.code}
-    assert ": 2 runs, at last: problem 2" in lost.message
-    assert ": 2 production runs, at last job last: " in broken.message
+    assert ": 3 runs, at last: problem 2" in lost.message
+    assert ": 3 production runs, at last job last: " in broken.message
 
 
 @pytest.mark.parametrize(("completed", "stopped", "ends"), [(5, 4, False), (6, 2, True)])
