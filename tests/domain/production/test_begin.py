@@ -8,25 +8,29 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import Flag
+from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import (
+    PROBLEMS,
     BeginInput,
+    FlagParameter,
     FlagReading,
     RunStart,
     choose_run,
+    read_flag,
     situation,
 )
-from compilegate.domain.production.history import history
+from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.domain.request.build import JobSite
 from compilegate.facts import load_facts
 from compilegate.usecases.job_requests import request_limits
-from tests.domain.production.run_builder import DAY, production_run
+from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.domain.workload_builder import SOUND
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
@@ -138,3 +142,82 @@ def test_what_counts_began_since_the_flag_took_its_value_and_may_still_train() -
     earlier = history([begun("before", SINCE - 1).to_entry(), begun("after", SINCE).to_entry()])
     seen = situation(earlier, FlagReading(DATED, DATED.to_json()), INPUTS.jobs, now=SINCE + 30)
     assert (["after"], None) == ([run.run for run in seen.in_flight], seen.review)
+
+
+REVERTED = Flag(False, "reverted", "compile")
+KEPT = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, "d2")
+
+
+def recorded(*flags: Flag, by: str = "evaluate") -> WorkloadHistory:
+    return history([
+        FlagVersion(
+            n, BEGIN + n, f"c{n}", by, "a", "r", one.to_json(), details={"trial": "abcd1234"}
+        ).to_entry()
+        for n, one in enumerate(flags, start=1)
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "past", "flag", "problem", "repair"),
+    [
+        (ON.to_json(), recorded(ON), ON, None, False),
+        (REVERTED.to_json(), recorded(ON, REVERTED), REVERTED, None, False),
+        ("no flag", recorded(ON), OFF, "malformed", True),
+        (None, recorded(REVERTED), REVERTED, None, True),
+        (ON.to_json(), recorded(REVERTED), REVERTED, "differs", True),
+        (REVERTED.to_json(), recorded(ON), REVERTED, "differs", True),
+        (ON.to_json(), recorded(KEPT), KEPT, "differs", True),
+    ],
+    ids=[
+        "on", "off", "malformed", "both off", "on and off", "off and on", "both on",
+    ],
+)  # fmt: skip
+def test_a_flag_is_followed_where_parameter_and_ledger_agree(
+    text: str | None, past: WorkloadHistory, flag: Flag, problem: str | None, repair: bool
+) -> None:
+    reading = read_flag(FlagParameter("/flag", text), past)
+
+    assert (flag, text, problem, repair) == (
+        reading.flag, reading.text, reading.problem, reading.repair,
+    )  # fmt: skip
+    assert (problem is None) == (reading.explanation is None)
+    assert problem is None or "/flag" in str(reading.explanation)
+
+
+def test_a_parameter_that_cannot_be_read_is_no_flag() -> None:
+    reading = read_flag(FlagParameter("/flag", error="denied"), recorded(ON))
+
+    assert (OFF, None, "unreadable", False) == (
+        reading.flag, reading.text, reading.problem, reading.repair,
+    )  # fmt: skip
+    assert "denied" in str(reading.explanation)
+
+
+@pytest.mark.parametrize(
+    ("flags", "by", "compared"),
+    [((ON,), "evaluate", True), ((ON,), "human:ann", False), ((ON, REVERTED), "evaluate", False)],
+)
+def test_what_a_trial_turned_on_is_compared_with_what_it_measured(
+    flags: tuple[Flag, ...], by: str, compared: bool
+) -> None:
+    reading = read_flag(FlagParameter("/flag", flags[-1].to_json()), recorded(*flags, by=by))
+
+    assert compared == (reading.promotion is not None)
+
+
+@pytest.mark.parametrize(
+    ("scheduled", "started"),
+    [(None, 1_790_000_000_123), ("2026-11-20T02:00:00Z", 1_795_140_000_000),
+     ("2026-11-20T02:00:00+02:00", 1_795_132_800_000), ("2026-11-20T02:00:00", 1_795_140_000_000)],
+)  # fmt: skip
+def test_a_run_is_of_its_scheduled_time_else_of_its_start(
+    scheduled: str | None, started: int
+) -> None:
+    event = {"workload": "w", "execution": "e", "started": "2026-09-21T14:13:20.123Z"}
+    start = RunStart.from_event({**event, "scheduled": scheduled})
+
+    assert RunStart("w", "e", started, scheduled) == start
+
+
+def test_the_problems_for_which_a_flag_is_not_followed() -> None:
+    assert ("unreadable", "malformed", "differs", "unfit") == PROBLEMS
