@@ -55,6 +55,11 @@ def test_promotion_fault_alarm_revert_and_the_run_after(
     ):  # fmt: skip
         assert expected in text
     assert "compilegate-reports/bert-docs-story/story.html" in result.stdout
+    states = {
+        word: [int(line.split()[0]) for line in result.stdout.splitlines() if f"  {word}  " in line]
+        for word in ("ALARM", "faulty")
+    }
+    assert {"ALARM": [5, 6, 7, 8, 9, 10], "faulty": [11]} == states
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,8 @@ def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(
 
     assert 0 == result.exit_code, result.output
     assert "compilegate-dev is drained" in result.stdout
+    counts = dict(re.findall(r"^  (\w+ \w+): (\d)$", result.stdout, re.MULTILINE))
+    assert {"schedules disabled": "1", "executions stopped": "2", "jobs stopped": "2"} == counts
     for name in ("lm-0mabc123", "lm-night", "cg-lm-night-p0-r0", "cg-lm-0mabc123-q1a0-r0"):
         assert f"\n    {name}\n" in result.stdout
     assert {"Stopped"} == set(jobs_of(stage).statuses("cg-").values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,20 @@ def test_up_says_where_it_runs_and_what_comes_next(running: None, invoke: Invoke
     assert "compilegate local down" in shown
     assert {"start": 0.4, "synth": 8.7, "deploy": 1.5} == document["seconds"]
     assert OUTPUTS == document["outputs"]
+
+
+@pytest.mark.parametrize(("started_now", "resumed"), [(True, True), (True, False), (False, True)])
+def test_up_names_the_end_that_it_goes_on_from_where_it_started(
+    started_now: bool, resumed: bool, state: RunState, invoke: Invoke,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    up = api.UpResult(replace(state, resumed=resumed), (), started_now, 0.4, 8.7, 1.5)
+    monkeypatch.setattr(api, "up", lambda: up)
+
+    shown = invoke("local", "up").stdout
+
+    assert (started_now and resumed) is ("compilegate status --local" in shown)
+    assert started_now is not ("was running already" in shown)
 
 
 def test_status_and_the_list_of_logs(running: None, invoke: Invoke) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.outcome import newest_decision
+from compilegate.domain.records.trials import TrialDecided
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
@@ -65,6 +67,23 @@ def test_without_a_local_cloud_the_history_saved_before_is_named(
     assert (first.stdout, 0) == (again.stdout, again.exit_code)
     assert "this report was saved before" in again.stderr
     assert 1 == other.exit_code
+
+
+def test_the_newest_decision_is_of_the_workloads_and_the_trial_asked_for() -> None:
+    stage = cloud()
+    for name, trial, at in (("a", "t1", 50), ("a", "t2", 30), ("b", "t3", 90), ("b", "t1", 10)):
+        stage.services.ledger.append(name, TrialDecided(at, trial, "promote", "decisions/x.json"))
+
+    newest = {
+        (names, trial): one and (one[0].workload, one[0].trial, one[1].at)
+        for names, trial in ((("a", "b"), None), (("a",), None), (("a", "b"), "t1"), (("a",), "t3"))
+        for one in [newest_decision(names, trial, stage)]
+    }
+
+    assert {
+        (("a", "b"), None): ("b", "t3", 90), (("a",), None): ("a", "t1", 50),
+        (("a", "b"), "t1"): ("a", "t1", 50), (("a",), "t3"): None,
+    } == newest  # fmt: skip
 
 
 def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud) -> None:
