@@ -31,7 +31,8 @@ def live_functions(path: str) -> Live:
     """The functions of a file that this process has made, by their name and line."""
     live: dict[tuple[str, int], list[FunctionType]] = {}
     for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename == path:
+        # Not isinstance: it asks a proxy of what is gone for its class, which raises.
+        if type(function) is FunctionType and function.__code__.co_filename == path:
             code = function.__code__
             live.setdefault((code.co_qualname, code.co_firstlineno), []).append(function)
     return live
