@@ -48,12 +48,10 @@ if TYPE_CHECKING:
 # Goes through a job's output tarball from front to back, within bounds, keeping nothing.
 #
 # The tarball is a training job's own, so every size, name and header in it may be false.
-# ``tarfile``
-# reads one header block at a time; what a header announces is refused before it is read, where
-# that
-# module would read it whole (a long name) or keep it (a sparse map, every member). It is unpacked
-# by zlib alone, to its end, checksum included: ``gzip`` would go through a name or parts without
-# end.
+# ``tarfile`` reads one header block at a time; what a header announces is refused before it is
+# read, where that module would read it whole (a long name) or keep it (a sparse map, every member).
+# It is unpacked by zlib alone, to its end, checksum included: ``gzip`` would go through a name or
+# parts without end.
 
 # Bytes. The reader has five minutes and a gigabyte of memory: a stream of this size goes
 # through in less than two minutes.

@@ -222,8 +222,7 @@ def run_reason(code: str) -> str:
 
 # One message to people and programs, in the shape that a topic hands to each kind of subscriber.
 #
-# Limits are those of SNS ``Publish`` (API reference): a subject of less than 100 characters
-# without
+# Limits are those of SNS ``Publish`` (API reference): a subject of less than 100 characters without
 # line breaks, 262,144 bytes for message and attributes together. What a chat channel gets is the
 # event schema of custom notifications in Amazon Q Developer in chat applications (administrator
 # guide, "Custom notifications", version 1.0): a channel drops any other text.

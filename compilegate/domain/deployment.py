@@ -1,7 +1,7 @@
-"""What can be wrong with a deployment: severity, fix and source of every code.
+"""Whether a deployment can work: its network, its account, and every code of what can be wrong.
 
 The registry of reasons (``reasons.toml``) describes codes whose fix and source differ from case
-to case. Here every code has one of each, so this table holds the whole reason but its message.
+to case. Here every code has one of each, so its table holds the whole reason but the message.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ class NoStackError(NotDeployedError):
 
 def lost_lease(workload: str, owner: str) -> str:
     """What a WorkloadLockedError says of an execution whose lease was taken from it."""
-    return (  # the problem alone: problem.lease_lost adds the fix
+    return (  # the problem alone: lease_lost adds the fix
         f"{owner} no longer holds {workload}: it was stopped, or its lease was released by hand"
     )
 
@@ -218,8 +218,7 @@ def printable(text: str) -> str:
 # What an error says: a problem, and what to do about it.
 #
 # InvalidInputError keeps its parts itself. Any other error takes a ``ProblemWithFix`` as its
-# message,
-# so that a program is given the fix without reading text meant for people.
+# message, so that a program is given the fix without reading text meant for people.
 
 RESTART = "start another trial"
 
@@ -261,8 +260,7 @@ def lease_lost(workload: str, owner: str) -> WorkloadLockedError:
 
 # What comes from outside is taken by value: text that can be shown, figures that can be kept.
 #
-# A training job's files, a team's tags and the service's own words may hold anything. Text enters
-# a
+# A training job's files, a team's tags and the service's own words may hold anything. Text enters a
 # record through ``shorten`` or ``plain``, a document through ``read_json``; reasons, pages and
 # messages show it through ``visible``.
 

@@ -11,7 +11,7 @@ from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, o
 from compilegate.domain.fields import Fields
 
 STATES = ("off", "probation", "permanent", "reverted", "stale")
-# States in which a flag is never on: one that is on all the same was written by no deployment.
+# States in which a flag is never on: one that is on nevertheless was written by no deployment.
 NEVER_ON = ("off", "reverted")
 MAX_BYTES = 4096
 FIX = "set it through compilegate"

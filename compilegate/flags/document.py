@@ -23,7 +23,7 @@ BASELINE = "baseline"
 STATES = ("off", "probation", "permanent", "reverted", "stale")
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16", "fp8")
 DISTRIBUTIONS = ("none", "pytorchddp", "torch_distributed", "pytorchxla", "smddp", "smp")
-# States in which a flag is never on: one that is on all the same was written by no deployment.
+# States in which a flag is never on: one that is on nevertheless was written by no deployment.
 NEVER_ON = ("off", "reverted")
 # Bounds of a workload file (domain/workload/model.py, domain/fields.py).
 MOST_SAMPLES, MOST_INSTANCES, MOST_LEARNING_RATE = 10**7, 1000, 1000.0

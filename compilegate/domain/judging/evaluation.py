@@ -178,7 +178,7 @@ def _squared_counts(bits: Sequence[int]) -> int:
 
 # The split of the spread that a candidate's quality gate has to overcome, from the evidence.
 #
-# Both arms' runs, scored on one set, give tau^2 (evaluation.py); s^2 is the spread that the
+# Both arms' runs, scored on one set, give tau^2 (above); s^2 is the spread that the
 # gate itself pools over history, baseline and candidate.
 
 # Below this the spread is too uncertain to say what makes it: at 3 its 80 % interval is 0.7 to 2.3
@@ -235,10 +235,9 @@ def _slope(pairs: Sequence[tuple[float, float]]) -> float | None:
 
 # Whether more evaluation examples would save full runs, for one candidate's open proof.
 #
-# The spread that the quality gate has to overcome is split (evaluation.py). An evaluation
-# takes minutes and a run hours, so examples are the cheaper way to a smaller spread, where they
-# are
-# a way at all. This module only advises: no gate reads it.
+# The spread that the quality gate has to overcome is split (above). An evaluation takes
+# minutes and a run hours, so examples are the cheaper way to a smaller spread, where they are a way
+# at all. This only advises: no gate reads it.
 
 # Sizes of a larger set that are considered, in today's; the first that is worth it is named.
 FACTORS = (2, 4, 8, 16, 32, 64)

@@ -1,7 +1,7 @@
 """The judge: a pure function from evidence to a decision.
 
 A trial ends with ``promote`` only where speed and quality are both proven; a probation ends
-with ``permanent`` or ``revert`` (production.py). Whatever is still open is ``continue`` with the
+with ``permanent`` or ``revert`` (probation.py). Whatever is still open is ``continue`` with the
 cheapest step that would decide it; whatever cannot be proven is ``inconclusive``.
 
 The order of questions in a trial is the order of cost: would an answer be worth its price, is the

@@ -34,10 +34,9 @@ from compilegate.domain.reasons import Reason
 # The check of an alarm: pairs of runs, one of each arm in turns, until they say enough.
 #
 # With b_j, c_j the figures of pair j (higher is better), d_j = b_j - c_j how far the candidate
-# fell,
-# delta the fall to detect and tau the tolerated one (for a metric m and m/2), Wald's sequential
-# probability ratio (1945, Annals of Mathematical Statistics 16:117) of a fall of tau + delta/2
-# against one of tau - delta/2 is, after n pairs of spread s,
+# fell, delta the fall to detect and tau the tolerated one (for a metric m and m/2), Wald's
+# sequential probability ratio (1945, Annals of Mathematical Statistics 16:117) of a fall of tau +
+# delta/2 against one of tau - delta/2 is, after n pairs of spread s,
 #
 #     Lambda = sum_j delta (d_j - tau) / (2 s^2) = delta (mean(b) - mean(c) - tau) / (s^2 (2/n))
 #
@@ -47,8 +46,7 @@ from compilegate.domain.reasons import Reason
 #     revert at Lambda >= ln((1 - 0.05) / 0.10)      clear at Lambda <= ln(0.05 / (1 - 0.10))
 #
 # after FIRST to LAST pairs, then by D > tau. The bounds are for 10 % of faultless candidates with
-# an
-# alarm reverted and 5 % of those that lose delta cleared, without an end at LAST.
+# an alarm reverted and 5 % of those that lose delta cleared, without an end at LAST.
 
 FIRST, LAST = 3, 12
 # Chance, given an alarm, that a faultless candidate is reverted, and that a loss of one shift is

@@ -2,7 +2,7 @@
 
 Each of the two has a cumulative sum (monitor.py) against a fall of one margin, or of the whole
 gain. An alarm reverts nothing: the next runs alternate baseline and candidate, and only if
-these confirm the fall (alarm_check.py) is the flag turned off. A team's own pipeline cannot be
+these confirm the fall (monitor.py) is the flag turned off. A team's own pipeline cannot be
 asked to take turns: while an alarm is open, all that it trains checks it. The order of runs in
 time is replayed, each judged with what was known by then, so that a later run never rewrites an
 earlier alarm. A run counts as watched if both sums had a figure of it.
@@ -302,7 +302,7 @@ def _step(arms: Sequence[str], why: str, *, confirm: bool = False) -> ProbationS
     return ProbationStep(tuple(RequestedArm(arm, confirm) for arm in arms), why)
 
 
-# The judge of a promotion: production's runs in, decision out (judge.py judges trials as well).
+# The judge of a promotion: production's runs in, decision out (a trial's is in judge.py).
 #
 # Kept apart from the gates of a trial, so that what turns a regression off loads none of them.
 

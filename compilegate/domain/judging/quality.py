@@ -7,8 +7,8 @@ accepts. Between looks it can only be given up: on a loss beyond any doubt, or
 when what is still to come would hardly prove the margin (conditional power at the current
 trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no error.
 
-A look is one test. Its samples follow from the order of runs alone (noninferiority.Samples,
-quality.py) and stay the same however often the judge is called and whatever comes later, so
+A look is one test. Its samples follow from the order of runs alone (statistics.Samples,
+ComparedRuns) and stay the same however often the judge is called and whatever comes later, so
 that K candidates spend at most K times the sum of what their looks may spend. A look whose
 candidate runs are there waits for its baseline runs: half as many of the same weeks.
 
@@ -118,26 +118,20 @@ def samples_of(candidate: Arm, evidence: Evidence) -> Samples:
 # equal without statistics. Unequal weights mean nothing, since the smallest rounding becomes
 # another model within some hundred steps.
 #
-# What counts is drawn narrowly. A pair is two finished runs of different jobs, one of each arm,
-# for
-# which all of this is recorded and equal: seed, data, initial weights, and the fingerprint of
-# every
-# final weight and buffer (``final_weights_sha256``). It is *identical* where the metric is equal
-# as
+# What counts is drawn narrowly. A pair is two finished runs of different jobs, one of each arm, for
+# which all of this is recorded and equal: seed, data, initial weights, and the fingerprint of every
+# final weight and buffer (``final_weights_sha256``). It is *identical* where the metric is equal as
 # well (the same weights scored otherwise would say that the score depends on more) and the weights
-# have trained (``final_start_sha256`` differs from the initial one, so that a model which was
-# never
+# have trained (``final_start_sha256`` differs from the initial one, so that a model which was never
 # updated proves nothing). Quality is proven by
 #
 #     IDENTICAL_PAIRS pairs that end in different weights, and no pair that is not identical.
 #
 # One pair could come of a script whose seed does not reach the weights. More would add little: a
 # change that altered a share q of the T steps would leave one run of them as it was with a chance
-# of
-# (1 - q)^T, so two pairs of 600 steps bound q by 1 - 0.05^(1/1200) = 0.25 % with 95 % confidence.
-# A
-# candidate of which some pairs are unequal is judged by statistics alone, as is a run without a
-# partner; a loss that statistics prove is a loss. Speed is proven as of every candidate.
+# of (1 - q)^T, so two pairs of 600 steps bound q by 1 - 0.05^(1/1200) = 0.25 % with 95 %
+# confidence. A candidate of which some pairs are unequal is judged by statistics alone, as is a run
+# without a partner; a loss that statistics prove is a loss. Speed is proven as of every candidate.
 
 IDENTICAL_PAIRS = 2
 # The same number, written and read again.

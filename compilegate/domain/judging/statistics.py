@@ -410,7 +410,7 @@ def allowed_runs(policy: Policy) -> int:
 # the location commensurate prior of Hobbs, Carlin, Mandrekar and Sargent (2011, Biometrics
 # 67:1047) with a fixed precision 1/(kappa sigma)^2. Where today's runs contradict them beyond
 # what kappa allows, they are set aside. Wall clocks and the watch of production use this; the
-# quality gate does not (statistics.py).
+# quality gate does not.
 
 # Drift that is allowed for, in standard deviations.
 KAPPA = 0.5

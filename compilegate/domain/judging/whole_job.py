@@ -412,7 +412,7 @@ def _usd(
 
 # Whether whole jobs confirm what the short blocks showed, before a promotion.
 #
-# Asked of the one estimate of whole jobs (whole_job.py), r the candidate's price per hour over the
+# Asked of the one estimate of whole jobs, r the candidate's price per hour over the
 # baseline's, each on its own:
 #
 # - measured: every finished full run was timed
@@ -422,8 +422,7 @@ def _usd(
 # - its interval, mapped to money, excludes a loss: the lower end exceeds r
 #
 # ``disproved``: no more runs would help. The estimate lies below the bar by more than three
-# standard errors' chance; or a cheaper cluster, which may be slower than the bar, takes longer
-# than
+# standard errors' chance; or a cheaper cluster, which may be slower than the bar, takes longer than
 # today by so much.
 
 

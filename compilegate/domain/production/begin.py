@@ -27,8 +27,7 @@ from compilegate.domain.workload.model import BASELINE
 
 # Which arm the next production run trains: a pure function of flag, history and open questions.
 #
-# In this order: a canary run of a trial, the baseline wherever the flag is not clearly on, the
-# runs
+# In this order: a canary run of a trial, the baseline wherever the flag is not clearly on, the runs
 # that the judge requested, a baseline run from time to time, else the candidate.
 
 # Why a run trains its arm.

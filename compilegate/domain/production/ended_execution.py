@@ -1,4 +1,4 @@
-"""An execution of the TRAIN machine that ended badly, and which of its jobs nobody has recorded."""
+"""What ends beside TRAIN's own steps: an execution that ended badly, a job of a team's pipeline."""
 
 from __future__ import annotations
 

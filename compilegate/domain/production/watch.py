@@ -250,10 +250,9 @@ def unmeasured(promotion: Promotion) -> Reason:
 # The flag transition that follows from a review of production.
 #
 # Nothing here turns a compiler on that was off. In the order of weight: a proven regression turns
-# it
-# off; production that is no longer what was proven is stale, and off or left on as the team's
-# policy
-# says; a probation that held becomes permanent. Whatever proves nothing leaves the flag alone.
+# it off; production that is no longer what was proven is stale, and off or left on as the team's
+# policy says; a probation that held becomes permanent. Whatever proves nothing leaves the flag
+# alone.
 
 STALE, PERMANENT, RESUME = "stale", "permanent", "resume"
 ON_PROBATION, REVERTED = "probation", "reverted"

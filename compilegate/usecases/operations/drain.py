@@ -1,4 +1,4 @@
-"""Drains a deployment: nothing new starts, and what is in progress ends.
+"""Drains a deployment: nothing new starts, what is in progress ends. Releases a lease by hand.
 
 The mark in the ledger is written first, so that a crash anywhere leaves a deployment that starts
 nothing, and a repeated call continues from there. Flags are never touched.

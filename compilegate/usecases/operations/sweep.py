@@ -84,8 +84,7 @@ def _record(begun: BegunRun, services: Services, grace_seconds: float) -> bool:
 # Ends trials that have begun and have no end, though their execution has ended badly.
 #
 # The event of its end was lost, or the clean-up failed each time. No lease and no job need be left
-# of it: a clean-up writes the start of a trial that was stopped before its first step, and may
-# fail
+# of it: a clean-up writes the start of a trial that was stopped before its first step, and may fail
 # right after.
 
 

@@ -1,4 +1,4 @@
-"""Records how an attempt at a production run ended, and says what comes next.
+"""Records how a production run ended: an attempt, a team's job, an execution that ended badly.
 
 The ledger's entry is written once: a repeated or late call reads it and answers the same.
 """
@@ -129,8 +129,7 @@ def _write(outcome: AttemptOutcome, ended: EndedAttempt, services: Services) -> 
 
 # Records a training job that a team's own pipeline has started.
 #
-# SageMaker's events may come twice and in any order, so only the job's name is taken from them:
-# the
+# SageMaker's events may come twice and in any order, so only the job's name is taken from them: the
 # job itself says which workload it trains and when it ran, and the ledger takes it once.
 
 
@@ -182,9 +181,6 @@ def _record(
     recorded = services.ledger.put_once(registered.name, run)
     close_after_run(registered.name, recorded, job=None, services=services)
     return recorded
-
-
-# Records the jobs of an execution of the TRAIN machine that ended badly, as it would have.
 
 
 def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
