@@ -41,10 +41,7 @@ def services() -> Services:
 @lru_cache(maxsize=1)
 def topic() -> Topic:
     """The deployment's topic, for the functions that publish messages themselves."""
-    from compilegate.adapters.stores import (
-        SnsTopic,
-        client,
-    )
+    from compilegate.adapters.stores import SnsTopic, client
 
     return SnsTopic(client("sns"), os.environ["TOPIC_ARN"])
 
@@ -87,10 +84,7 @@ def _outputs(objects: S3Store) -> JobOutputs:
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
-    from compilegate.adapters.sagemaker import (
-        SageMakerJobs,
-        ServiceQuotas,
-    )
+    from compilegate.adapters.sagemaker import SageMakerJobs, ServiceQuotas
     from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
     from compilegate.adapters.stores import (
         DynamoDbLedger,

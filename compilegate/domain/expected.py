@@ -22,7 +22,8 @@ from compilegate.domain.errors import InvalidInputError, together
 REQUIRED = object()
 # A key, or an item of one; what is wrong with it, and the fix.
 Problem = tuple[str, str, str]
-_KEY = "key"
+# Apart from the codec's "key": a section is stored under the names of its fields.
+_KEY = "declared"
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,7 @@ from compilegate.domain.decision import Decision, SavingFigures
 from compilegate.domain.economics import WEEKS_PER_YEAR, saved_share, saving_from_speedup
 from compilegate.domain.formats import money, percent
 from compilegate.domain.judging.evidence import Arm, Evidence
-from compilegate.domain.judging.figures import (
-    break_even_run_minutes,
-    saving_figures,
-)
+from compilegate.domain.judging.figures import break_even_run_minutes, saving_figures
 from compilegate.domain.judging.speed import Segments
 from compilegate.domain.judging.whole_job import (
     WholeJob,

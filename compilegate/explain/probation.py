@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from compilegate.domain.decision import Decision, Interval, Verdict
 from compilegate.domain.formats import percent, significant
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun
-from compilegate.domain.judging.figures import (
-    production_quality_figures,
-)
+from compilegate.domain.judging.figures import production_quality_figures
 from compilegate.domain.judging.monitor import (
     CLEAR_AT,
     FALSE_ALARM,

@@ -24,22 +24,11 @@ from compilegate.report.background import (
     runs_csv,
 )
 from compilegate.report.charts import charts
-from compilegate.report.markup import (
-    TONE_MARKS,
-    Download,
-    markdown_table,
-    render_page,
-    stable_json,
-)
+from compilegate.report.markup import TONE_MARKS, Download, markdown_table, render_page, stable_json
 from compilegate.report.measured import Document
 from compilegate.report.metric_cards import JUDGED_CARDS, MetricCard, metric_cards
 from compilegate.report.recommendations import recommendations
-from compilegate.report.tables import (
-    SAME_QUALITY,
-    arms_table,
-    detail_tables,
-    eligibility_table,
-)
+from compilegate.report.tables import SAME_QUALITY, arms_table, detail_tables, eligibility_table
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import (
     control_sentences,

@@ -44,10 +44,7 @@ def _site(settings: Settings, bucket: str) -> JobSite:
 @cache
 def request_limits() -> RequestLimits:
     """What the services take of a request."""
-    from compilegate.facts import (  # noqa: PLC0415 — no Lambda pays for facts on its start
-        read,
-        step_functions_fields,
-    )
+    from compilegate.facts import read, step_functions_fields  # noqa: PLC0415 — no Lambda pays for facts on its start
 
     return RequestLimits(read("create_training_job"), step_functions_fields())
 

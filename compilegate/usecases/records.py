@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import console, naming
 from compilegate.domain.claims import LOCAL_STAGE
-from compilegate.domain.codec import read
-from compilegate.domain.decision import Decision
+from compilegate.domain.codec import DocumentError, read
+from compilegate.domain.decision import DecidedFlag, Decision, FlagAction
 from compilegate.domain.errors import (
     InvalidInputError,
     NotFoundError,
@@ -38,6 +38,10 @@ RECORD_SCHEMA = 1
 UNREADABLE = (
     UnreadableRecordError, InvalidInputError, KeyError, TypeError, AttributeError, ValueError,
 )  # fmt: skip
+# What of a decision says what to do, and what stands for the rest of one that is damaged.
+DECIDING = ("workload", "decision_id", "stage", "verdict", "candidate", "flag")
+UNSAID: Mapping[str, Any] = {"judge_version": "", "reasons": ()}
+KEPT = DecidedFlag("", FlagAction.KEEP)
 logger = logging.getLogger("compilegate")
 
 
@@ -144,10 +148,13 @@ def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
 
 
 def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
-    """The trial's plan, None where it was never planned."""
+    """The trial's plan, None where it was never planned or cannot be read."""
     try:
         return load_plan(store, trial)
     except NotFoundError:
+        return None
+    except UNREADABLE as error:
+        logger.warning("the plan of trial %s cannot be read: %s", trial.trial, error)
         return None
 
 
@@ -165,8 +172,20 @@ def find_flag_outcome(store: ObjectStore, trial: Trial) -> FlagOutcome | None:
 
 
 def load_decision(store: ObjectStore, key: str) -> Decision:
-    """The decision that a key holds; raises as ``load_record`` does."""
-    return read(Decision, _load(store, key))
+    """The decision that a key holds; raises as ``load_record`` does.
+
+    One that does not say what to do with the flag keeps it. Damaged figures are left out where the
+    decision turns nothing on: what is to go off goes off.
+    """
+    document = _load(store, key)
+    try:
+        decision = read(Decision, document)
+    except DocumentError:
+        said = {name: document.get(name) for name in DECIDING}
+        decision = read(Decision, {**said, **UNSAID})
+        if not decision.flag or decision.flag.action is FlagAction.ENABLE:
+            raise
+    return decision if decision.flag else replace(decision, flag=KEPT)
 
 
 def find_decision(store: ObjectStore, key: str) -> Decision | None:

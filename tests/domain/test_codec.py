@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.codec import OMITTED, DocumentError, read, stored_as, write
+from compilegate.domain.codec import OMITTED, DocumentError, key_of, read, stored_as, write
 from compilegate.domain.decision import Decision
+from compilegate.domain.expected import Section
+from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import GOOD, document, judge
 from tests.domain.evidence_strategies import any_evidence
 from tests.fuzzing import at_most
@@ -163,3 +165,12 @@ def test_a_decision_that_is_damaged_anywhere_is_read_or_names_the_place(
         read(Decision, damaged)
     except DocumentError as error:
         assert str(error).startswith(str(place[0]))
+
+
+def test_a_section_of_the_workload_file_is_stored_under_the_names_of_its_keys() -> None:
+    sections = Section.__subclasses__()
+    policy = Policy(on_stale="keep", cooldown_days=60.0, alpha=0.01, probation_runs=7)
+
+    assert Policy in sections
+    assert all(key_of(one) == one.name for section in sections for one in fields(section))
+    assert policy == read(Policy, write(policy))

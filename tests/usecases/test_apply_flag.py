@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import ledger_keys, naming
+from compilegate.domain.codec import DocumentError
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.workload.model import Candidate
@@ -66,6 +67,35 @@ def test_a_proven_loss_switches_an_enabled_flag_off(services: Any) -> None:
 
     assert {"changed": True, "enabled": False} == applied(later, services)
     assert not json.loads(services.flags.read(FLAG))["enabled"]
+
+
+def record(event: dict[str, Any], services: Any, **changes: Any) -> dict[str, Any]:
+    """The event of a decision that is changed where it is kept."""
+    decision = json.loads(services.store.get(event["decision_key"]))
+    services.store.put(event["decision_key"], to_json({**decision, **changes}))
+    return event
+
+
+def test_a_decision_that_does_not_say_what_to_do_with_the_flag_keeps_it(services: Any) -> None:
+    event = record(decide(services, "promote", "enable"), services, flag=None)
+
+    assert {"changed": False, "enabled": False} == applied(event, services)
+
+
+DAMAGED = [{"speedup": {"estimate": None}}, {"reasons": None}, {"judge_version": None}, {"arms": 7}]
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_damaged_figures_keep_no_flag_on_and_turn_none_on(
+    damage: dict[str, Any], services: Any
+) -> None:
+    apply_flag(decide(services, "promote", "enable"), services=services)
+    promoted = record(decide(services, "promote", "enable"), services, **damage)
+    with pytest.raises(DocumentError):
+        apply_flag({**promoted, "trial": "abcd1236"}, services=services)
+
+    later = record(decide(services, "stay_off", "disable"), services, **damage)
+    assert {"changed": True, "enabled": False} == applied({**later, "trial": "abcd1235"}, services)
 
 
 SKEW = 3600

@@ -88,14 +88,29 @@ def test_another_code_is_stale_and_a_new_trial_is_offered_with_its_price(
     assert f"Start it with: {command}" in answer["message"]
 
 
-def test_a_teams_job_of_an_unregistered_workload_is_known_by_its_record(services: Any) -> None:
-    promote(services)
+@pytest.mark.parametrize(("policy", "enabled"), [("fall_back", False), ("keep", True)])
+def test_a_teams_job_of_an_unregistered_workload_is_known_by_its_record(
+    services: Any, policy: str, enabled: bool
+) -> None:
+    promote(services, change(SOUND, policy__on_stale=policy))
     del services.store.objects[naming.registration_key(WORKLOAD)]
     fine = run_and_watch(services, 1, launched_by="team")
     run_and_watch(services, 2, launched_by="team", fingerprint={**FINGERPRINT, "torch": "2.14.0"})
 
     assert "continue" == fine["verdict"]
-    assert "stale" == flag_of(services).state
+    assert ("stale", enabled) == (flag_of(services).state, flag_of(services).enabled)
+
+
+@pytest.mark.parametrize("damage", [{"speed_steps": "many"}, {"arms": 5}])
+def test_a_damaged_plan_of_the_trial_lets_no_regression_stay_on(
+    services: Any, damage: dict[str, Any]
+) -> None:
+    promote(services)
+    key = naming.record_key(WORKLOAD, TRIAL, "plan")
+    services.store.put(key, to_json({**json.loads(services.store.get(key)), **damage}))
+    follow(services, range(1, 20), metric=CENTRE - TWO_MARGINS)
+
+    assert ("reverted", False) == (flag_of(services).state, flag_of(services).enabled)
 
 
 def test_a_stale_flag_that_stayed_on_is_in_probation_again_when_all_is_as_it_was(

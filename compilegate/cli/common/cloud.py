@@ -11,10 +11,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import (
-    InvalidInputError,
-    NotFoundError,
-)
+from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.ports import Schedules, Services, Topic
 from compilegate.usecases.registered import load_registration
 

@@ -25,11 +25,7 @@ from compilegate.domain.formats import money, shown, significant
 from compilegate.domain.notes import Note, note_documents, read_notes
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import HUMAN, Author
-from compilegate.domain.records.trials import (
-    FlagOutcome,
-    GivenAnswer,
-    TrialDecided,
-)
+from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDecided
 from compilegate.ports import Services
 from compilegate.report import statements
 from compilegate.usecases.records import Trial, find_flag_outcome, find_record

@@ -174,11 +174,7 @@ def progress(
     if not sys.stderr.isatty() or (total is not None and total <= above):
         yield from items
         return
-    from rich.progress import (  # noqa: PLC0415 - slow to import, seldom used
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415 - slow to import, seldom used
 
     counted = (TextColumn("{task.description}: {task.completed:,.0f}"), TimeElapsedColumn())
     with Progress(

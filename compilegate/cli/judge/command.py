@@ -329,9 +329,7 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     else:
         show_decision(read(Decision, shown), evidence_of(document), silent_arms(document))
         if items is not None:
-            from compilegate.cli.judge.explanation import (  # noqa: PLC0415 - only if asked
-                show_explanation,
-            )
+            from compilegate.cli.judge.explanation import show_explanation  # noqa: PLC0415 - only if asked
 
             show_explanation(items)
     return EXIT_CODES[decision.verdict]

@@ -7,15 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from compilegate.cli.common.template import show
-from compilegate.domain.formats import (
-    UNKNOWN,
-    Format,
-    count,
-    fixed,
-    money,
-    number,
-    significant,
-)
+from compilegate.domain.formats import UNKNOWN, Format, count, fixed, money, number, significant
 from compilegate.explain.item import ANSWER, Item, Section
 
 QUESTIONS = {

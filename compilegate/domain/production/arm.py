@@ -11,13 +11,7 @@ from compilegate.domain.expected import REQUIRED
 from compilegate.domain.facts import Facts
 from compilegate.domain.fields import Fields
 from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, Refusal, plan_arms
-from compilegate.domain.workload.model import (
-    BASELINE,
-    Candidate,
-    OwnImage,
-    Training,
-    Workload,
-)
+from compilegate.domain.workload.model import BASELINE, Candidate, OwnImage, Training, Workload
 
 TRAINS = "production training follows the flag"
 # What an override may change of a job: read as the workload file's own keys are.

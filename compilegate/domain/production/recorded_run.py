@@ -25,11 +25,7 @@ from compilegate.domain.production.attempts import (
 )
 from compilegate.domain.production.job_builder import JobBuilder
 from compilegate.domain.production.savings import failed
-from compilegate.domain.records.runs import (
-    BegunRun,
-    CapacityWait,
-    ProductionRun,
-)
+from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE, Workload
 
 TIMEOUT = "States.Timeout"

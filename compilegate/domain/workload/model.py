@@ -14,11 +14,7 @@ from typing import Any
 from compilegate.domain.compilers import COMPILERS, MODES, NAMES, compiler_named
 from compilegate.domain.expected import Key, Problem, Section, key
 from compilegate.domain.workload import names
-from compilegate.domain.workload.schedule_expression import (
-    UTC,
-    schedule_problem,
-    timezone_problem,
-)
+from compilegate.domain.workload.schedule_expression import UTC, schedule_problem, timezone_problem
 
 SCHEMA = 1
 FRAMEWORKS = (

@@ -8,11 +8,7 @@ from collections.abc import Sequence
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import ArmFigures, Speedup
 from compilegate.domain.decision import Interval as Ends
-from compilegate.domain.formats import (
-    plural,
-    shown,
-    significant,
-)  # fmt: skip
+from compilegate.domain.formats import plural, shown, significant  # fmt: skip
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,

@@ -32,12 +32,7 @@ from compilegate.domain.records.trials import (
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.wording import fill, sentences
 from compilegate.report import wording
-from compilegate.report.history.view import (
-    MOST_LISTED,
-    Event,
-    HistoryView,
-    fault_in,
-)
+from compilegate.report.history.view import MOST_LISTED, Event, HistoryView, fault_in
 from compilegate.report.wording import FILE
 
 say = partial(wording.say, "history")

@@ -17,7 +17,11 @@ from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange
 from compilegate.domain.judging.probation import Judge, judge_production
-from compilegate.domain.production.fingerprint import proven_fingerprint, registered_fingerprint
+from compilegate.domain.production.fingerprint import (
+    Fingerprint,
+    proven_fingerprint,
+    registered_fingerprint,
+)
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
@@ -25,7 +29,7 @@ from compilegate.domain.production.watch import PERMANENT, measures
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
-from compilegate.usecases.records import Spec, Trial, load_plan, load_record, spec_at, to_json
+from compilegate.usecases.records import Spec, Trial, find_plan, load_record, spec_at, to_json
 from compilegate.usecases.registered import facts_for_workload, load_registered
 
 # Changes of the flag that end a probation.
@@ -75,15 +79,19 @@ def _read(
     )
     if inputs.evidence is None:
         return inputs
-    plan = load_plan(services.store, Trial(workload, promotion.trial, ""))
-    measured = spec_at(services.store, plan.spec_key).job
+    # With a plan that is damaged nothing is compared; what got worse is still turned off.
+    plan = find_plan(services.store, Trial(workload, promotion.trial, ""))
+    proven: Fingerprint = {}
+    if plan:
+        job = spec_at(services.store, plan.spec_key).job
+        proven = proven_fingerprint(plan.arm(promotion.candidate), job)
     spec = _registered(workload, services.store)
     registered = {} if spec is None else registered_fingerprint(
         promotion, spec.job, facts_for_workload(spec.workload, settings), region=settings.region
     )  # fmt: skip
     return replace(
         inputs,
-        proven=proven_fingerprint(plan.arm(promotion.candidate), measured),
+        proven=proven,
         registered=registered,
         policy=spec.workload.policy if spec else None,
     )

@@ -13,11 +13,7 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.planning.arms import promoted
-from compilegate.domain.records.trials import (
-    ApprovalAnswer,
-    FlagOutcome,
-    TrialStarted,
-)
+from compilegate.domain.records.trials import ApprovalAnswer, FlagOutcome, TrialStarted
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
