@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks import results
 from compilegate.report.render import render
-from tests.packages.conftest import ROOT, built
+from tests.packages.conftest import ROOT, uv
 from tests.report import samples
 from tests.report.browser import CHROMIUM, Browser, browser
 
@@ -51,7 +51,10 @@ def measure() -> dict[str, Any]:
 
 def _wheels(place: Path) -> dict[str, float]:
     projects = (ROOT, ROOT / "distributions" / "flags")
-    wheels = [built(project, place / project.name) for project in projects]
+    for project in projects:
+        uv("build", "--wheel", "--quiet", "--no-build-isolation", "--python", sys.executable,
+           "--out-dir", place, project)  # fmt: skip
+    wheels = sorted(place.glob("*.whl"))
     return {wheel.name.partition("-")[0]: round(wheel.stat().st_size / 1e3, 1) for wheel in wheels}
 
 

@@ -20,13 +20,14 @@ from benchmarks import results
 from compilegate.adapters.stores import RecordLedger
 from compilegate.domain import naming
 from compilegate.domain.claims import BYTES_MAX
+from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services
 from compilegate.usecases.operations.weekly_summary import digests
 from compilegate.usecases.registered import AT_ONCE
-from tests.decision_builder import decision_document
+from tests.decision_builder import decision_document, saving
 from tests.domain.workload_builder import SOUND
 from tests.fakes import FixedClock, services
 
@@ -69,11 +70,11 @@ class Remote:
         name = key.split("/")[1]
         if key.endswith("registration.json"):
             registered = Registration(name, naming.spec_key(name, "d"), "d", owner=OWNER)
-            return json.dumps(registered.to_dict()).encode()
+            return json.dumps(write(registered)).encode()
         if "/specs/" in key:
             document = {"workload": SOUND.to_dict(), "source_key": "s"}
             return json.dumps(document).encode()
-        return json.dumps(decision_document(saving={"usd_per_run": 3.0})).encode()
+        return json.dumps(decision_document(saving=saving(3.0))).encode()
 
     def entries(
         self,
