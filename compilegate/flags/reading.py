@@ -87,7 +87,7 @@ def choose(
             left = deadline - time.monotonic()
             read.choice = _choice(parameter, client, calls, waits, left)
             read.expires = time.monotonic() + CACHED_SECONDS
-        return copy.deepcopy(read.choice)  # whoever changes it changes nobody else's
+        return copy.deepcopy(read.choice)  # a caller that changes it changes no other's
     finally:
         read.lock.release()
 

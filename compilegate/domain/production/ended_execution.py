@@ -53,7 +53,7 @@ class EndedExecution:
 
 
 def _workload_of(detail: Mapping[str, Any]) -> str | None:
-    """The workload that an execution's input names; whoever starts one by hand may write any."""
+    """The workload that an execution's input names; who starts one by hand may write any."""
     try:
         document = json.loads(detail.get("input") or "{}")
     except BROKEN:
@@ -115,7 +115,7 @@ def job_of_another_role(
 ) -> IgnoredJob | None:
     """A job that did not run as a role of its workload: ``own``, or the one that its file names.
 
-    Tags say what a job claims to be, and whoever may start any job may claim it. Only those who
+    Tags say what a job claims to be, and who may start any job may claim it. Only those who
     may pass a role can run a job as it.
     """
     role = str(described.get("RoleArn"))

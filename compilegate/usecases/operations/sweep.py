@@ -76,7 +76,7 @@ def _record(begun: BegunRun, services: Services, grace_seconds: float) -> bool:
     end = services.ends.end_of(begun.execution)
     if end is None or end.status not in ENDED_BADLY or end.at is None:
         return False
-    if services.clock.now() - end.at < grace_seconds:
+    if not is_over(end, services.clock.now(), grace_seconds):
         return False
     return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])
 
