@@ -26,8 +26,8 @@ from benchmarks.decision.targets_document import refreshed as refreshed_targets
 from benchmarks.decision.truth import STRESSES
 from benchmarks.decision.world import World
 from compilegate.domain.judging.statistics import CALIBRATED, Samples, compare, looks, spent
-from tests.docs.worked_example import explained
 from tests.domain.evidence_builder import judge
+from tools.docs.worked_example import explained
 
 PAGES = [HOW_IT_DECIDES, SIMULATION]
 PAGE_TEXT = HOW_IT_DECIDES.read_text()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Invoke
-from tests.docs.examples import probation
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
+from tools.docs.examples import probation
 
 
 def unfair() -> dict[str, Any]:

@@ -14,8 +14,8 @@ from scipy import stats
 
 import compilegate.domain
 from tests.cli.conftest import Invoke
-from tests.docs.examples import probation, trial
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
+from tools.docs.examples import probation, trial
 
 QUESTIONS = [
     "Is the comparison fair?", "Is it worth measuring?", "Is it faster? (compile)",

@@ -11,9 +11,9 @@ import yaml
 
 from compilegate.domain.judging.statistics import Design
 from tests.cli.conftest import Invoke
-from tests.docs.examples import trial
 from tests.domain.evidence_builder import GOOD, document
 from tests.domain.outcome_builder import scored
+from tools.docs.examples import trial
 
 WORKLOADS = Path(__file__).resolve().parents[2] / "workloads"
 

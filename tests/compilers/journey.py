@@ -27,9 +27,9 @@ from compilegate.domain.production.arm import check_overrides
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.workload.file import parse_workload
 from compilegate.facts import load_facts
-from tests.docs import generated
 from tests.domain.evidence_builder import judge
 from tests.domain.test_request import CONTEXT
+from tools.docs import generated
 
 NAME, REGION = "stand_in", "us-east-1"
 EXAMPLE = generated.DOCS / "examples" / "evidence.json"

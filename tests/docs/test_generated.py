@@ -18,8 +18,10 @@ from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts
 from compilegate.flags.backoff import Backoff
 from stacks.states import THROTTLED
-from tests.docs.examples import DOCUMENTS, EXAMPLES, text
-from tests.docs.generated import (
+from tests.domain.workload_builder import check
+from tests.domain.workload_strategies import quick, workloads
+from tools.docs.examples import DOCUMENTS, EXAMPLES, text
+from tools.docs.generated import (
     ELIGIBILITY,
     EXAMPLE,
     MEASUREMENTS,
@@ -30,12 +32,10 @@ from tests.docs.generated import (
     decision_message,
     documented_codes,
 )
-from tests.domain.workload_builder import check
-from tests.domain.workload_strategies import quick, workloads
 from tools.verify_aws.assumptions import load_assumptions
 from tools.verify_aws.checks import CHECKS
 
-HINT = "write it anew: python -m tests.docs"
+HINT = "write it anew: python -m tools.docs"
 ENDS = {"evidence.json": ("promote", 0), "probation.json": ("revert", 12)}
 ELIGIBILITY_CODES = documented_codes(ELIGIBILITY.read_text())
 CONTRACT = """

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from tests.docs.folders import ROOT
+from tools.docs.folders import ROOT
 
 CODE = (
     "compilegate", "distributions/doctor/compilegate_doctor",

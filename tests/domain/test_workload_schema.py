@@ -14,9 +14,9 @@ from compilegate.domain.expected import Key, Section
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schema import workload_schema
-from tests.docs.generated import SCHEMA, schema_text
 from tests.domain.workload_strategies import FULL, faulty, places, sound
 from tests.fuzzing import at_most
+from tools.docs.generated import SCHEMA, schema_text
 
 SCHEMA_DOCUMENT = workload_schema()
 much = at_most(300)
@@ -38,7 +38,7 @@ def is_read(document: Any) -> bool:
 
 
 def test_the_stored_schema_is_todays() -> None:
-    assert schema_text() == SCHEMA.read_text(), "write it anew: python -m tests.docs"
+    assert schema_text() == SCHEMA.read_text(), "write it anew: python -m tools.docs"
 
 
 def test_every_key_has_a_meaning() -> None:

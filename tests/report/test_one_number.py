@@ -29,7 +29,6 @@ from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import headline, lede
-from tests.docs.folders import ROOT
 from tests.domain.evidence_builder import (
     BASE_WALL,
     document,
@@ -43,6 +42,7 @@ from tests.domain.evidence_builder import (
 from tests.domain.evidence_strategies import probations, trials
 from tests.fuzzing import at_most
 from tests.report import samples
+from tools.docs.folders import ROOT
 
 RATIO = re.compile(r"(?<![\d.])\d+\.\d\dx")
 DOLLARS = re.compile(rf"{MINUS}?\$[\d,]+(?:\.\d+)?")

@@ -1,7 +1,7 @@
 """What Compilegate assumes of AWS: the rows of assumptions.json.
 
 ``make verify-aws`` checks the rows on an account, and README.md shows them
-(``python -m tests.docs`` writes its table), so the two cannot differ.
+(``python -m tools.docs`` writes its table), so the two cannot differ.
 """
 
 from __future__ import annotations

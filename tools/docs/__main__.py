@@ -1,9 +1,9 @@
-"""``python -m tests.docs`` writes what pages and examples show from code and data."""
+"""``python -m tools.docs`` writes what pages and examples show from code and data."""
 
 from __future__ import annotations
 
-from tests.docs.examples import DOCUMENTS, EXAMPLES, text
-from tests.docs.generated import PAGES, SCHEMA, schema_text
+from tools.docs.examples import DOCUMENTS, EXAMPLES, text
+from tools.docs.generated import PAGES, SCHEMA, schema_text
 
 for name, build in DOCUMENTS.items():
     (EXAMPLES / name).write_text(text(build()))

@@ -10,7 +10,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from compilegate.cli.main import app
-from tests.docs.examples import EXAMPLES
+from tools.docs.examples import EXAMPLES
 
 MINUS = "\N{MINUS SIGN}0."
 HEAD = ("step", "with the numbers", "gives")

@@ -1,4 +1,4 @@
-"""The parts of pages made from code and data; ``python -m tests.docs`` writes them anew."""
+"""The parts of pages made from code and data; ``python -m tools.docs`` writes them anew."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from compilegate.domain.workload.model import Workload, library
 from compilegate.domain.workload.schema import workload_schema
 from compilegate.report.notifications.decision import decision_notification
 from compilegate_doctor import COMPILERS, RULES
-from tests.docs import examples, worked_example
-from tests.docs.folders import with_imports
+from tools.docs import examples, worked_example
+from tools.docs.folders import with_imports
 from tools.verify_aws.assumptions import load_assumptions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ def _changed(code: str, what: str) -> str:
 
 def doctor_rules(page: str) -> str:
     """The rules of the doctor, by the compilers that they are about."""
-    titles = {COMPILERS: "Every compiler"}
+    titles: dict[tuple[str, ...], str] = {COMPILERS: "Every compiler"}
     titles |= {(name,): DESCRIPTORS[name].title for name in COMPILERS}
     sections = []
     for compilers, title in titles.items():
