@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from compilegate.adapters.workload_files import write_whole
 from compilegate.adapters.yaml_file import NOTEBOOK, SCRIPT
 from compilegate.cli.common import project
-from compilegate.cli.common.output import emit_json, is_interactive, say, say_line
+from compilegate.cli.common.output import is_interactive
 from compilegate.cli.common.own_compiling import note_of
 from compilegate.cli.common.session import JsonOption
-from compilegate.cli.init import names
-from compilegate.cli.init.data import data_of
-from compilegate.cli.init.price import with_cap
-from compilegate.cli.init.proposal import Answers, propose, workload_name
-from compilegate.cli.init.questions import asked
-from compilegate.cli.init.render import ASSUMED, OPEN, Proposal, document_of, places, render
+from compilegate.cli.common.template import answer
+from compilegate.cli.init.proposal import (
+    ASSUMED,
+    CHANNEL,
+    INPUTS,
+    INSTANCE_TYPE,
+    NAMES,
+    OPEN,
+    RUN_HOURS,
+    RUNS_PER_WEEK,
+    Answers,
+    Data,
+    document_of,
+    find,
+    lines,
+    places,
+    propose,
+    usual_margin,
+    with_cap,
+)
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import parts
-from compilegate.domain.fields import LARGEST_WHOLE, Fields
-from compilegate.domain.formats import plural
+from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
 from compilegate.domain.notes import said
 from compilegate.domain.workload.file import parse_name
-from compilegate.domain.workload.model import MOST_HOURS
+from compilegate.domain.workload.model import MOST_HOURS, Schedule, Training
 from compilegate.facts import load_facts
 from compilegate.place import INSTALLED, PROJECT
 from compilegate_doctor import Description, ScriptError, describe
@@ -36,11 +52,6 @@ from compilegate_doctor import Description, ScriptError, describe
 IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compilegate_runtime"}
 # Names of a script that say nothing of what it trains; the folder's does.
 ANY_SCRIPT = ("train", "main", "run", "script")
-# How each kind of the launcher's is named in a sentence.
-_KINDS = {
-    "plain": "a plain training loop", "trainer": "a Trainer script",
-    "accelerate": "an accelerate script", "lightning": "a Lightning script",
-}  # fmt: skip
 SCHEMA = "workload.schema.json"
 
 
@@ -85,33 +96,39 @@ def init(
     Then: compilegate check NAME.yaml lists what is left to write, and compilegate try NAME.yaml
     runs two steps of every arm on this machine.
     """
-    description = _described(script)
-    called = _name_after(script) if name is None else parse_name(Fields({"name": name}))
+    read = _described(script)
+    generic = script.stem.lower() in ANY_SCRIPT
+    stem = script.resolve().parent.name if generic else script.stem
+    made = re.sub(r"[^a-z0-9]+", "-", stem.lower()).strip("-")[:32].strip("-") or "job"
+    called = made if name is None else parse_name(Fields({"name": name}))
     file = output or Path(f"{called}.yaml")
-    _check_output(file, force=force)
+    if file.suffix not in (".yaml", ".yml"):
+        raise InvalidInputError(
+            "is not a YAML file", field="--output", value=str(file), fix="name it like job.yaml"
+        )
+    if file.exists() and not force:
+        raise InvalidInputError(
+            "exists already", file=str(file), fix="add --force to overwrite it, or name --output"
+        )
     folder, source_dir = _project_of(script, file)
     answers = Answers(
-        name=called,
-        source_dir=source_dir,
-        script=script.name,
-        framework=_framework(description),
-        instance_type=instance_type,
-        run_hours=run_hours,
-        runs_per_week=runs_per_week,
-        samples=samples,
-        data=data_of(description, script, folder),
-    )
+        called, source_dir, script.name, _framework(read), instance_type, run_hours, runs_per_week,
+        samples, data=_data_of(read, script, folder),
+    )  # fmt: skip
     if not yes and not as_json and is_interactive():
-        answers = asked(answers, description)
-    proposal = with_cap(propose(description, answers), project.settings())
-    write_whole(file, render(proposal, _head(script, file)).encode())
-    _show(file, description, proposal, lacking=_lacking(description, script), as_json=as_json)
-
-
-def _name_after(script: Path) -> str:
-    """The script's name; its folder's where every project has a script of that name."""
-    generic = script.stem.lower() in ANY_SCRIPT
-    return workload_name(script.resolve().parent.name if generic else script.stem)
+        answers = _asked(answers, read)
+    proposal = with_cap(propose(read, answers), project.settings())
+    text = [*_head(script, file), *(line for item in proposal.items() for line in lines(*item))]
+    write_whole(file, ("\n".join(text) + "\n").encode())
+    document = {
+        "file": str(file), "workload": document_of(proposal),
+        "todo": list(places(proposal, OPEN)), "assumed": list(places(proposal, ASSUMED)),
+        "script": {"kind": read.kind, "arguments": read.command_line.reader,
+                   "packages": _lacking(read, script),
+                   "compiles": read.compiles.to_dict() if read.compiles else None},
+    }  # fmt: skip
+    notes = said(note_of("The script", read.compiles))
+    answer(document, "init", as_json=as_json, read=read, notes=notes)
 
 
 def _described(path: Path) -> Description:
@@ -155,17 +172,6 @@ def _module(name: str, folder: Path) -> bytes | None:
     return None
 
 
-def _check_output(file: Path, *, force: bool) -> None:
-    if file.suffix not in (".yaml", ".yml"):
-        raise InvalidInputError(
-            "is not a YAML file", field="--output", value=str(file), fix="name it like job.yaml"
-        )
-    if file.exists() and not force:
-        raise InvalidInputError(
-            "exists already", file=str(file), fix="add --force to overwrite it, or name --output"
-        )
-
-
 def _project_of(script: Path, file: Path) -> tuple[Path, str]:
     """The folder that the file's paths start from, and the script's folder from there."""
     own = script.resolve().parent
@@ -187,19 +193,102 @@ def _framework(script: Description) -> dict[str, str]:
     return {"name": kind, "version": newest.version, **transformers}
 
 
+def _data_of(script: Description, path: Path, folder: Path) -> Data | None:
+    """A path of the project that the script reads its data from by default."""
+    option = find(script, "data")
+    if option is None or not isinstance(option.default, str) or not option.default.strip("./"):
+        return None
+    for start in (Path.cwd(), path.parent):
+        data = Path(os.path.normpath(start.resolve() / option.default))
+        if data.exists() and data.is_relative_to(folder) and data != folder:
+            name = "" if data.is_dir() else f"/{data.name}"
+            place = f"{INPUTS}/{CHANNEL}{name}"
+            return Data(option.name, data.relative_to(folder).as_posix(), place)
+    return None
+
+
+def _asked(answers: Answers, script: Description) -> Answers:
+    """The answers with what a person says; an empty line takes the default."""
+    schedule = Schedule.keys()
+    for name, question, default, read in (
+        ("instance_type", "Instance type of production", INSTANCE_TYPE, _instance),
+        ("run_hours", "Hours of a whole run", RUN_HOURS, _up_to(schedule["run_hours"].high)),
+        ("runs_per_week", "Runs per week", float(RUNS_PER_WEEK),
+         _up_to(schedule["runs_per_week"].high)),
+    ):  # fmt: skip
+        if getattr(answers, name) is None:
+            said_ = typer.prompt(question, default=default, value_proc=read)
+            answers = replace(answers, **{name: said_})
+    left = places(propose(script, answers), OPEN)
+    if "training.hyperparameters.full_run_samples" in left:
+        question = "Training samples (0: I will write it later)"
+        samples = typer.prompt(question, default=0, value_proc=_samples)
+        answers = replace(answers, samples=samples or None)
+    if script.metrics:
+        metric = script.metrics[0]
+        unit = "percentage points" if metric.percent else "the metric's own unit"
+        margin = typer.prompt(
+            f"Largest loss of {metric.name} that you accept, in {unit}",
+            default=usual_margin(metric),
+            value_proc=_up_to(LARGEST),
+        )
+        answers = replace(answers, margin=margin)
+    return answers
+
+
+# Readers of what a person says; a BadParameter is shown, and the question asked again.
+
+
+def _instance(text: str) -> Any:
+    try:
+        key = Training.keys()["instance_type"]
+        return Fields({"instance_type": text}).value("instance_type", key)
+    except InvalidInputError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _up_to(most: float) -> Callable[[str], float]:
+    """Reads a number above 0 and at most ``most``."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = 0.0
+        if not 0 < number <= most:
+            raise typer.BadParameter(f"must be a number above 0, at most {most:,.10g}")
+        return number
+
+    return read
+
+
+def _samples(text: str) -> int:
+    """A whole number; people write 50,000 and 50_000 too."""
+    try:
+        number = int(str(text).replace(",", ""))
+    except ValueError:
+        number = -1
+    if not 0 <= number <= LARGEST_WHOLE:
+        raise typer.BadParameter("must be a whole number, 0 if you will write it later")
+    return number
+
+
 def _head(script: Path, file: Path) -> list[str]:
-    lines = [f"# {script.name}, as compilegate init read it without running it."]
+    said_ = f"# {script.name}, as compilegate init read it without running it."
     folder = file.resolve().parent
     # Relative: the file is for a team's repository, where this machine's paths mean nothing.
+    schema = None
     if (folder / SCHEMA).is_file():
-        lines.insert(0, f"# yaml-language-server: $schema={SCHEMA}")
+        schema = SCHEMA
     elif not INSTALLED and folder.is_relative_to(PROJECT):
-        kept = os.path.relpath(PROJECT / "docs" / SCHEMA, folder)
-        lines.insert(0, f"# yaml-language-server: $schema={kept}")
-    else:
-        lines += [f"# For editors: compilegate schema > {SCHEMA}, and as the first line here",
-                  f"#   # yaml-language-server: $schema={SCHEMA}"]  # fmt: skip
-    return lines
+        schema = os.path.relpath(PROJECT / "docs" / SCHEMA, folder)
+    if schema:
+        return [f"# yaml-language-server: $schema={schema}", said_]
+    return [
+        said_,
+        f"# For editors: compilegate schema > {SCHEMA}, and as the first line here",
+        f"#   # yaml-language-server: $schema={SCHEMA}",
+    ]
 
 
 def _lacking(script: Description, path: Path) -> list[str]:
@@ -209,55 +298,4 @@ def _lacking(script: Description, path: Path) -> list[str]:
     own = {item.stem for item in path.parent.iterdir()}
     needed = script.packages - script.optional
     lacking = needed - sys.stdlib_module_names - IN_IMAGES - own
-    return sorted(names.INSTALLED_AS.get(name, name) for name in lacking)
-
-
-def _show(
-    file: Path, script: Description, proposal: Proposal, *, lacking: list[str], as_json: bool
-) -> None:
-    todo, assumed = list(places(proposal, OPEN)), list(places(proposal, ASSUMED))
-    if as_json:
-        emit_json({
-            "file": str(file), "workload": document_of(proposal), "todo": todo, "assumed": assumed,
-            "script": {"kind": script.kind, "arguments": script.command_line.reader,
-                       "packages": lacking,
-                       "compiles": script.compiles.to_dict() if script.compiles else None},
-        })  # fmt: skip
-        return
-    kind = _KINDS[script.kind] if script.trains else "a script that is not seen to train"
-    say(f"{file}: written from {kind}, {_read_with(script)}.")
-    for text in said(note_of("The script", script.compiles)):
-        say(text)
-    if script.trains and not script.steps:
-        say("No optimizer's step was seen in it: the launcher counts training steps by them, so a "
-            "loop that changes the weights itself fails with it.")  # fmt: skip
-    if not script.trains:
-        say("No training loop was seen in it: name the file that trains if this is not it.")
-    _list("assumed, correct what is wrong", assumed)
-    _list(f"{plural(len(todo), 'value')} to write (TODO)", todo)
-    if lacking:
-        say(f"It imports {', '.join(lacking)}: list in a requirements.txt beside it what the image "
-            "lacks.")  # fmt: skip
-    say("Next:")
-    say_line(f"  compilegate check {file}")
-    say_line(f"  compilegate try {file}")
-
-
-def _read_with(script: Description) -> str:
-    takes = script.command_line
-    if takes.reader == "none":
-        return "which takes no arguments"
-    if takes.lost:
-        where = f"{takes.reader} takes from a function that is not in it"
-        return f"whose arguments, which {where}, were not read"
-    if takes.unread:
-        places = {"hydra": "are Hydra's", "elsewhere": "are in another file"}
-        where = places.get(takes.reader, f"are read by {takes.reader}")
-        return f"whose arguments {where} and were not read"
-    others = " and others, whose names could not be read" if takes.partly else ""
-    return f"with {plural(len(takes.options), 'argument')} ({takes.reader}){others}"
-
-
-def _list(title: str, paths: list[str]) -> None:
-    if paths:
-        say(f"{title}: {', '.join(paths)}.", indent=2, hang=2)
+    return sorted(NAMES["installed_as"].get(name, name) for name in lacking)

@@ -3,34 +3,86 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from compilegate.cli.init import names
-from compilegate.cli.init.data import Data, inputs_of, place_of
-from compilegate.cli.init.render import ASSUMED, Section, Value, assumed, to_write
+from compilegate.adapters.workload_files import TO_DO
+from compilegate.adapters.yaml_document import plain_value
+from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.formats import money
 from compilegate.domain.naming import LAUNCHER
-from compilegate.domain.workload.model import MOST_HOURS
+from compilegate.domain.workload.file import parse_workload
+from compilegate.domain.workload.model import MOST_HOURS, Policy
+from compilegate.ports import Settings
+from compilegate.usecases.registered import facts_for_workload
 from compilegate_doctor import SPELLED, Description, Metric, Option, argument_style
 
+# By which names scripts take what a trial sets.
+NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
+READ, ASSUMED, OPEN = "read", "assumed", "open"
 # Of the shipped examples: half a point of a share, two hundredths of a loss.
 MARGINS = {"maximize": 0.005, "minimize": 0.02}
 PERCENT = 100
-RUNS_PER_WEEK, RUN_HOURS = 3, 1.0
+INSTANCE_TYPE, RUNS_PER_WEEK, RUN_HOURS = "ml.g5.xlarge", 3, 1.0
 # Room above a typical run, after which a job is stopped.
 RUNTIME_MARGIN = 2
-INSTANCE_TYPE = "ml.g5.xlarge"
+# Room above what a trial is expected to cost; its cap is rounded up to two digits.
+COST_MARGIN = 1.25
 # The defaults of transformers' TrainingArguments.
-TRAINER_BATCH, TRAINER_RATE = 8, 5e-5
-NO_NUMBER = "no number above 0"
-_NAME = re.compile(r"[^a-z0-9]+")
+TRAINER = {"batch_size": 8, "learning_rate": 5e-5}
+# What is called differently from how the launcher calls it for a plain or an accelerate script.
+USUAL = {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"}
+ACCELERATE = {**USUAL, "batch_size": "per_device_train_batch_size"}
+CHANNEL, INPUTS = "train", "/opt/ml/input/data"
+_SOURCE = "a path, which is uploaded, or s3://bucket/folder/"
+_PLAIN = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./:@+-]*")
 # Why a script is not what its imports suggest.
 _KINDS = {
     "plain": "no Trainer of it takes anything from the command line",
     "trainer": "its Trainer's settings are arguments",
 }
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value with what the file says of it; ``origin`` is READ, ASSUMED or OPEN.
+
+    ``stand_in`` is in the place of an open value where a trial's price is estimated.
+    """
+
+    value: Any
+    note: str = ""
+    origin: str = READ
+    stand_in: Any = TO_DO
+
+
+Section = dict[str, Value]
+Proposal = Mapping[str, Value | Section]
+
+
+def assumed(value: Any, note: str) -> Value:
+    """A value that is not the script's."""
+    return Value(value, f"assumed; {note}", ASSUMED)
+
+
+def to_write(note: str, stand_in: Any = TO_DO) -> Value:
+    """A value that a person has to write."""
+    return Value(TO_DO, note, OPEN, stand_in)
+
+
+@dataclass(frozen=True)
+class Data:
+    """A path of the project that ``option`` names by default, and its ``place`` in a job."""
+
+    option: str
+    path: str
+    place: str
 
 
 @dataclass(frozen=True)
@@ -53,25 +105,40 @@ class Answers:
     data: Data | None = None
 
 
-def workload_name(stem: str) -> str:
-    """A workload's name made of a file's."""
-    return _NAME.sub("-", stem.lower()).strip("-")[:32].strip("-") or "job"
+def find(script: Description, setting: str) -> Option | None:
+    """The option by which the script takes a setting of names.toml."""
+    return script.command_line.find(NAMES[setting])
 
 
 def propose(script: Description, answers: Answers) -> dict[str, Value | Section]:
     """The whole file but the cap on its cost, in order."""
     hours = _answered(answers.run_hours, RUN_HOURS, "hours of a whole run today")
-    version = answers.framework["version"]
+    families = (kind for package, kind in NAMES["families"].items() if package in script.packages)
+    model = find(script, "model")
+    named = model.default if model else ""
+    is_name = isinstance(named, str) and named and named.isprintable()
+    changing = "dynamic-padding" in script.findings
+    longest = {"padding": Value("longest", "each batch to its longest")} if changing else {}
     return {
         "schema": Value(1),
         "name": Value(answers.name),
         "framework": {
             **{key: Value(value) for key, value in answers.framework.items()},
-            "version": assumed(version, "the newest image"),
+            "version": assumed(answers.framework["version"], "the newest image"),
         },
-        "model": {"family": Value(_family(script)), "name": Value(_model(script, answers))},
+        "model": {
+            "family": Value(next(families, "custom")),
+            "name": Value(named if is_name else answers.name),
+        },
         "training": _training(script, answers, hours),
-        "shapes": _shapes(script),
+        "shapes": {
+            "static": Value(not changing, "whether every step has the same tensor shapes"),
+            **longest,
+            "drop_last": Value(
+                "ragged-last-batch" not in script.findings,
+                "whether a smaller last batch is left out",
+            ),
+        },
         "schedule": {
             "runs_per_week": _answered(answers.runs_per_week, RUNS_PER_WEEK, "of production"),
             "run_hours": hours,
@@ -84,17 +151,6 @@ def _answered(answer: Any, default: Any, note: str) -> Value:
     return assumed(default, note) if answer is None else Value(answer, note)
 
 
-def _family(script: Description) -> str:
-    families = (family for package, family in names.FAMILIES if package in script.packages)
-    return next(families, "custom")
-
-
-def _model(script: Description, answers: Answers) -> str:
-    option = script.command_line.find(names.MODEL)
-    named = option.default if option else ""
-    return named if isinstance(named, str) and named and named.isprintable() else answers.name
-
-
 def _training(script: Description, answers: Answers, hours: Value) -> Section:
     instance = _answered(answers.instance_type, INSTANCE_TYPE, "where production trains")
     return {
@@ -104,40 +160,38 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         "instance_count": Value(1),
         "distribution": Value("none", "several GPUs: torch_distributed"),
         "precision": _precision(script),
-        "batch_size": _setting(script, "batch_size", names.BATCH_SIZE, TRAINER_BATCH,
-                               to_write("samples per GPU and step", stand_in=1)),
-        "learning_rate": _setting(script, "learning_rate", names.LEARNING_RATE, TRAINER_RATE,
-                                  to_write("the optimizer's first", stand_in=0.001)),
+        "batch_size": _setting(
+            script, "batch_size", to_write("samples per GPU and step", stand_in=1)
+        ),
+        "learning_rate": _setting(
+            script, "learning_rate", to_write("the optimizer's first", stand_in=0.001)
+        ),
         "hyperparameters": Value(dict(_hyperparameters(script, answers))),
-        "inputs": inputs_of(script, answers.data),
+        "inputs": _inputs(script, answers.data),
         "max_runtime_hours": Value(
             min(hours.value * RUNTIME_MARGIN, MOST_HOURS), "a job is stopped after them", ASSUMED
         ),
-    }  # fmt: skip
+    }
 
 
-def _setting(
-    script: Description, key: str, spelled: tuple[str, ...], of_trainer: float, unknown: Value
-) -> Value:
+def _setting(script: Description, key: str, unknown: Value) -> Value:
     """A trial's setting: the option's default, else the Trainer's, or the constant in the code."""
-    option = script.command_line.find(spelled)
+    option = find(script, key)
     if option and _is_number(option.default):
         return Value(option.default, f"--{option.name}")
     if option:
-        return replace(unknown, note=f"--{option.name}, {_why_open(option)}: {unknown.note}")
+        why = "which has no default"
+        if option.unread:
+            why = "whose default could not be read"
+        elif option.default is not None:
+            why = "whose default is no number above 0"
+        return replace(unknown, note=f"--{option.name}, {why}: {unknown.note}")
     if script.kind == "trainer":
         each_its_own = key == "learning_rate" and "trl" in script.packages
-        return unknown if each_its_own else Value(of_trainer, "the Trainer's default")
+        return unknown if each_its_own else Value(TRAINER[key], "the Trainer's default")
     if key in script.constants:
         return Value(script.constants[key], "in the code, which no candidate can change")
     return unknown
-
-
-def _why_open(option: Option) -> str:
-    """Why an option's default is not taken as a trial's setting."""
-    if option.unread:
-        return "whose default could not be read"
-    return "which has no default" if option.default is None else f"whose default is {NO_NUMBER}"
 
 
 def _is_number(value: Any) -> bool:
@@ -150,7 +204,7 @@ def _precision(script: Description) -> Value:
         if option and str(option.default).lower() in spelled:
             return Value(precision, f"--{option.name}")
     for switch in ("bf16", "fp16"):
-        option = script.command_line.find((switch,))
+        option = find(script, switch)
         if option and option.default is True:
             return Value(switch, f"--{option.name}")
     if script.precision:
@@ -162,10 +216,9 @@ def _precision(script: Description) -> Value:
 
 def _precision_option(script: Description) -> Option | None:
     """The option that takes a precision by its name."""
-    option = script.command_line.find(names.PRECISION)
+    option, switch = find(script, "precision"), find(script, "amp")
     if not option or option.switch:
         return None
-    switch = script.command_line.find(("amp",))
     if switch and switch.switch and switch.default is not True:
         return None  # it says in which precision, once the switch is on
     every = {word for words in SPELLED.values() for word in words}
@@ -183,13 +236,10 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
         yield "positional", to_write(f"comes before the arguments: {words}")
     elif takes.subcommand:
         yield "positional", Value(takes.subcommand, "comes before the arguments")
-    style = argument_style(takes)
-    if style:
+    if style := argument_style(takes):
         yield "argument_style", Value(*style)
-    steps = None if script.kind == "trainer" else takes.find(names.STEPS)
-    sought = (names.BATCH_SIZE, names.LEARNING_RATE, names.SEED)
-    unread = takes.unread or (takes.partly and None in map(takes.find, sought))
-    spelled = {} if unread else dict(_argument_names(script, steps))
+    unread = takes.unread or (takes.partly and None in (find(script, key) for key in USUAL))
+    spelled = {} if unread else dict(_argument_names(script))
     if unread:
         text = "what it calls batch_size, learning_rate and seed, as JSON; null: passed nothing"
         yield "argument_names", to_write(text)
@@ -200,34 +250,27 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     if script.metrics and script.metrics[0].pattern:
         pattern = json.dumps({script.metrics[0].name: script.metrics[0].pattern})
         yield "metric_patterns", Value(pattern, "the last match in what it prints counts")
-    yield from _length(script, answers, steps)
+    yield from _length(script, answers.samples)
     for name in script.asks:
         yield name, Value(True)
     for option in takes.options:
-        if place := place_of(option, script, answers.data):
+        if place := _place(option, script, answers.data):
             yield option.name, Value(place, "where a job finds the channel")
         elif option.required and option.name not in spelled.values():
             yield option.name, to_write("the script requires it")
 
 
-def _argument_names(script: Description, steps: Option | None) -> Iterator[tuple[str, str | None]]:
+def _argument_names(script: Description) -> Iterator[tuple[str, str | None]]:
     """What differs from how the launcher calls a trial's settings for this kind of script."""
-    takes, kind = script.command_line, script.kind
-    if kind == "trainer":
+    if script.kind == "trainer":
         return
-    usual = {"batch_size": "batch_size", "learning_rate": "learning_rate", "seed": "seed"}
-    if kind == "accelerate":
-        usual["batch_size"] = "per_device_train_batch_size"
-    looked = {
-        "batch_size": names.BATCH_SIZE, "learning_rate": names.LEARNING_RATE, "seed": names.SEED,
-    }  # fmt: skip
-    for key, spelled in looked.items():
-        option = takes.find(spelled)
-        name = option.name if option else None
-        if name != usual[key]:
-            yield key, name
-    usual_steps = "max_train_steps" if kind == "accelerate" else None
-    if steps and steps.name != usual_steps:
+    accelerate = script.kind == "accelerate"
+    for key, usual in (ACCELERATE if accelerate else USUAL).items():
+        option = find(script, key)
+        if not option or option.name != usual:
+            yield key, option.name if option else None
+    steps = find(script, "steps")
+    if steps and not (accelerate and steps.name == "max_train_steps"):
         yield "full_run_steps", steps.name
     if precision := _precision_option(script):
         yield "precision", precision.name
@@ -250,44 +293,58 @@ def _precision_names(script: Description) -> dict[str, str]:
     return {precision: word for precision, word in spelled_as.items() if word != precision}
 
 
-def _length(
-    script: Description, answers: Answers, steps: Option | None
-) -> Iterator[tuple[str, Value]]:
+def _length(script: Description, answer: int | None) -> Iterator[tuple[str, Value]]:
     """The length of a whole run, which a Trainer counts itself."""
-    if script.kind in ("trainer", "lightning"):
-        option = script.command_line.find(("max_epochs",))
-        if script.kind == "lightning" and option and _is_number(option.default):
+    if script.kind == "lightning":
+        option = find(script, "max_epochs")
+        if option and _is_number(option.default):
             text = "Lightning's default, as nothing in the code says how long a run is"
             yield option.name, assumed(option.default, text)
+    if script.kind in ("trainer", "lightning"):
         return
+    steps, epochs = find(script, "steps"), find(script, "epochs")
     if steps and _is_number(steps.default):
         yield "full_run_steps", Value(int(steps.default), f"--{steps.name}")
         return
-    epochs = script.command_line.find(names.EPOCHS)
     times = epochs.default if epochs else script.constants.get("epochs")
     times = times if _is_number(times) else 0
     shown = f"epochs ({times:g})" if times else "epochs"
     length = to_write(f"training samples times {shown}")
-    if answers.samples and times:
-        length = Value(int(answers.samples * times), length.note)
-    elif answers.samples:
-        length = assumed(answers.samples, "training samples, of one epoch")
+    if answer and times:
+        length = Value(int(answer * times), length.note)
+    elif answer:
+        length = assumed(answer, "training samples, of one epoch")
     elif script.data and times:
         name, samples = script.data
         length = assumed(int(samples * times), f"{samples:,} samples of {name} times {shown}")
     yield "full_run_samples", length
 
 
-def _shapes(script: Description) -> Section:
-    changing = "dynamic-padding" in script.findings
-    longest = {"padding": Value("longest", "each batch to its longest")} if changing else {}
-    return {
-        "static": Value(not changing, "whether every step has the same tensor shapes"),
-        **longest,
-        "drop_last": Value(
-            "ragged-last-batch" not in script.findings, "whether a smaller last batch is left out"
-        ),
-    }
+def _inputs(script: Description, data: Data | None) -> Value:
+    """The project's own data, else what the script needs from elsewhere."""
+    if data is not None:
+        return Value({CHANNEL: data.path}, f"channels: {_SOURCE}")
+    if script.channels:
+        note = f"the script reads this channel: {_SOURCE}"
+        return Value({channel: to_write(note) for channel in script.channels})
+    option = find(script, "data")
+    if option is None:
+        return Value({}, f"channels: {_SOURCE}")
+    is_file = option.plain.endswith("file")
+    if option.required and not is_file:
+        note = f"for {option.name}: {_SOURCE}; add a single file's name above"
+        return Value({CHANNEL: to_write(note)})
+    place = f"{INPUTS}/{CHANNEL}{'/FILE' if is_file else ''}"
+    return Value({}, f"data of its own: {{{CHANNEL}: PATH}}, and above {option.name}: {place}")
+
+
+def _place(option: Option, script: Description, data: Data | None) -> str | None:
+    """Where in a job an option of the script finds its data; None where that is not known."""
+    if data is not None:
+        return data.place if option.name == data.option else None
+    own = option == find(script, "data") and not script.channels
+    is_file = option.plain.endswith("file")
+    return f"{INPUTS}/{CHANNEL}" if own and option.required and not is_file else None
 
 
 def usual_margin(metric: Metric) -> float:
@@ -314,3 +371,76 @@ def _quality(script: Description, margin: float | None) -> Section:
         "margin": to_write("the largest loss that you accept, in its unit", stand_in=0.01),
         **early,
     }
+
+
+def with_cap(proposal: Proposal, settings: Settings) -> Proposal:
+    """The proposal with one candidate and a cap that its trial fits into.
+
+    Raises InvalidInputError for an answer that no workload file may hold.
+    """
+    candidates = Value([{"name": "compile", "compiler": "torch_compile"}])
+    try:
+        workload = parse_workload(document_of({**proposal, "candidates": candidates}, priced=True))
+    except InvalidInputError as error:
+        raise error.in_file("") from error
+    facts = facts_for_workload(workload, settings)
+    usd = check_eligibility(workload, facts, region=settings.region).economics.trial_usd
+    cap = assumed(Policy().max_trial_usd, "there is no price to estimate by")
+    if usd:
+        note = f"a trial is expected to cost {money(usd)}; it never costs more than this"
+        unit = 10.0 ** (math.floor(math.log10(usd * COST_MARGIN)) - 1)
+        cap = Value(round(math.ceil(usd * COST_MARGIN / unit) * unit, 10), note, ASSUMED)
+    return {**proposal, "policy": {"max_trial_usd": cap}, "candidates": candidates}
+
+
+def document_of(item: Any, *, priced: bool = False) -> Any:
+    """The plain document, for an estimate of the price with what stands in for open values."""
+    if isinstance(item, Value):
+        open_ = priced and item.origin == OPEN
+        return item.stand_in if open_ else document_of(item.value, priced=priced)
+    if isinstance(item, Mapping):
+        return {key: document_of(inner, priced=priced) for key, inner in item.items()}
+    return item
+
+
+def places(proposal: Any, origin: str, path: str = "") -> Iterator[str]:
+    """The dotted paths of the values of one origin."""
+    if isinstance(proposal, Value):
+        if proposal.origin == origin:
+            yield path
+        proposal = proposal.value
+    if isinstance(proposal, dict):
+        for key, inner in proposal.items():
+            yield from places(inner, origin, f"{path}.{key}" if path else key)
+
+
+def lines(key: str, item: Any, indent: str = "") -> list[str]:
+    """A key of the file with its value and, beside it, what is said of it."""
+    note = f"  # {item.note}" if isinstance(item, Value) and item.note else ""
+    value = item.value if isinstance(item, Value) else item
+    if isinstance(value, dict) and value:
+        inner = [line for name, part in value.items() for line in lines(name, part, f"{indent}  ")]
+        return [f"{indent}{key}:{note}", *inner]
+    if isinstance(value, list):
+        rows = (", ".join(f"{name}: {scalar(text)}" for name, text in row.items()) for row in value)
+        return [f"{indent}{key}:", *(f"{indent}  - {{{row}}}" for row in rows)]
+    key = key if _PLAIN.fullmatch(key) else f"'{key}'"
+    return [f"{indent}{key}: {'{}' if value == {} else scalar(value)}{note}"]
+
+
+def scalar(value: Any) -> str:
+    """A plain value as YAML; text in quotes where it would be read otherwise."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        text = f"{value:.10g}"
+        # To readers of YAML 1.1, 5e-05 is text.
+        return text.replace("e", ".0e") if "e" in text and "." not in text else text
+    text = str(value)
+    if _PLAIN.fullmatch(text) and not text.endswith(":"):
+        try:
+            if plain_value(text) == text:
+                return text
+        except ValueError:
+            pass  # a number to another base
+    return "'" + text.replace("'", "''") + "'"
