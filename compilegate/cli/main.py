@@ -17,8 +17,8 @@ from compilegate.cli import facts, flag, local
 from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
-from compilegate.cli.demo.command import demo
-from compilegate.cli.demo.production import demo_production
+from compilegate.cli.demo import demo
+from compilegate.cli.demo_production import demo_production
 from compilegate.cli.doctor.command import doctor
 from compilegate.cli.init.command import init
 from compilegate.cli.judge.command import judge
@@ -30,7 +30,7 @@ from compilegate.cli.run import run, train
 from compilegate.cli.schema import schema
 from compilegate.cli.status import status
 from compilegate.cli.synth import synth
-from compilegate.cli.tryout.command import try_
+from compilegate.cli.tryout import try_
 
 # Ctrl-C and the signals that are handled like it: once, so that cleaning up is not cut off.
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.state_machines import ExecutionState
+from compilegate.cli import demo
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.demo import start
-from compilegate.cli.demo.command import seconds_by_part
+from compilegate.cli.demo import seconds_by_part
 from compilegate.cli.trials.view import JobLines, JobView, TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.records import Trial
@@ -32,7 +32,7 @@ NOTE = "Trained on this machine's CPU."
 def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud that decides at once; the data is taken as prepared."""
 
-    monkeypatch.setattr(start, "preparing_data", lambda command: nullcontext(lambda: None))
+    monkeypatch.setattr(demo, "preparing_data", lambda command: nullcontext(lambda: None))
     providers.local_cloud = cloud("local", simulated=NOTE)
     executions(providers.local_cloud).on_start = lambda payload: decided(
         providers.local_cloud, payload, metrics=METRICS[payload["workload"]]
@@ -136,10 +136,10 @@ def test_training_is_the_time_in_which_any_job_trained() -> None:
 
 
 def test_data_that_cannot_be_written_quotes_the_script(python: str) -> None:
-    with start.preparing_data([python, "-c", "1"]) as wait:
+    with demo.preparing_data([python, "-c", "1"]) as wait:
         wait()
     with (
-        start.preparing_data([python, "-c", "1/0"]) as wait,
+        demo.preparing_data([python, "-c", "1/0"]) as wait,
         pytest.raises(EnvironmentNotReadyError, match="ZeroDivisionError"),
     ):
         wait()
@@ -148,7 +148,7 @@ def test_data_that_cannot_be_written_quotes_the_script(python: str) -> None:
 def test_data_preparation_never_outlives_its_block(python: str, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     code = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
-    with start.preparing_data([python, "-c", code]):
+    with demo.preparing_data([python, "-c", code]):
         while not pid.exists() or not pid.read_text():
             time.sleep(0.05)
 
@@ -159,10 +159,10 @@ def test_data_preparation_never_outlives_its_block(python: str, tmp_path: Path) 
 def test_a_busy_machine_is_named_before_anything_starts(
     tmp_path: Path, invoke: Invoke, local: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(start.os, "getloadavg", lambda: (6.04, 1.0, 1.0))
+    monkeypatch.setattr(demo.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(demo.os, "getloadavg", lambda: (6.04, 1.0, 1.0))
     busy = invoke("demo", *options(tmp_path)).stdout
-    monkeypatch.setattr(start.os, "getloadavg", lambda: (1.9, 9.0, 9.0))
+    monkeypatch.setattr(demo.os, "getloadavg", lambda: (1.9, 9.0, 9.0))
     quiet = invoke("demo", *options(tmp_path)).stdout
 
     assert " ".join(busy.split()).startswith("This machine is busy (load 6.0 on 2 cores): ")

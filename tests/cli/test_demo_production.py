@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.yaml_file import load_yaml
+from compilegate.cli import demo, demo_production
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.demo import production, start
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.flag.change_flag import flag_versions
@@ -28,7 +28,7 @@ NOTE = "Trained on this machine's CPU."
 def local(providers: FakeProviders, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A local cloud in memory; the data is taken as prepared."""
 
-    monkeypatch.setattr(start, "preparing_data", lambda command: nullcontext(lambda: None))
+    monkeypatch.setattr(demo, "preparing_data", lambda command: nullcontext(lambda: None))
     providers.local_cloud = cloud("local", simulated=NOTE)
     return providers.local_cloud
 
@@ -189,7 +189,7 @@ def test_ctrl_c_ends_the_cloud(
 
 
 def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice() -> None:
-    workload = parse_workload(load_yaml(production.FILE))
+    workload = parse_workload(load_yaml(demo_production.FILE))
 
     assert FAULT_VARIABLE not in workload.training.environment
     assert 0 == workload.policy.cooldown_days

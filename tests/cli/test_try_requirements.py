@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.bundle import make_bundle
-from compilegate.cli.tryout.process import installed
+from compilegate.cli.tryout import installed
 from compilegate.domain.errors import InvalidInputError
 
 LIMIT = 60.0

@@ -16,8 +16,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli import main
-from compilegate.cli.demo import start
+from compilegate.cli import demo, main
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
@@ -127,7 +126,7 @@ def test_a_verdict_whose_report_cannot_be_written_is_shown_and_is_a_failure(
 def test_a_demo_without_a_report_is_a_failure(
     tmp_path: Path, invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start, "preparing_data", lambda command: nullcontext(lambda: None))
+    monkeypatch.setattr(demo, "preparing_data", lambda command: nullcontext(lambda: None))
     one = providers.local_cloud = cloud("local", simulated="on a CPU")
     executions(one).on_start = partial(decided, one, metrics=GOOD)
 

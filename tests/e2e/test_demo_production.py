@@ -15,7 +15,7 @@ from rich.console import Console
 from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.demo.production import Month
+from compilegate.cli.demo_production import Month
 from compilegate.cli.report import save_history
 from compilegate.domain import naming
 from compilegate.usecases.flag.change_flag import flag_versions

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,24 +17,42 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from compilegate.adapters.workload_files import WorkloadFile
+from compilegate import __version__
+from compilegate.adapters.workload_files import FOLDER as DATA
+from compilegate.adapters.workload_files import SCRIPT, WorkloadFile
 from compilegate.cli.common.cloud import StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.outcome import Outcome, read_outcome
 from compilegate.cli.common.output import console, emit_json
-from compilegate.cli.common.session import REPORTS, JsonOption, ReportsOption, session
+from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
 from compilegate.cli.common.template import show
-from compilegate.cli.demo.start import WORKLOADS, KeepOption, demo_cloud, put_in_place
 from compilegate.cli.run import show_outcome
-from compilegate.cli.trials.start import StartedTrial, follow, read_workloads, start, stop
+from compilegate.cli.trials.start import (
+    StartedTrial,
+    follow,
+    read_workloads,
+    start,
+    stop,
+)
 from compilegate.cli.trials.view import TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
-from compilegate.domain.formats import clock
+from compilegate.domain.formats import clock, plural
+from compilegate.place import INSTALLED, PROJECT, work_folder
 
+END_SECONDS = 5.0
+TAIL_CHARACTERS = 1500
+# Waiting work for every core: the demo itself keeps two cores busy, so timings then spread.
+BUSY_PER_CORE = 1.0
+# An installed package is not written to: the demos run in a copy.
+FOLDER = work_folder() / f"demo-{__version__}" if INSTALLED else PROJECT
+WORKLOADS = FOLDER / "workloads"
 DEMO_FILES = "demo-*.yaml"
 EXPECTED = (
     "Expected on two free cores: a verdict at once, the next within a minute, the last within four."
 )
+KeepOption = Annotated[
+    bool, typer.Option("--keep", help="Leave the embedded cloud running afterwards.")
+]
 
 
 def demo(
@@ -91,6 +115,71 @@ def demo(
         show("demo", document, keep=keep)
     if any(outcome.exit_code == FAILURE for outcome in outcomes):
         raise typer.Exit(FAILURE)
+
+
+def put_in_place() -> None:
+    """Copy what the demos need, once."""
+    if FOLDER.is_dir():
+        return
+    FOLDER.parent.mkdir(parents=True, exist_ok=True)
+    # Made beside and renamed: another demo may begin now.
+    with tempfile.TemporaryDirectory(dir=FOLDER.parent, prefix=".new-") as place:
+        copy = Path(place) / FOLDER.name
+        for name in ("training", "workloads"):
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(PROJECT / name, copy / name, ignore=ignored)
+        with contextlib.suppress(OSError):
+            copy.rename(FOLDER)
+
+
+@contextmanager
+def demo_cloud(providers: Providers, progress: Console, *, keep: bool) -> Iterator[StartedCloud]:
+    """The embedded cloud; the demos' data are written while it starts."""
+    from compilegate_localcloud.api import training_python  # noqa: PLC0415 - brings boto3
+
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load >= BUSY_PER_CORE * cores:
+        progress.print(
+            f"This machine is busy (load {load:.1f} on {plural(cores, 'core')}): the demo takes "
+            "longer, and timings may be too blurred to prove a speed-up.", style="yellow",
+        )  # fmt: skip
+    progress.print("Preparing the data, starting the embedded cloud, deploying the app …")
+    command = [str(training_python()), str(SCRIPT), str(DATA)]
+    with preparing_data(command) as wait, providers.started_local(keep=keep) as started:
+        wait()
+        yield started
+
+
+@contextmanager
+def preparing_data(command: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """Start the command that writes the data; yields the function that waits for it.
+
+    The function raises EnvironmentNotReadyError with the command's last output. The command never
+    outlives the block.
+    """
+    with (
+        tempfile.TemporaryFile() as output,
+        subprocess.Popen(  # noqa: S603 - the argument list is fixed
+            command, cwd=FOLDER, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        ) as process,
+    ):
+
+        def wait() -> None:
+            if process.wait() != 0:
+                output.seek(0)
+                message = output.read().decode("utf-8", "replace")[-TAIL_CHARACTERS:]
+                raise EnvironmentNotReadyError(
+                    f"{SCRIPT} did not write the demo's data:\n{message}"
+                )
+
+        try:
+            yield wait
+        finally:
+            process.terminate()
+            try:
+                process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _evaluate(

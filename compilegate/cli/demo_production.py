@@ -25,7 +25,7 @@ from compilegate.cli.common.outcome import Outcome, decision_rows, read_outcome
 from compilegate.cli.common.output import console, moves
 from compilegate.cli.common.session import REPORTS, JsonOption, ReportsOption, session
 from compilegate.cli.common.template import answer
-from compilegate.cli.demo.start import WORKLOADS, KeepOption, demo_cloud, put_in_place
+from compilegate.cli.demo import WORKLOADS, KeepOption, demo_cloud, put_in_place
 from compilegate.cli.flag import on_words
 from compilegate.cli.register import register_files
 from compilegate.cli.report import page_files, save_history
@@ -102,11 +102,16 @@ def demo_production(
     with demo_cloud(session(ctx).providers, progress, keep=keep) as started:
         (file,) = read_workloads([workload])
         cloud = started.cloud
-        _phase(progress, f"Ready after {time.monotonic() - began:.0f} s. Simulated here:")
-        notes = simulated(cloud)
-        for text in notes:
-            progress.print(f"- {text}")
         month = Month(file, cloud, progress, reports=out)
+        month.phase(f"Ready after {time.monotonic() - began:.0f} s. Simulated here:")
+        simulated = [
+            *filter(None, [cloud.services.settings.simulated]),
+            f"the clock. Runs start one after another and represent nights {DAYS} days apart.",
+            f"the fault. {FAULT_VARIABLE}={FAULT} lets the compiled arm train with a fifth of its "
+            "learning rate; the training, its losses and every verdict are real.",
+        ]
+        for text in simulated:
+            progress.print(f"- {text}")
         try:
             month.run()
         except KeyboardInterrupt:
@@ -122,23 +127,12 @@ def demo_production(
             "nights": month.runs,
             "notification": month.notification(),
             "story": page_files(save_history(month.workload, cloud.services, out)),
-            "simulated": notes,
+            "simulated": simulated,
             "seconds": round(time.monotonic() - began, 1),
         }
     answer(document, "demo_production", as_json=as_json, keep=keep)
     if month.wrong:
         raise typer.Exit(FAILURE)
-
-
-def simulated(cloud: Cloud) -> list[str]:
-    """What is simulated, a sentence each."""
-    training = cloud.services.settings.simulated
-    return [
-        *([training] if training else []),
-        f"the clock. Runs start one after another and represent nights {DAYS} days apart.",
-        f"the fault. {FAULT_VARIABLE}={FAULT} lets the compiled arm train with a fifth of its "
-        "learning rate; the training, its losses and every verdict are real.",
-    ]
 
 
 class NotAsPlannedError(Exception):
@@ -190,19 +184,24 @@ class Month:
         written = watch_production(event, services=self._cloud.services)
         return {key: written[key] for key in ("subject", "message") if key in written} or None
 
+    def phase(self, text: str) -> None:
+        """Say what comes next."""
+        self._progress.print()
+        self._progress.print(Text(text, style="bold"))
+
     def _run(self) -> None:
-        self._phase("Registered. The flag is off; production trains the baseline.")
+        self.phase("Registered. The flag is off; production trains the baseline.")
         self._register(None)
         self._train(BASELINE_RUNS)
 
-        self._phase("A trial measures speed and quality with the compiler.")
+        self.phase("A trial measures speed and quality with the compiler.")
         self._hold_trial()
 
-        self._phase("Production follows the flag.")
+        self.phase("Production follows the flag.")
         self._train(SOUND_RUNS)
         _expect(self._flag.enabled, "the flag was turned off before the fault")
 
-        self._phase(
+        self.phase(
             f"A fault is injected into the compiled arm ({FAULT_VARIABLE}={FAULT}); "
             "only the evidence shows it."
         )
@@ -217,7 +216,7 @@ class Month:
         _expect(last.by == TRAIN, "the flag was turned off, but not by production monitoring")
         _expect(alarmed, "the flag was turned off without an alarm on a faulty run")
 
-        self._phase("The fault is removed. The flag stays off.")
+        self.phase("The fault is removed. The flag stays off.")
         self._register(None)
         self._train(1)
         _expect(self.runs[-1]["arm"] == BASELINE, "production did not return to the baseline")
@@ -232,9 +231,9 @@ class Month:
         if outcome.decision is not None:
             for name, value in decision_rows(outcome.decision, outcome.applied):
                 self._progress.print(Text(f"  {name} {value}"))
-        candidate = unproven_candidate(outcome.decision)
-        if candidate is not None:
-            self._turn_on_by_hand(candidate)
+            candidate = unproven_candidate(outcome.decision)
+            if candidate:
+                self._turn_on_by_hand(candidate)
         enabled = self.by_hand or outcome.verdict == Verdict.PROMOTE
         _expect(
             enabled and self._flag.enabled,
@@ -245,7 +244,7 @@ class Month:
         """What a person may do by ``compilegate flag set``; the ledger keeps that it was."""
         services = self._cloud.services
         words = f'flag set {self.workload} --candidate {name} --reason "{BY_HAND}"'
-        self._phase("The trial did not prove the compiler, so it left the flag off.")
+        self.phase("The trial did not prove the compiler, so it left the flag off.")
         self._progress.print(
             "Its figures are measured, and vary more on a busy machine. To show production anyway, "
             "the demo now turns the flag on by hand, as a person may:"
@@ -256,19 +255,15 @@ class Month:
         _expect(made.unwritten is None, f"the flag could not be written: {made.unwritten}")
         self.by_hand = True
 
-    def _phase(self, text: str) -> None:
-        _phase(self._progress, text)
-
     @property
     def _flag(self) -> Flag:
         return latest_flag(self.workload, self._cloud.services)[0]
 
     def _register(self, fault: str | None) -> None:
         training = self._file.workload.training
-        environment = {**training.environment}
-        environment.pop(FAULT_VARIABLE, None)
-        if fault:
-            environment[FAULT_VARIABLE] = fault
+        environment = {**training.environment, FAULT_VARIABLE: fault or ""}
+        if not fault:
+            del environment[FAULT_VARIABLE]
         workload = replace(self._file.workload, training=replace(training, environment=environment))
         file = replace(self._file, workload=workload)
         (result,) = register_files([file], self._cloud, RegisterOptions(by=BY))
@@ -293,23 +288,17 @@ class Month:
             _expect(trained, f"production run {number} did not finish training")
 
 
-def _phase(progress: Console, text: str) -> None:
-    progress.print()
-    progress.print(Text(text, style="bold"))
-
-
 def _expect(met: bool, otherwise: str) -> None:
     if not met:
         raise NotAsPlannedError(otherwise)
 
 
-def unproven_candidate(decision: Decision | None) -> str | None:
+def unproven_candidate(decision: Decision) -> str:
     """The candidate that a trial measured and found no defect in, and yet did not prove."""
-    if decision is None or decision.verdict not in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF):
-        return None
-    if DEFECTS & set(decision.codes):
-        return None
-    return next((one.arm for one in decision.reasons if one.code in UNPROVEN), None)
+    undecided = decision.verdict in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF)
+    if not undecided or DEFECTS & set(decision.codes):
+        return ""
+    return next((one.arm or "" for one in decision.reasons if one.code in UNPROVEN), "")
 
 
 def night_document(number: int, view: RunView, flag: Flag, fault: str | None) -> dict[str, Any]:

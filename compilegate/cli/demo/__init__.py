@@ -1,1 +1,0 @@
-"""``compilegate demo`` and ``compilegate demo-production``."""

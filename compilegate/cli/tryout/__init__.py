@@ -1,1 +1,0 @@
-"""``compilegate try``: two steps of every arm on this machine."""
