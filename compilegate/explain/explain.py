@@ -1,197 +1,281 @@
-"""Assembles the explanation, from the same evidence and functions as the judge."""
+"""Explains a decision, from the same evidence and functions as the judge.
+
+Each file in ``sections`` answers one question of the judge: a template in which every ``item`` is
+a number with its formula, inputs and source, and the text below it is what it means. The modules
+of ``domain/judging`` are there by their names, so that a template computes by the judge's code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from compilegate.domain.decision import EXIT_CODES, Decision, FlagAction, ProbationStep, SpeedStep
-from compilegate.domain.formats import percent
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from compilegate.domain import arithmetic, economics, formats, judging
+from compilegate.domain.claims import NO_AMOUNT, claims_of
+from compilegate.domain.decision import EXIT_CODES, Decision, Verdict
 from compilegate.domain.judging.evaluation import evaluation_of
-from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence
+from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.judge import judge_trial
-from compilegate.domain.judging.quality import design_of
-from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
-from compilegate.domain.judging.validity import EXPLAINED, SAME_WORK, invalid_reasons
-from compilegate.domain.judging.whole_job import estimate_whole_job
-from compilegate.domain.reasons import Reason
-from compilegate.explain.item import Item, Reporter, Section, sentence
-from compilegate.explain.money import money_items
-from compilegate.explain.probation import probation_items
-from compilegate.explain.quality import evaluation_items, quality_items
-from compilegate.explain.speed import speed_items
-from compilegate.explain.value_of_information import step_value_items, value_items
-from compilegate.explain.whole_job import full_run_items, whole_job_items
+from compilegate.domain.judging.judge import CandidateFinding, judge_trial
+from compilegate.domain.judging.monitor import Monitor
+from compilegate.domain.judging.next_step import (
+    is_shadow,
+    value_of_a_trial,
+    value_of_shadow_runs,
+)
+from compilegate.domain.judging.probation import ProbationFinding, judge_probation
+from compilegate.domain.judging.quality import (
+    QualityOutcome,
+    design_of,
+    refuse_before_spending,
+    samples_of,
+)
+from compilegate.domain.judging.speed import (
+    Segments,
+    analyse_segments,
+    block_log_speedups,
+    judge_speed,
+    log_price_ratio,
+)
+from compilegate.domain.judging.statistics import SPEED_LOOKS, Design, Samples
+from compilegate.domain.judging.validity import EXPLAINED, invalid_reasons
+from compilegate.domain.judging.whole_job import WholeJob, confirm, estimate_whole_job
+from compilegate.domain.workload.model import BASELINE
+from compilegate.explain.item import ANSWER, Item, Section
 
-FAIR = "the runs recorded no difference between the arms but the change"
+SECTIONS = Path(__file__).parent / "sections"
 UNFAIR = "no verdict can be based on this"
-SAME_CHANGE = "every run of the candidate had its change"
 # The reason of a document that the judge could not read.
 UNREADABLE = "evidence_invalid"
-FLAG_WORDS = {
-    FlagAction.ENABLE: "the flag is on: production's runs use the candidate",
-    FlagAction.DISABLE: "the flag is off: production's runs use the baseline",
-    FlagAction.KEEP: "the flag is left as it was: nothing proves a change",
-}
+LINE_BREAK = re.compile(r"\s*\n\s*")
 
 
 def explain(document: object, decision: Decision) -> list[Item]:
     """Every number of the judge's ``decision`` on ``document``."""
-    return [*_sections(document, decision), *_next_items(decision)]
+    exit_code = EXIT_CODES[decision.verdict]
+    return [
+        *_sections(document, decision),
+        *_items("next", Section.NEXT, decision=decision, exit_code=exit_code),
+    ]
 
 
 def _sections(document: object, decision: Decision) -> Iterator[Item]:
-    if any(reason.code == UNREADABLE for reason in decision.reasons):
-        yield from _broken_contract(decision.reasons)
+    if UNREADABLE in decision.codes:
+        yield from _items("unreadable", Section.FAIRNESS, decision=decision)
         return
     evidence = read_evidence(document)
-    segments = analyse_segments(evidence)
-    yield from _fairness_items(evidence)
-    if invalid_reasons(evidence):
-        return
-    if evidence.phase == PROBATION:
+    segments, objections = analyse_segments(evidence), invalid_reasons(evidence)
+    yield from _items("fairness", Section.FAIRNESS, evidence=evidence, objections=objections)
+    if not objections and evidence.phase == PROBATION:
         yield from _probation(decision, evidence, segments)
-    else:
+    elif not objections:
         yield from _trial(decision, evidence, segments)
 
 
 def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
     judged = judge_trial(evidence, segments)
-    yield from value_items(evidence)
+    yield from _worth(evidence)
     for finding in judged.findings:
-        yield from speed_items(finding, evidence, segments)
+        yield from _speed(finding, evidence, segments)
         if finding.quality is None and finding.whole is not None:
-            yield from whole_job_items(Reporter(Section.SPEED, finding.arm.name), finding.whole)
+            name = finding.arm.name
+            yield from _items("whole_job", Section.SPEED, name, whole=finding.whole)
     for finding in judged.findings:
         design = design_of(evidence, finding.arm)
         if finding.quality is not None and design is not None:
-            yield from full_run_items(finding.arm, evidence, finding.whole)
-            yield from quality_items(finding.arm.name, finding.quality, evidence, design)
-            evaluation = evaluation_of(finding.quality, finding.arm, evidence, segments)
-            metric = evidence.quality.metric
-            yield from evaluation_items(finding.arm.name, evaluation, metric)
-            yield from step_value_items(finding, evidence, design)
+            yield from _full_runs(finding, evidence, segments, design)
     if judged.lead is not None:
-        yield from money_items(decision, judged.lead.arm, judged.lead.whole, evidence, segments)
+        yield from _money(decision, judged.lead.arm, judged.lead.whole, evidence, segments)
+
+
+def _worth(evidence: Evidence) -> Iterator[Item]:
+    """The price of a trial against what it may save."""
+    design, value = design_of(evidence), None
+    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
+    if steps is not None and remaining is not None:
+        value = value_of_a_trial(
+            remaining, full_run_steps=steps, segment_steps=evidence.plan.speed_steps,
+            arms=len(evidence.arms), blocks=SPEED_LOOKS[0],
+        )  # fmt: skip
+    variance = Samples((), (), evidence.oriented(evidence.quality.history)).pooled_variance
+    return _items(
+        "worth", Section.WORTH, evidence=evidence, design=design, value=value,
+        refused=design and refuse_before_spending(evidence, design),
+        spread=math.sqrt(variance or 0.0),
+    )  # fmt: skip
+
+
+def _speed(finding: CandidateFinding, evidence: Evidence, segments: Segments) -> Iterator[Item]:
+    cost = log_price_ratio(finding.arm, evidence)
+    calm = block_log_speedups(finding.arm, evidence, segments, calm=True)
+    return _items(
+        "speed", Section.SPEED, finding.arm.name, finding=finding, evidence=evidence,
+        segments=segments, cost=cost, calm=calm, net=[log - cost for log in finding.speed.logs],
+        calm_net=[log - cost for log in calm],
+    )  # fmt: skip
+
+
+def _full_runs(
+    finding: CandidateFinding, evidence: Evidence, segments: Segments, design: Design
+) -> Iterator[Item]:
+    """Whole jobs, quality, and whether further runs pay, of one candidate."""
+    arm, quality, whole = finding.arm, finding.quality, finding.whole
+    seen = confirm(arm, evidence, whole)
+    yield from _items(
+        "full_runs", Section.FULL_RUNS, arm.name, candidate=arm, evidence=evidence, whole=whole,
+        seen=seen,
+    )  # fmt: skip
+    yield from _items(
+        "quality", Section.QUALITY, arm.name, finding=quality, evidence=evidence, design=design,
+        samples=samples_of(arm, evidence),
+    )  # fmt: skip
+    evaluation = evaluation_of(quality, arm, evidence, segments)
+    if evaluation is not None:
+        yield from _items(
+            "evaluation", Section.QUALITY, arm.name, evaluation=evaluation,
+            metric=evidence.quality.metric,
+        )  # fmt: skip
+    open_still = quality is not None and quality.outcome is QualityOutcome.MORE_RUNS
+    if open_still and whole is not None and is_shadow(evidence, arm) and not seen.disproved:
+        valued = value_of_shadow_runs(arm, evidence, design, whole.speedup)
+        if valued is not None:
+            value, runs = valued
+            yield from _items(
+                "going_on", Section.QUALITY, arm.name, finding=finding, evidence=evidence,
+                value=value, runs=runs,
+            )  # fmt: skip
 
 
 def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
     promoted = evidence.promoted_arm
     speed = judge_speed(promoted, evidence, segments, candidates=1)
     whole = estimate_whole_job(promoted, evidence, segments, candidates=1)
-    yield from probation_items(decision, promoted, speed.estimate, evidence)
-    if whole is not None:
-        yield from whole_job_items(Reporter(Section.PROBATION, promoted.name), whole)
-    yield from money_items(decision, promoted, whole, evidence, segments)
-
-
-def _fairness_items(evidence: Evidence) -> Iterator[Item]:
-    """What was compared, and every objection."""
-    objections = invalid_reasons(evidence)
-    item = Reporter(Section.FAIRNESS)
-    fair = SAME_CHANGE if evidence.phase == PROBATION else FAIR
-    text = f"no: {UNFAIR}" if objections else f"yes: {fair}"
-    yield item.answer("unfair" if objections else "fair", text, of=invalid_reasons)
-    for objection in objections:
-        yield item("objection", objection.code, objection.message, of=invalid_reasons)
-    for candidate in evidence.candidates:
-        yield _applied(candidate)
-        if evidence.phase != PROBATION:
-            yield from _same_runs(candidate, evidence.baseline)
-
-
-def _broken_contract(reasons: tuple[Reason, ...]) -> Iterator[Item]:
-    """A document that could not be read at all."""
-    item = Reporter(Section.FAIRNESS)
-    yield item.answer("unreadable", f"unknown: the document breaks its contract, so {UNFAIR}")
-    for reason in reasons:
-        yield item(
-            "objection", reason.code, reason.message, of="judging.evidence_file.read_evidence"
-        )
-
-
-def _applied(candidate: Arm) -> Item:
-    done = [run for run in candidate.runs if run.finished]
-    proven = sum(run.applied is True for run in done)
-    return Reporter(Section.FAIRNESS, candidate.name)(
-        "runs that prove the change",
-        proven,
-        "A run counts only if its compiler reports that it compiled. A full run must prove it, a "
-        "short block must not contradict it.",
-        unit="runs",
-        inputs={
-            "finished": len(done),
-            "denied": sum(run.applied is False for run in done),
-            "silent": sum(run.applied is None for run in done),
-        },
-        of="judging.validity.invalid_reasons",
-    )
-
-
-def _same_runs(candidate: Arm, baseline: Arm) -> Iterator[Item]:
-    item = Reporter(Section.FAIRNESS, candidate.name)
-    runs = [*baseline.runs, *candidate.runs]
-    fingerprints = [run.fingerprint for run in runs if run.fingerprint]
-    keys = sorted({str(key) for one in fingerprints for key in one})
-    free = sorted({name for key in candidate.overrides for name in EXPLAINED.get(key, ())})
-    but = f", except for what the change explains ({', '.join(free)})" if free else ""
-    yield item(
-        "runs with a fingerprint", len(fingerprints),
-        f"Equal in both arms{but}: {', '.join(keys)}." if keys else "No run recorded one, so "
-        "it is unknown whether GPU, code and data were the same.",
-        unit="runs", inputs={"all runs": len(runs)}, of="judging.validity.invalid_reasons",
+    moments = _replay(evidence, promoted, speed.estimate)
+    start, last = moments[0][2], moments[-1][2]
+    yield from _items(
+        "probation", Section.PROBATION, decision=decision, evidence=evidence,
+        start=start.monitors, monitors=last.monitors, checks=last.checks,
+        sums={key: list(_sums(key, promoted, moments)) for key in start.monitors},
     )  # fmt: skip
-    work = _work(candidate), _work(baseline)
-    if work[0] and work[1]:
-        yield item(
-            "work of a whole run",
-            work[0] / work[1],
-            f"Samples that it trains on; more than {percent(SAME_WORK)} apart would be another "
-            "job.",
-            unit="times the baseline's",
-            formula="samples a step x steps, candidate / baseline",
-            inputs={"candidate": work[0], "baseline": work[1]},
-            of="judging.validity.SAME_WORK",
-        )
+    if whole is not None:
+        yield from _items("whole_job", Section.PROBATION, promoted.name, whole=whole)
+    yield from _money(decision, promoted, whole, evidence, segments)
 
 
-def _work(arm: Arm) -> float | None:
+Moment = tuple[str, FullRun | None, ProbationFinding]
+
+
+def _replay(evidence: Evidence, promoted: Arm, speedup: float | None) -> list[Moment]:
+    """The probation before its first run, and just after each: a later run changes nothing."""
+    runs = [(BASELINE, run) for run in evidence.baseline.probation]
+    runs += [(promoted.name, run) for run in promoted.probation]
+    runs.sort(key=lambda pair: pair[1].order)
+    moments: list[Moment] = []
+    for count in range(len(runs) + 1):
+        known = [run for _, run in runs[:count]]
+        arms = [
+            replace(arm, probation=tuple(run for run in arm.probation if run in known))
+            for arm in evidence.arms
+        ]
+        finding = judge_probation(replace(evidence, arms=tuple(arms)), speedup)
+        moments.append((*(runs[count - 1] if count else ("", None)), finding))
+        if finding.verdict is Verdict.REVERT:
+            break
+    return moments
+
+
+def _sums(key: str, promoted: Arm, moments: list[Moment]) -> Iterator[tuple[FullRun, Monitor]]:
+    """Each run of the candidate that a sum watched, with the monitor after it."""
+    alarmed = False
+    for arm, run, finding in moments:
+        monitor, checks = finding.monitors[key], alarmed and run is not None and run.may_check
+        alarmed = any(reason.code == "alarm" for reason in finding.reasons)
+        if run is None or arm != promoted.name or not run.finished or checks:
+            continue
+        if monitor.figure(run) is not None and monitor.reference_runs:
+            yield run, monitor
+
+
+def _money(
+    decision: Decision, candidate: Arm, whole: WholeJob | None, evidence: Evidence,
+    segments: Segments,
+) -> Iterator[Item]:  # fmt: skip
+    claim = claims_of(decision).money
+    return _items(
+        "money", Section.MONEY, decision=decision, candidate=candidate, whole=whole,
+        evidence=evidence, segments=segments, claim=claim, why_no_amount=NO_AMOUNT.get(claim),
+    )  # fmt: skip
+
+
+def _free_keys(candidate: Arm) -> list[str]:
+    """What may differ in a fingerprint because of the candidate's own change."""
+    return sorted({name for key in candidate.overrides for name in EXPLAINED.get(key, ())})
+
+
+def _whole_run_samples(arm: Arm) -> float | None:
+    """The samples that a whole run trains on, None where unknown."""
     size = next((run.samples_per_step for run in arm.speed if run.samples_per_step), None)
     return size * arm.full_run_steps if size and arm.full_run_steps else None
 
 
-def _next_items(decision: Decision) -> Iterator[Item]:
-    """The flag, the next step and the exit code."""
-    item, action = Reporter(Section.NEXT), decision.flag_action
-    yield item.answer(str(decision.verdict), FLAG_WORDS[action], of="decision.FLAG_ACTIONS")
-    step = decision.next
-    if step is not None:
-        if isinstance(step, SpeedStep):
-            size, unit = step.blocks, "blocks"
-        else:
-            size, unit = len(step.arms), "runs"
-        yield item(
-            "next step", size, sentence(step.why), unit=unit,
-            inputs={"stage": step.stage, "arms": ", ".join(step.arms)}, of=_place(step.stage),
-        )  # fmt: skip
-        if not isinstance(step, ProbationStep):
-            usd = step.usd
-            yield item(
-                "its cost", usd,
-                "Unknown: a price or a run's time is missing." if usd is None
-                else "Nothing: production makes these runs anyway." if not usd
-                else "What it may cost at most, by plan or by the runs seen so far.",
-                unit="USD", of=_place(step.stage),
-            )  # fmt: skip
-    yield item(
-        "exit code", EXIT_CODES[decision.verdict], f"The exit code for {decision.verdict}.",
-        of="decision.EXIT_CODES",
-    )  # fmt: skip
+def sentence(text: str) -> str:
+    """The text as a sentence of its own; a metric's name keeps its case."""
+    name = "_" in text.partition(" ")[0]
+    return f"{text[:1] if name else text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
 
 
-def _place(stage: str) -> str:
-    return (
-        "judging.probation.judge_probation"
-        if stage == "probation"
-        else f"judging.next_step.next_{stage}"
+@cache
+def _environment() -> Environment:
+    environment = Environment(  # noqa: S701 - text for a terminal
+        loader=FileSystemLoader(SECTIONS), undefined=StrictUndefined, line_statement_prefix="%"
     )
+    environment.filters |= {
+        "money": formats.money, "percent": formats.percent, "ratio": arithmetic.ratio,
+        "significant": formats.significant,
+    }  # fmt: skip
+    environment.globals |= {
+        "judging": judging, "economics": economics, "mean": arithmetic.mean,
+        "deviation": arithmetic.deviation, "squares": arithmetic.squares, "sqrt": math.sqrt,
+        "exp": math.exp, "log": math.log, "isfinite": math.isfinite, "sentence": sentence,
+        "free_keys": _free_keys, "whole_run_samples": _whole_run_samples, "unfair": UNFAIR,
+    }  # fmt: skip
+    return environment
+
+
+def _items(
+    template: str, section: Section, arm: str | None = None, **values: Any
+) -> Iterator[Item]:
+    """The items of a template, in its order."""
+    items: list[Item] = []
+
+    def item(
+        name: str,
+        value: Any,
+        words: str = "",
+        *,
+        symbol: str | None = None,
+        unit: str | None = None,
+        formula: str | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        arm: str | None = arm,
+        of: str | None = None,
+        caller: Callable[[], str] | None = None,
+    ) -> str:
+        below = LINE_BREAK.sub(" ", caller()).strip() if caller else words
+        items.append(
+            Item(section, arm, name, symbol, value, unit, formula, inputs or {}, of, below)
+        )
+        return ""
+
+    def answer(value: Any, words: str, *, of: str | None = None) -> str:
+        return item(ANSWER, value, sentence(words), of=of)
+
+    _environment().get_template(f"{template}.j2").render(values, item=item, answer=answer)
+    return iter(items)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -37,73 +37,24 @@ class Item:
     section: Section
     arm: str | None
     name: str
+    symbol: str | None
     value: Any
+    unit: str | None
+    formula: str | None
+    inputs: Mapping[str, Any]
+    source: str | None
     words: str
-    symbol: str | None = None
-    unit: str | None = None
-    formula: str | None = None
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    source: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The item as JSON; infinite values are null."""
+        inputs = {key: _finite(value) for key, value in self.inputs.items()}
         document: dict[str, Any] = rounded(
-            {
-                "section": str(self.section), "arm": self.arm, "name": self.name,
-                "symbol": self.symbol, "value": _finite(self.value), "unit": self.unit,
-                "formula": self.formula,
-                "inputs": {key: _finite(value) for key, value in self.inputs.items()},
-                "source": self.source, "words": self.words,
-            }
-        )  # fmt: skip
+            {**vars(self), "value": _finite(self.value), "inputs": inputs}
+        )
         return document
-
-
-@dataclass(frozen=True)
-class Reporter:
-    """Writes the items of one section, about one arm where there are several."""
-
-    section: Section
-    arm: str | None = None
-
-    def answer(self, value: Any, words: str, *, of: Callable[..., Any] | str | None = None) -> Item:
-        """The section's question, answered."""
-        return Item(self.section, self.arm, ANSWER, value, sentence(words), source=_place(of))
-
-    def __call__(
-        self,
-        name: str,
-        value: Any,
-        words: str = "",
-        *,
-        symbol: str | None = None,
-        unit: str | None = None,
-        formula: str | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        of: Callable[..., Any] | str | None = None,
-    ) -> Item:
-        """One number; ``of`` is what computed it."""
-        return Item(
-            self.section, self.arm, name, value, words, symbol, unit, formula, inputs or {},
-            _place(of),
-        )  # fmt: skip
-
-
-def sentence(text: str) -> str:
-    """The text as a sentence of its own; a metric's name keeps its case."""
-    name = "_" in text.partition(" ")[0]
-    return f"{text[:1] if name else text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
-
-
-def _place(of: Callable[..., Any] | str | None) -> str | None:
-    if of is None or isinstance(of, str):
-        return of
-    return f"{of.__module__.removeprefix('compilegate.domain.')}.{of.__qualname__}"
 
 
 def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
