@@ -7,7 +7,7 @@ up there, never taken from a reason's message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -18,8 +18,8 @@ from compilegate.domain.codec import DocumentError
 from compilegate.domain.errors import VALUE_MAX, shown, visible
 from compilegate.domain.wording import fill, sentences
 
-# What a rule may phrase itself.
-OWN = ("message", "fix")
+# The texts of a finding.
+TEXTS = ("message", "field", "fix", "source")
 
 
 class Severity(StrEnum):
@@ -83,8 +83,8 @@ class Reason:
 class ReasonKind:
     """What one code means, for documentation, headlines and advice: a row of ``reasons.toml``.
 
-    ``page`` is the part of the file that the code is in. ``says`` has the templates of message and
-    fix of eligibility's codes, of one with several situations for each of them.
+    ``page`` is the part of the file that the code is in. ``says`` has the templates of a finding of
+    eligibility, of a code with several situations for each of them.
     """
 
     page: str
@@ -124,31 +124,18 @@ def advice_for(codes: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for code in codes if (text := advice(code))))
 
 
-def block(code: str, field: str, situation: str = "", *, source: str, **values: Any) -> Reason:
-    """A reason that makes a candidate ineligible, in the words for the code in this situation.
+def finding(code: str, situation: str = "", **values: Any) -> Reason:
+    """What a rule of eligibility finds, as the registry says it in this situation.
 
-    ``values`` are those that the templates name; ``message`` and ``fix`` among them stand instead.
+    ``values`` are those that the templates name. What differs from case to case stands among them
+    by its own name: ``message``, ``fix``, ``source``, ``field``, ``severity``.
     """
-    message, fix = _phrased(code, situation, values)
-    return Reason(code, message, None, Severity.BLOCK, field, fix, source)
-
-
-def warn(code: str, field: str, situation: str = "", *, source: str, **values: Any) -> Reason:
-    """A reason to be careful, likewise."""
-    message, fix = _phrased(code, situation, values)
-    return Reason(code, message, None, Severity.WARN, field, fix, source)
-
-
-def info(code: str, field: str, situation: str = "", *, source: str, **values: Any) -> Reason:
-    """A reason that is a note, likewise."""
-    message, fix = _phrased(code, situation, values)
-    return Reason(code, message, None, Severity.INFO, field, fix, source)
-
-
-def _phrased(code: str, situation: str, values: Mapping[str, Any]) -> Iterator[str]:
-    says = registry()[code].says
-    words = says[situation] if situation else says
-    return (str(values[key]) if key in values else fill(words[key], values) for key in OWN)
+    kind = registry()[code]
+    says = {"severity": kind.severities[0], "source": "workload file", **kind.says}
+    if situation:
+        says |= kind.says[situation]
+    own = {key: str(values[key]) if key in values else fill(says[key], values) for key in TEXTS}
+    return Reason(code, severity=values.get("severity", Severity(says["severity"])), **own)
 
 
 def in_one_line(fix: str) -> str:

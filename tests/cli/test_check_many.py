@@ -9,8 +9,9 @@ import pytest
 
 from compilegate.cli.check import Totals
 from compilegate.domain.economics import Range
-from compilegate.domain.eligibility import Economics, Eligibility, EligibilityVerdict
+from compilegate.domain.eligibility import CandidateEligibility, Economics, Eligibility
 from compilegate.domain.errors import path_shown
+from compilegate.domain.workload.model import Candidate
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 
@@ -147,7 +148,8 @@ def answered(name: str, usd: float | None, saving: Range | None) -> Eligibility:
         prices_as_of=None,
         price_source=None,
     )
-    return Eligibility(name, EligibilityVerdict.ELIGIBLE, (), (), economics)
+    candidate = CandidateEligibility(Candidate(name="compile"), "torch_compile", ())
+    return Eligibility(name, (candidate,), (), economics)
 
 
 def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:

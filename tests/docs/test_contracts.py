@@ -14,7 +14,7 @@ import yaml
 
 from compilegate.domain import ledger_keys
 from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
-from compilegate.domain.eligibility.result import EligibilityVerdict
+from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.workload.file import parse_workload

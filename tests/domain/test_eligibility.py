@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.eligibility.candidate_job import CandidateJob
+from compilegate.domain.eligibility.job import CandidateJob
 from compilegate.domain.eligibility.payoff import most_trial_usd
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.reasons import Reason
@@ -74,7 +74,7 @@ def test_the_vendors_example_is_ineligible_for_its_compiler_and_eligible_for_tor
     managed, compiled = eligibility.candidates
 
     assert ["ineligible", "eligible"] == [managed.verdict, compiled.verdict]
-    assert ("eligible", (COMPILE,)) == (eligibility.verdict, eligibility.open_candidates)
+    assert ("eligible", (COMPILE,)) == (eligibility.verdict, eligibility.choice.candidates)
     assert {"version_unsupported", "distribution_unsupported"} == {
         reason.code for reason in managed.reasons if reason.severity == "block"
     }
@@ -241,7 +241,7 @@ def test_any_workload_gets_an_answer_that_agrees_with_its_reasons(
     for one in eligibility.candidates:
         blocked = any(reason.severity == "block" for reason in one.reasons)
         assert blocked == (one.verdict == "ineligible")
-    assert bool(eligibility.open_candidates) == (eligibility.verdict != "ineligible")
+    assert bool(eligibility.choice.candidates) == (eligibility.verdict != "ineligible")
 
 
 @given(workload=workloads, factor=st.floats(0.1, 10))

@@ -179,7 +179,7 @@ def test_every_derived_arm_is_eligible_or_alone_and_changes_one_factor_or_says_b
     assert len(verdicts) == 1 or "ineligible" not in verdicts
     assert all(one.why for one in eligibility.candidates)
     assert all(why for _, why in eligibility.left_out)
-    assert not {name for name, _ in eligibility.left_out} & set(eligibility.why)
+    assert not {name for name, _ in eligibility.left_out} & set(eligibility.choice.why)
     candidates = [one.candidate for one in eligibility.candidates]
     assert [] == [one for one in candidates if candidates.count(one) > 1]
 
@@ -200,7 +200,7 @@ def test_what_is_checked_is_what_is_planned_within_the_cap(workload: Workload) -
     assert plan.estimate.high_usd <= plan.max_trial_usd
     for arm in candidates:
         assert ("bundle" in arm.label) == (len(arm.factors) > 1)
-        assert eligibility.why[arm.name] == arm.why
+        assert eligibility.choice.why[arm.name] == arm.why
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

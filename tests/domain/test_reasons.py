@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Set
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from compilegate.domain.reasons import (
     Reason,
     Severity,
     advice,
-    block,
+    finding,
     headline,
     in_one_line,
     registry,
@@ -26,9 +27,20 @@ from compilegate.domain.wording import names
 ROOT = Path(compilegate.__file__).parent
 # The check of a deployment has findings of its own.
 OWN_FINDINGS = ("domain/deployment", "cli/doctor")
-MAKERS = {"Reason", "block", "warn", "info", "make"}
-# Of hyperparameters that count steps (eligibility/batch.py).
-UNSCALED = ["run_length_unscaled", "warmup_unscaled"]
+FINDINGS = {"finding", "finds"}
+MAKERS = {"Reason", "make", *FINDINGS}
+# Arguments of findings that are no constants, and what they may be.
+COMPUTED_FINDINGS = {
+    "code": ["run_length_unscaled", "warmup_unscaled", "framework_downgrade", "framework_change"],
+    "image.code": ["no_compiler_image", "region_unsupported"],
+    "situation": ["older", "other", "memory", "shapes"],
+}
+# What a rule may say itself, and what templates may name of every job (CandidateJob.finds).
+OWN = ("message", "field", "fix", "source", "severity")
+OF_EVERY_JOB = {
+    "framework", "version", "instance_type", "distribution", "compiler", "family", "model",
+    "region", "status", "as_of",
+}  # fmt: skip
 # Codes that are put together from the name of a field or figure.
 COMPUTED = {
     *(f"{field}_changed" for field in FIELDS), *(f"{figure}_not_watched" for figure in BLIND),
@@ -54,6 +66,10 @@ def modules() -> Modules:
     }
 
 
+def _called(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
 def _constants(nodes: Iterable[ast.AST]) -> set[str]:
     return {
         str(node.value)
@@ -67,7 +83,7 @@ def test_every_code_that_is_raised_is_registered(modules: Modules) -> None:
         code
         for tree in modules.values()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args
+        if isinstance(node, ast.Call) and _called(node) in MAKERS and node.args
         for first in node.args[:1]
         for code in ((first.body, first.orelse) if isinstance(first, ast.IfExp) else (first,))
     )
@@ -81,45 +97,58 @@ def test_every_registered_code_is_raised(modules: Modules) -> None:
     assert set(registry()) <= COMPUTED | _constants(code)
 
 
-PHRASED = {"block", "warn", "info"}
-
-
-def _given(modules: Modules) -> Iterator[tuple[str, str, set[str]]]:
-    """Code, situation and values of each reason that is phrased by the registry."""
+def _given(modules: Modules) -> Iterator[tuple[str, str, set[str | None]]]:
+    """Code, situation and values of each finding."""
     for tree in modules.values():
         for call in ast.walk(tree):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in PHRASED:
-                code, situation = call.args[0], [*call.args[2:], ast.Constant("")][0]
-                codes = [code.value] if isinstance(code, ast.Constant) else UNSCALED
-                values = {str(keyword.arg) for keyword in call.keywords} - {"source"}
-                if "message" not in values:
-                    yield from ((str(one), ast.literal_eval(situation), values) for one in codes)
+            if isinstance(call, ast.Call) and _called(call) in FINDINGS and call.args:
+                code, situation = [*call.args, ast.Constant("")][:2]
+                values = {keyword.arg for keyword in call.keywords}
+                for one, other in product(*map(_possible, (code, situation))):
+                    if None not in values:  # which hands on those of a rule
+                        yield one, other, values
+
+
+def _possible(argument: ast.expr) -> list[str]:
+    """The texts that an argument may be."""
+    match argument:
+        case ast.Constant(value=str(text)):
+            return [text]
+        case ast.IfExp(body=ast.Constant(value=str(one)), orelse=ast.Constant(value=str(other))):
+            return [one, other]
+    return COMPUTED_FINDINGS.get(ast.unparse(argument), [])
 
 
 def _situations(code: str) -> Iterator[str]:
     says = registry()[code].says
-    yield from [""] if "message" in says else says
+    situations = [key for key, value in says.items() if isinstance(value, dict)]
+    yield from situations or ([""] if says else [])
 
 
 def test_a_reason_is_given_the_values_that_its_words_name_and_no_words_are_left(
     modules: Modules,
 ) -> None:
-    given = list(_given(modules))
+    given = [one for one in _given(modules) if one[1] in _situations(one[0])]
     written = {(code, situation) for code in registry() for situation in _situations(code)}
 
     assert written == {(code, situation) for code, situation, _ in given}
     for code, situation, values in given:
         says = registry()[code].says
-        words = says[situation] if situation else says
-        assert {"message"} <= set(words) <= {"message", "fix"}
-        named = {name for text in words.values() for name in names(text)}
-        assert values == (named if "fix" in words else named | {"fix"}), (code, situation)
+        words = {"source": "", **(says[situation] if situation else says)}
+        own = values & set(OWN)
+        assert {"message", "field", "fix", "source"} <= set(words) | own, (code, situation)
+        named = {name for key, text in words.items() if key not in own for name in names(text)}
+        assert values - own <= named <= values | OF_EVERY_JOB, (code, situation)
 
 
-def test_a_rule_may_phrase_a_message_or_a_fix_itself() -> None:
-    own = block("saving_below_trial_cost", "f", "few_runs", source="s", fix="{x}", runs_per_week=3)
+def test_a_rule_may_say_itself_what_differs_from_case_to_case() -> None:
+    own = finding(
+        "saving_below_trial_cost", "few_runs", source="{s}", fix="{x}", severity=Severity.WARN,
+        runs_per_week=3,
+    )  # fmt: skip
 
-    assert ("{x}", "s", Severity.BLOCK) == (own.fix, own.source, own.severity)
+    assert ("{x}", "{s}", Severity.WARN) == (own.fix, own.source, own.severity)
+    assert "schedule.runs_per_week" == own.field
     assert "3 runs a week" in own.message
 
 

@@ -1,14 +1,14 @@
 """Whether a compiler could apply and pay, before anything is spent."""
 
-from compilegate.domain.eligibility.candidate_job import MeasuredOverhead
-from compilegate.domain.eligibility.check import check_eligibility
-from compilegate.domain.eligibility.payoff import Economics
-from compilegate.domain.eligibility.result import (
+from compilegate.domain.eligibility.check import (
     CandidateEligibility,
     Eligibility,
     EligibilityVerdict,
     blocking,
+    check_eligibility,
 )
+from compilegate.domain.eligibility.job import MeasuredOverhead, measured_overheads
+from compilegate.domain.eligibility.payoff import Economics
 
 __all__ = [
     "CandidateEligibility",
@@ -18,4 +18,5 @@ __all__ = [
     "MeasuredOverhead",
     "blocking",
     "check_eligibility",
+    "measured_overheads",
 ]

@@ -1,4 +1,4 @@
-"""Can this compiler read this framework, and is there an image of it?"""
+"""Can this compiler read this framework, is there an image, does the script have to change?"""
 
 from __future__ import annotations
 
@@ -6,54 +6,46 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compilegate.domain.compilers import COMPILERS, compiler_named, has_own_image
-from compilegate.domain.eligibility.candidate_job import WORKLOAD_FILE, CandidateJob
-from compilegate.domain.eligibility.payoff import PITFALLS
+from compilegate.domain.eligibility.job import NO_GRAPH_FRAMEWORKS, CandidateJob
 from compilegate.domain.facts import CompilerImage, age, label, matches, parts
-from compilegate.domain.reasons import Reason, block, info, warn
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import CONTROL_SUFFIX, library
 
-LEVERS = {
-    "xgboost": "tree_method=hist (with device=cuda on a GPU instance), distributed XGBoost over "
-    "several instances, or LightGBM",
-    "sklearn": "n_jobs, HistGradientBoosting in place of GradientBoosting, or XGBoost and "
-    "LightGBM with histograms",
-}
-OTHER_LEVERS = "tree_method=hist for boosted trees, more cores, or a smaller search space"
-
-
-def no_graph_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Trees and classical models leave a graph compiler nothing to compile."""
-    name = job.framework.name
-    if job.compiled and not job.has_graph:
-        what = name if name in LEVERS else f"a model of family {job.workload.model.family}"
-        yield block(
-            "framework_unsupported", job.field("framework.name"), "no_graph", source=WORKLOAD_FILE,
-            what=what, compiler=job.compiler,
-        )  # fmt: skip
+# A line to copy, indented, must fit a terminal of 80 columns.
+LONGEST = 64
+PREFIX = "sagemaker_"
+ENABLED = "sagemaker_training_compiler_enabled"
+DEBUG = "sagemaker_training_compiler_debug_mode"
+XLA = "sagemaker_pytorch_xla_multi_worker_enabled"
+# Arguments of the SDK's estimators; as hyperparameters they reach the script alone.
+PROFILERS = (
+    "debugger_hook_config", "debug_hook_config", "profiler_config", "rules",
+    "tensorboard_output_config",
+)  # fmt: skip
 
 
 def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
-    """A compiler that is part of a framework needs that one, in a version that has it."""
+    """A compiler needs a graph, and the framework that it is part of in a version that has it."""
     compiler, framework = compiler_named(job.compiler), job.framework
-    if compiler is None or compiler.kind is None or not job.has_graph:
+    if compiler is None:
         return
-    needed = library(compiler.kind)
-    if framework.kind != compiler.kind:
+    if not job.has_graph:
+        tree = framework.name in NO_GRAPH_FRAMEWORKS
+        what = framework.name if tree else f"a model of family {job.workload.model.family}"
+        yield job.finds("framework_unsupported", "no_graph", what=what)
+    elif compiler.kind is not None and framework.kind != compiler.kind:
         instead = compiler_instead(job)
-        yield block(
-            "framework_unsupported", job.field("framework.name"), "other_library",
-            source=compiler.source, compiler=compiler.name, needed=needed, framework=framework.name,
-            instead=instead, nothing=instead is None, status=job.facts.managed.status,
+        yield job.finds(
+            "framework_unsupported", "other_library", source=compiler.source,
+            needed=library(compiler.kind), instead=instead, nothing=instead is None,
         )  # fmt: skip
     elif compiler.since and parts(framework.version) < compiler.since:
         rows = [row for row in job.facts.images if row.framework == framework.name]
-        row = max(rows, key=age, default=None)
-        series = f"{compiler.since[0]}.x"
-        current = f"{row.framework} {label(row)}" if row else f"{compiler.kind} {series}"
-        yield block(
-            "version_unsupported", job.field("framework.version"), "framework",
-            source=compiler.source, needed=needed, version=framework.version,
-            compiler=compiler.title, series=series, current=current,
+        row, series = max(rows, key=age, default=None), f"{compiler.since[0]}.x"
+        yield job.finds(
+            "version_unsupported", "framework", source=compiler.source,
+            needed=library(framework.kind), compiler=compiler.title, series=series,
+            current=f"{row.framework} {label(row)}" if row else f"{compiler.kind} {series}",
         )  # fmt: skip
 
 
@@ -70,49 +62,34 @@ def compiler_instead(job: CandidateJob) -> str | None:
 
 def image_rule(job: CandidateJob) -> Iterator[Reason]:
     """The baseline and the candidate each need an image; ``managed`` has rules for its own."""
-    yield from _image(job, job.baseline, "the baseline")
-    other = job.candidate.framework is not None or has_own_image(job.compiler)
-    if other and not job.managed:
-        yield from _image(job, job, "the candidate")
-
-
-def _image(job: CandidateJob, run: CandidateJob, whose: str) -> Iterator[Reason]:
-    image, field = run.image(), run.field("framework.version")
-    if not job.has_graph and job.compiled:
+    if job.compiled and not job.has_graph:
         return  # the job would not start
-    if image.uri is None:
-        yield block(
-            image.code, field, source=f"image facts as of {job.facts.as_of}",
-            message=f"{image.why}: {whose} cannot run",
-            fix="name a version and region that have an image, or your own image under "
-            "facts.images",
-        )  # fmt: skip
-    elif image.patched_until and image.patched_until < job.facts.as_of:
-        yield info(
-            "image_unpatched", field, "framework", source=image.source,
-            framework=run.framework.name, version=run.framework.version, until=image.patched_until,
-        )  # fmt: skip
+    runs = [(job.baseline, "the baseline")]
+    if not job.managed and (job.candidate.framework is not None or has_own_image(job.compiler)):
+        runs.append((job, "the candidate"))
+    for run, whose in runs:
+        image, field = run.image(), run.field("framework.version")
+        if image.uri is None:
+            yield run.finds(image.code, "image", field=field, why=image.why, whose=whose)
+        elif image.patched_until and image.patched_until < job.facts.as_of:
+            yield run.finds(
+                "image_unpatched", "framework", field=field, source=image.source,
+                until=image.patched_until,
+            )  # fmt: skip
 
 
 def change_rule(job: CandidateJob) -> Iterator[Reason]:
     """Another version beside another compiler: the effects of both must be separable."""
-    own, base = job.candidate.framework, job.workload.framework
-    if own is None or job.same_framework:
+    own, base = job.framework, job.workload.framework
+    if job.facts.same_framework(own, base, region=job.region, instance=job.instance):
         return
     if own.kind != base.kind and job.candidate.entry_point is None:
-        yield block(
-            "framework_unsupported", job.field("framework.name"), "other_script",
-            source=WORKLOAD_FILE, base=base.name, own=own.name,
-        )  # fmt: skip
+        yield job.finds("framework_unsupported", "other_script", base=base.name, own=own.name)
         return
-    change = f"{own.name} {label(own)} instead of {base.name} {label(base)}"
     older = own.kind == base.kind and parts(own.version) < parts(base.version)
-    yield info(
-        "framework_downgrade" if older else "framework_change", job.field("framework.version"),
-        source=WORKLOAD_FILE,
-        message=f"the candidate runs on {change}",
-        fix=_separation(job, older=older),
-    )  # fmt: skip
+    code, situation = ("framework_downgrade", "older") if older else ("framework_change", "other")
+    change = f"{own.name} {label(own)} instead of {base.name} {label(base)}"
+    yield job.finds(code, situation, fix=_separation(job, older=older), change=change)
 
 
 def _separation(job: CandidateJob, *, older: bool) -> str:
@@ -138,9 +115,6 @@ def _separation(job: CandidateJob, *, older: bool) -> str:
 
 # SageMaker Training Compiler: does its frozen support matrix include this job?
 
-# A line to copy, indented, must fit a terminal of 80 columns.
-LONGEST = 64
-
 
 def fitting_image(job: CandidateJob) -> CompilerImage | None:
     """The matrix row of the job's own versions; None without the managed compiler."""
@@ -148,119 +122,79 @@ def fitting_image(job: CandidateJob) -> CompilerImage | None:
     return next((row for row in rows if row.fits(job.framework)), None)
 
 
-def target_image(job: CandidateJob) -> CompilerImage | None:
-    """The fitting row, else the framework's newest: what the job would have to become."""
-    return fitting_image(job) or max(_rows(job), key=age, default=None)
+def newest_image(job: CandidateJob) -> CompilerImage | None:
+    """The newest row of the job's framework; None where the matrix has none of it."""
+    rows = (row for row in job.facts.managed.images if row.framework == job.framework.name)
+    return max(rows, key=age, default=None)
 
 
-def _rows(job: CandidateJob) -> list[CompilerImage]:
-    """The rows of the job's framework."""
-    return [row for row in job.facts.managed.images if row.framework == job.framework.name]
-
-
-def version_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Framework, versions and Python must be one row of the matrix, exactly."""
-    if not job.runs_managed or _has_own_image(job):
-        return
-    framework, managed = job.framework, job.facts.managed
-    row, last = fitting_image(job), max(_rows(job), key=age, default=None)
-    if row is not None:
-        yield from _documented_only(job, row)
-    elif last is None:
-        yield block(
-            "framework_unsupported", job.field("framework.name"), "managed",
-            source=managed.status_source, fix=nearest(job), framework=framework.name,
-        )  # fmt: skip
-    else:
-        yield block(
-            "version_unsupported", job.field("framework.version"), "managed", source=last.source,
-            fix=nearest(job), framework=framework.name, version=label(framework), last=label(last),
-        )  # fmt: skip
-        if job.candidate.framework is None and parts(framework.version) > parts(last.version):
-            yield info(
-                "framework_downgrade", job.field("framework.version"),
-                source=managed.status_source, version=framework.version, last=last.version,
-            )  # fmt: skip
-
-
-def _documented_only(job: CandidateJob, row: CompilerImage) -> Iterator[Reason]:
-    """TensorFlow's compiler is in the ordinary image, so that image must exist."""
-    version = job.framework.version
-    images = [one.version for one in job.facts.images if one.framework == row.framework]
-    if not row.same_image or any(matches(version, one) for one in images):
-        return
-    near = [one for one in images if parts(one)[:2] == parts(version)[:2]]
-    yield block(
-        "version_unsupported", job.field("framework.version"), "documented", source=row.source,
-        fix=f'version: "{near[0]}"' if near else nearest(job), framework=row.framework,
-        version=version,
-    )  # fmt: skip
-
-
-def _has_own_image(job: CandidateJob) -> bool:
-    """Whether the team has its own image with the compiler in it."""
-    return job.image().uri in {one.uri for one in job.facts.own_images}
-
-
-def region_rule(job: CandidateJob) -> Iterator[Reason]:
-    """The matrix has its own, smaller list of regions; none in China or GovCloud."""
-    row = fitting_image(job)
-    if row is not None and job.region not in row.regions and not _has_own_image(job):
-        yield block(
-            "region_unsupported", job.field("framework.version"), source=row.source,
-            repository=row.repository, version=row.version, region=job.region,
-            regions=len(row.regions), instead=_or_instead(job),
-        )  # fmt: skip
-
-
-def family_rule(job: CandidateJob) -> Iterator[Reason]:
-    """It compiles for five GPU families and refuses every other."""
-    managed, instance = job.facts.managed, job.instance
-    if not job.runs_managed or instance is None or not instance.gpus:
-        return
-    if instance.family not in managed.instance_families:
-        yield block(
-            "instance_unsupported", job.field("instance_type"), "managed",
-            source=managed.instance_families_source, instance_type=instance.instance_type,
-            families=", ".join(managed.instance_families), instead=_or_instead(job),
-        )  # fmt: skip
-
-
-def _or_instead(job: CandidateJob) -> str:
-    instead = compiler_instead(job)
-    return f", or {instead}" if instead else ""
-
-
-def lifecycle_rule(job: CandidateJob) -> Iterator[Reason]:
-    """Frozen and unpatched, always reported; and versions without an image to compare with."""
+def managed_rule(job: CandidateJob) -> Iterator[Reason]:
+    """Framework, versions, Python, region and GPU must be of one row of the matrix, exactly."""
+    managed, instance, row = job.facts.managed, job.instance, fitting_image(job)
     if not job.managed:
         return
-    managed, instead = job.facts.managed, compiler_instead(job)
-    prefer = f"prefer {instead} if it performs as well; " if instead else ""
-    yield warn(
-        "image_unpatched", job.compiler_field, "managed", source=managed.status_source,
-        status=managed.status, prefer=prefer,
+    own = job.image().uri in {one.uri for one in job.facts.own_images}
+    instead = compiler_instead(job)
+    or_instead = f", or {instead}" if instead else ""
+    if job.has_graph and not own:
+        yield from _versions(job, row)
+        if row is not None and job.region not in row.regions:
+            yield job.finds(
+                "region_unsupported", "managed", source=row.source, repository=row.repository,
+                version=row.version, regions=len(row.regions), instead=or_instead,
+            )  # fmt: skip
+    family = instance.family if instance is not None and instance.gpus else None
+    if job.has_graph and family not in (None, *managed.instance_families):
+        yield job.finds(
+            "instance_unsupported", "managed", source=managed.instance_families_source,
+            families=", ".join(managed.instance_families), instead=or_instead,
+        )  # fmt: skip
+    # Frozen and unpatched, always reported.
+    place = "candidates" if job.index is None else f"candidates[{job.index}].compiler"
+    yield job.finds(
+        "image_unpatched", "managed", field=place, source=managed.status_source,
+        prefer=f"prefer {instead} if it performs as well; " if instead else "",
     )  # fmt: skip
-    row = fitting_image(job)
     if row and row.native_image is None and job.image("none").uri is None:
-        yield warn(
-            "no_same_version_baseline", job.field("framework.version"), source=row.source,
-            fix=paired(job), framework=row.framework, version=row.version,
+        yield job.finds(
+            "no_same_version_baseline", source=row.source, fix=_paired(job),
+            framework=row.framework, version=row.version,
         )  # fmt: skip
 
 
-def nearest(job: CandidateJob) -> str:
+def _versions(job: CandidateJob, row: CompilerImage | None) -> Iterator[Reason]:
+    framework, source = job.framework, job.facts.managed.status_source
+    last = newest_image(job)
+    if row is not None:
+        # TensorFlow's compiler is in the ordinary image, so that image must exist.
+        images = [one.version for one in job.facts.images if one.framework == row.framework]
+        if row.same_image and not any(matches(framework.version, one) for one in images):
+            near = [one for one in images if parts(one)[:2] == parts(framework.version)[:2]]
+            fix = f'version: "{near[0]}"' if near else _nearest(job)
+            yield job.finds("version_unsupported", "documented", source=row.source, fix=fix)
+    elif last is None:
+        yield job.finds("framework_unsupported", "managed", source=source, fix=_nearest(job))
+    else:
+        yield job.finds(
+            "version_unsupported", "managed", source=last.source, fix=_nearest(job),
+            version=label(framework), last=label(last),
+        )  # fmt: skip
+        if job.candidate.framework is None and parts(framework.version) > parts(last.version):
+            yield job.finds("framework_downgrade", "managed", source=source, last=last.version)
+
+
+def _nearest(job: CandidateJob) -> str:
     """The newest row of the same framework, and the newest with an image without the compiler."""
-    row = max(_rows(job) or _same_kind(job), key=age)
+    row = newest_image(job) or max(_same_kind(job), key=age)
     if row.native_image is None:
         return (
             "nearest of the same framework, with no image without the compiler to compare with:"
-            f"\n{_lines(row, job)}\n{paired(job)}"
+            f"\n{_lines(row, job)}\n{_paired(job)}"
         )
     return f"nearest configuration for the candidate:\n{_lines(row, job)}"
 
 
-def paired(job: CandidateJob) -> str:
+def _paired(job: CandidateJob) -> str:
     """The newest row that has a same-version image without the compiler."""
     row = max((row for row in _same_kind(job) if row.native_image), key=age)
     added = job.framework.transformers and row.transformers is None
@@ -291,45 +225,26 @@ def _lines(row: CompilerImage, job: CandidateJob) -> str:
 
 # Does the script, or what it is started with, have to change?
 
-GUIDE = "training-compiler-enable-{}.md of the SageMaker developer guide"
-XLA_GUIDE = GUIDE.format("pytorch")
-TOOLKIT = "aws/sagemaker-training-toolkit@3383937 pytorch_xla.py"
-KEYS_TOOLKIT = "aws/sagemaker-pytorch-training-toolkit@d929872 training.py"
-PREFIX = "sagemaker_"
-ENABLED = "sagemaker_training_compiler_enabled"
-DEBUG = "sagemaker_training_compiler_debug_mode"
-XLA = "sagemaker_pytorch_xla_multi_worker_enabled"
-# Arguments of the SDK's estimators; as hyperparameters they reach the script alone.
-PROFILERS = (
-    "debugger_hook_config", "debug_hook_config", "profiler_config", "rules",
-    "tensorboard_output_config",
-)  # fmt: skip
-
 
 def script_rule(job: CandidateJob) -> Iterator[Reason]:
     """Compilers and fp8 may need a script with calls of its own, which a candidate may bring."""
-    row, training, field = fitting_image(job), job.training, job.field("entry_point")
-    compiler = compiler_named(job.compiler)
+    row, training, compiler = fitting_image(job), job.training, compiler_named(job.compiler)
     needs = None if compiler is None else compiler.script_needs
     xla = row is not None and training.distribution == "pytorchxla"
     if xla and not training.entry_point.endswith(".py"):
-        yield block("script_unsupported", field, source=TOOLKIT, entry_point=training.entry_point)
+        yield job.finds("script_unsupported", entry_point=training.entry_point)
     elif job.candidate.entry_point is not None:
         return
     elif row is not None and (need := _need(job, row)):
         instead = compiler_instead(job)
-        other = f", or use {instead}, which needs one line" if instead else ""
-        yield warn(
-            "script_needs_port", field, "managed",
-            source=GUIDE.format(row.framework.rpartition("-")[2]), need=need, other=other,
+        yield job.finds(
+            "script_needs_port", "managed", library=row.framework.rpartition("-")[2], need=need,
+            other=f", or use {instead}, which needs one line" if instead else "",
         )  # fmt: skip
     elif needs is not None and job.has_graph:
-        yield warn(
-            "script_needs_port", field, "compiler", source=needs.source, compiler=job.compiler,
-            need=needs.what,
-        )  # fmt: skip
+        yield job.finds("script_needs_port", "compiler", source=needs.source, need=needs.what)
     elif row is None and job.candidate.precision == "fp8" and job.has_graph:
-        yield warn("script_needs_port", field, "fp8", source=WORKLOAD_FILE)
+        yield job.finds("script_needs_port", "fp8")
 
 
 def _need(job: CandidateJob, row: CompilerImage) -> str:
@@ -352,10 +267,18 @@ def hyperparameters_rule(job: CandidateJob) -> Iterator[Reason]:
     values = job.training.hyperparameters
     for key in values:
         if key.startswith(PREFIX):
-            yield _switch(job, key)
+            off, field = _is_off(values, key), _path(job, key)
+            if key == ENABLED and off and job.managed:
+                yield job.finds("compiler_disabled", field=field)
+            elif key == DEBUG and not off:
+                yield job.finds("compiler_debug", field=field)
+            elif key == XLA and off and job.managed:
+                yield job.finds("distribution_missing", "disabled", field=field)
+            else:
+                yield job.finds("reserved_hyperparameter", field=field, key=key)
     for key in PROFILERS:
         if key in values and not _is_off(values, key):
-            yield warn("profiler_on", _path(job, key), source=PITFALLS, key=key)
+            yield job.finds("profiler_on", field=_path(job, key), key=key)
 
 
 def _is_off(values: Mapping[str, Any], key: str) -> bool:
@@ -367,15 +290,3 @@ def _path(job: CandidateJob, key: str) -> str:
     """Path of a hyperparameter: the candidate's if it names it."""
     own = job.index is not None and key in job.candidate.hyperparameters
     return f"{f'candidates[{job.index}]' if own else 'training'}.hyperparameters.{key}"
-
-
-def _switch(job: CandidateJob, key: str) -> Reason:
-    """A key that SageMaker's toolkit reads, with what it would do."""
-    off, field = _is_off(job.training.hyperparameters, key), _path(job, key)
-    if key == ENABLED and off and job.managed:
-        return block("compiler_disabled", field, source=XLA_GUIDE)
-    if key == DEBUG and not off:
-        return block("compiler_debug", field, source=XLA_GUIDE)
-    if key == XLA and off and job.managed:
-        return block("distribution_missing", field, "disabled", source=XLA_GUIDE)
-    return block("reserved_hyperparameter", field, source=KEYS_TOOLKIT, key=key)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from compilegate.domain.compilers import (
     COMPILERS,
@@ -13,23 +14,24 @@ from compilegate.domain.compilers import (
     compute_speedup,
     keeps_cache,
 )
-from compilegate.domain.compilers.descriptor import CompileOverhead
 from compilegate.domain.decision import ArmFigures
 from compilegate.domain.economics import (
-    WEEKS_PER_YEAR,
     Range,
     amdahl_speedup,
     annual_saving_usd,
     annual_training_usd,
     break_even_seconds,
 )
-from compilegate.domain.facts import Facts, Image, Instance, Price
-from compilegate.domain.judging.statistics import design_for
+from compilegate.domain.facts import Facts, Image, Instance
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.plan import expected_usd
+from compilegate.domain.reasons import Reason, finding
 from compilegate.domain.workload.model import BASELINE, Candidate, Framework, Training, Workload
 
-# What a run pays for compilation, and from which length on a run earns it back.
+NO_GRAPH_FRAMEWORKS = ("xgboost", "sklearn")
+NO_GRAPH_FAMILIES = ("gbt", "classical")
+# In the registry, the beginning of a field that is the candidate's where that changes it.
+OF_CANDIDATE = "candidate."
 
 
 @dataclass(frozen=True)
@@ -51,20 +53,12 @@ def measured_overheads(
 
     A compiler that counted no time at all was not measured.
     """
-    by_name = {arm.name: arm for arm in arms}
+    by_name = {arm.name: arm for arm in arms if arm.compiler != "none"}
     for measured in figures:
         arm = by_name.get(measured.name)
         warm, cold = measured.compile_seconds_warm or None, measured.compile_seconds_cold or None
-        if arm is None or arm.compiler == "none" or (warm, cold) == (None, None):
-            continue
-        yield MeasuredOverhead(
-            trial=trial,
-            compiler=arm.compiler,
-            compile_mode=arm.compile_mode,
-            image=arm.image,
-            warm_seconds=warm,
-            cold_seconds=cold,
-        )
+        if arm is not None and (warm, cold) != (None, None):
+            yield MeasuredOverhead(trial, arm.compiler, arm.compile_mode, arm.image, warm, cold)
 
 
 @dataclass(frozen=True)
@@ -100,87 +94,6 @@ class BreakEven:
     cold_seconds: float
 
 
-def break_even(overhead: Overhead, speedup: float) -> BreakEven | None:
-    """None where nothing is gained."""
-    if speedup <= 1:
-        return None
-    return BreakEven(*(
-        break_even_seconds(seconds, speedup) or 0.0
-        for seconds in (overhead.sure_seconds, overhead.warm_seconds, overhead.cold_seconds)
-    ))  # fmt: skip
-
-
-def overhead_of(
-    workload: Workload,
-    candidate: Candidate,
-    assumed: CompileOverhead | None,
-    measured: Sequence[MeasuredOverhead],
-    image: str | None,
-) -> Overhead | None:
-    """Profile first, then the last trial on the same image, then what is assumed of the compiler.
-
-    None where the compiler has neither.
-    """
-    warm, cold, basis = _profiled(workload, candidate) or _from_trial(candidate, measured, image)
-    if not keeps_cache(candidate.compiler):
-        warm = cold = max((one for one in (warm, cold) if one is not None), default=None)
-    if assumed is None:
-        if warm is None:
-            return None
-        return Overhead(warm, max(warm, cold or 0.0), warm_is_measured=True, basis=basis)
-    if warm is None and cold is None:
-        return Overhead(
-            assumed.warm_seconds, assumed.cold_seconds, False, assumed.basis, measured=False
-        )
-    if warm is None:
-        return Overhead(min(assumed.warm_seconds, cold or 0.0), cold or 0.0, False, basis)
-    if cold is None:
-        cold, basis = assumed.cold_seconds, f"{basis}; without a cache: {assumed.basis}"
-    return Overhead(warm, max(warm, cold), warm_is_measured=True, basis=basis)
-
-
-# Warm and cold seconds, None where not measured, and where they come from.
-_Measured = tuple[float | None, float | None, str]
-
-
-def _profiled(workload: Workload, candidate: Candidate) -> _Measured | None:
-    """The profile's figures; of two compilers they are taken to be the first one's."""
-    profile = workload.profile
-    if (profile.compile_seconds, profile.compile_seconds_cold) == (None, None):
-        return None
-    used = {one.compiler for one in workload.candidates}
-    profiled = next((name for name in COMPILERS if name in used), DEFAULT.name)
-    if candidate.compiler != profiled:
-        return None
-    return profile.compile_seconds, profile.compile_seconds_cold, "measured: the profile"
-
-
-def _from_trial(
-    candidate: Candidate, measured: Sequence[MeasuredOverhead], image: str | None
-) -> _Measured:
-    """The largest figures of the newest trial that ran this compiler on this image."""
-    alike = [
-        one
-        for one in measured
-        if one.compiler == candidate.compiler
-        and one.compile_mode == candidate.compile_mode
-        and one.image == image
-    ]
-    if not alike:
-        return None, None, ""
-    trial = alike[-1].trial
-    last = [one for one in alike if one.trial == trial]
-    warm = [one.warm_seconds for one in last if one.warm_seconds is not None]
-    cold = [one.cold_seconds for one in last if one.cold_seconds is not None]
-    return max(warm, default=None), max(cold, default=None), f"measured in trial {trial}"
-
-
-WORKLOAD_FILE = "workload file"
-PROFILE = "the workload's profile"
-NO_GRAPH_FRAMEWORKS = ("xgboost", "sklearn")
-NO_GRAPH_FAMILIES = ("gbt", "classical")
-
-
 @dataclass(frozen=True)
 class CandidateJob:
     """What a rule sees; ``index`` is the candidate's place in the file, None when derived.
@@ -195,6 +108,29 @@ class CandidateJob:
     region: str
     measured: tuple[MeasuredOverhead, ...] = ()
 
+    def finds(self, code: str, situation: str = "", **values: Any) -> Reason:
+        """A reason about this job; its templates may name ``values`` and what is said below."""
+        reason = finding(
+            code,
+            situation,
+            **{
+                "framework": self.framework.name,
+                "version": self.framework.version,
+                "instance_type": self.training.instance_type,
+                "distribution": self.training.distribution,
+                "compiler": self.compiler,
+                "family": self.workload.model.family,
+                "model": self.workload.model.name,
+                "region": self.region,
+                "status": self.facts.managed.status,
+                "as_of": self.facts.as_of,
+                **values,
+            },
+        )
+        if not reason.field.startswith(OF_CANDIDATE):
+            return reason
+        return replace(reason, field=self.field(reason.field.removeprefix(OF_CANDIDATE)))
+
     def field(self, key: str) -> str:
         """Path of a setting in the workload file: the candidate's if it changes it.
 
@@ -204,11 +140,6 @@ class CandidateJob:
         if self.index is not None and getattr(self.candidate, section or key, None) is not None:
             return f"candidates[{self.index}].{key}"
         return key if section else f"training.{rest}"
-
-    @property
-    def compiler_field(self) -> str:
-        """Path of the compiler in the workload file; a derived candidate has none of its own."""
-        return "candidates" if self.index is None else f"candidates[{self.index}].compiler"
 
     @cached_property
     def training(self) -> Training:
@@ -274,13 +205,6 @@ class CandidateJob:
         )
 
     @property
-    def same_framework(self) -> bool:
-        """Whether the candidate runs on the workload's versions."""
-        return self.facts.same_framework(
-            self.framework, self.workload.framework, region=self.region, instance=self.instance
-        )
-
-    @property
     def devices(self) -> int | None:
         """GPUs of the whole cluster, at least one per instance; None when unknown."""
         count = self.training.instance_count
@@ -292,24 +216,58 @@ class CandidateJob:
         return (self.devices or 1) > 1
 
     @property
-    def price(self) -> Price | None:
-        """USD per hour of one of the candidate's instances, None when unknown."""
-        return self.facts.price(self.training.instance_type)
-
-    @property
     def usd_per_hour(self) -> float | None:
-        """USD per hour of the candidate's cluster."""
-        price = self.price
+        """USD per hour of the candidate's cluster, None without a price."""
+        price = self.facts.price(self.training.instance_type)
         return None if price is None else price.usd_per_hour * self.training.instance_count
 
     @cached_property
     def overhead(self) -> Overhead | None:
-        """Seconds a run pays for compilation, None without a compiler."""
-        if not self.compiled:
-            return None
+        """Seconds a run pays for compilation, None without a compiler or any figure of it.
+
+        Profile first, then the last trial on the same image, then what is assumed of the compiler.
+        """
+        warm, cold, basis = self._profiled() or self._measured_in_a_trial()
+        if not keeps_cache(self.compiler):
+            warm = cold = max((one for one in (warm, cold) if one is not None), default=None)
         assumed = compile_overhead(self.compiler, self.workload.model.family)
-        image = self.image().uri if self.measured else None
-        return overhead_of(self.workload, self.candidate, assumed, self.measured, image)
+        if assumed is None:
+            return None if warm is None else Overhead(warm, max(warm, cold or 0.0), True, basis)
+        if warm is None:
+            warm, most = assumed.warm_seconds, assumed.cold_seconds
+            if cold is None:
+                return Overhead(warm, most, False, assumed.basis, measured=False)
+            return Overhead(min(warm, cold), cold, False, basis)
+        if cold is None:
+            cold, basis = assumed.cold_seconds, f"{basis}; without a cache: {assumed.basis}"
+        return Overhead(warm, max(warm, cold), True, basis)
+
+    def _profiled(self) -> tuple[float | None, float | None, str] | None:
+        """Warm and cold seconds of the profile; of two compilers they are the first one's."""
+        profile = self.workload.profile
+        warm, cold = profile.compile_seconds, profile.compile_seconds_cold
+        used = {one.compiler for one in self.workload.candidates}
+        profiled = next((name for name in COMPILERS if name in used), DEFAULT.name)
+        if (warm, cold) == (None, None) or self.compiler != profiled:
+            return None
+        return warm, cold, "measured: the profile"
+
+    def _measured_in_a_trial(self) -> tuple[float | None, float | None, str]:
+        """The largest figures of the newest trial that ran this compiler on this image."""
+        alike = [
+            one
+            for one in self.measured
+            if one.compiler == self.compiler
+            and one.compile_mode == self.candidate.compile_mode
+            and one.image == self.image().uri
+        ]
+        if not alike:
+            return None, None, ""
+        last = [one for one in alike if one.trial == alike[-1].trial]
+        warm = [one.warm_seconds for one in last if one.warm_seconds is not None]
+        cold = [one.cold_seconds for one in last if one.cold_seconds is not None]
+        basis = f"measured in trial {alike[-1].trial}"
+        return max(warm, default=None), max(cold, default=None), basis
 
     @property
     def waits(self) -> tuple[float, float]:
@@ -332,9 +290,11 @@ class CandidateJob:
     @property
     def break_even(self) -> BreakEven | None:
         """None where there is nothing to compile or nothing to gain."""
-        if self.overhead is None or self.plausible_speedup is None:
+        overhead, plausible = self.overhead, self.plausible_speedup
+        if overhead is None or plausible is None or plausible.high <= 1:
             return None
-        return break_even(self.overhead, self.plausible_speedup.high)
+        each = (overhead.sure_seconds, overhead.warm_seconds, overhead.cold_seconds)
+        return BreakEven(*(break_even_seconds(one, plausible.high) or 0.0 for one in each))
 
     @property
     def annual_usd(self) -> float | None:
@@ -363,11 +323,3 @@ class CandidateJob:
     def trial_usd(self) -> float | None:
         """Expected price of a trial of this candidate alone, None where none could be planned."""
         return expected_usd(self.workload, [self.candidate], self.facts, region=self.region)
-
-    @property
-    def too_few_runs(self) -> bool:
-        """Whether a year holds too few runs to prove quality on, so that no trial is planned."""
-        runs = self.workload.schedule.runs_per_week * WEEKS_PER_YEAR
-        return (
-            design_for(self.workload.policy, history=0, candidates=1, runs_remaining=runs) is None
-        )
