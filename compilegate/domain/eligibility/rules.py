@@ -286,9 +286,7 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
         return
     growth, source = own.batch_size / base.batch_size, instance.source
     if growth >= 1 and peak > memory and width == base_width:
-        yield job.finds(
-            "memory_headroom", "too_small", gpu_source=source, peak=peak, memory=memory
-        )
+        yield job.finds("memory_headroom", "too_small", gpu_source=source, peak=peak, memory=memory)
     elif peak * max(growth, 1.0) > memory:
         yield job.finds(
             "memory_headroom", "may_be_too_small", gpu_source=source, batch_size=own.batch_size,
