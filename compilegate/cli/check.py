@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -43,21 +43,83 @@ from compilegate.domain.reasons import Reason, Severity
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
 
-# The workload files that paths name, read and checked one after the other.
-
+EXIT_CODES = {
+    EligibilityVerdict.ELIGIBLE: 0,
+    EligibilityVerdict.INELIGIBLE: 10,
+    EligibilityVerdict.BENCHMARK: 11,
+}
+# Up to this many are shown in full, more with a line each.
+SCREENS = 3
+# How many are listed of those that matter most.
+LISTED = 5
+# A note in less room is below its line.
+NARROWEST_NOTE = 20
 SUFFIXES = (".yaml", ".yml")
 SKIPPED_FOLDERS = ("node_modules", "cdk.out", "__pycache__")
 # Top-level keys of every workload file; a file with two of them is taken for one.
 _SECTION = re.compile(rb"^(schema|framework|model|training|shapes|schedule|quality)\s*:", re.M)
 _ENOUGH = 2
+# The largest USD per year, with the workload and what is noted of it.
+Ranked = list[tuple[float, str, str]]
+Wording = tuple[str, Severity | None, str, str]
+
+
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE_OR_FOLDER", help="Workload files (YAML), or folders of them."),
+    ],
+    *,
+    region: RegionOption = None,
+    as_json: JsonOption = False,
+    as_jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="Print one JSON document per line, as it is made.")
+    ] = False,
+) -> None:
+    """Say whether a compiler could help, and why.
+
+    Spends nothing and needs no account. Folders are searched recursively for workload files. More
+    than three files get a line each, and totals at the end.
+
+    \b
+    compilegate check workloads/article-bert.yaml
+    compilegate check workloads/ --region eu-west-1
+    compilegate check ~/teams --jsonl > eligibility.jsonl
+
+    Exit code 0 eligible, 10 ineligible, 11 benchmark; of several files the highest. An invalid
+    file does not stop the others; the exit code is then 2.
+    """
+    if as_json and as_jsonl:
+        raise InvalidInputError("excludes --json", field="--jsonl", fix="drop one of them")
+    settings = project.settings(region)
+    paths = find_files(files)
+    results = progress(check_files(paths, settings), len(paths), "Checking", above=SCREENS)
+    if len(paths) == 1 and not any(map(is_folder, files)) and not as_jsonl:
+        only = next(results)
+        if isinstance(only.answer, InvalidInputError):
+            raise only.answer
+        if as_json:
+            emit_json(only.to_dict())
+        else:
+            show_eligibility(only.answer, only.notes)
+        raise typer.Exit(EXIT_CODES[only.answer.verdict])
+    codes: list[int] = []
+    if as_json or as_jsonl:
+        _print_documents(_counted(results, codes), one_list=as_json)
+    elif len(paths) > SCREENS:
+        _print_lines(_counted(results, codes))
+    else:
+        for one in _counted(results, codes):
+            if isinstance(one.answer, Eligibility):
+                if len(codes) > 1:
+                    say()
+                show_eligibility(one.answer, one.notes)
+    raise typer.Exit(worst_exit_code(codes))
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One file's answer: its eligibility, or why there is none.
-
-    ``notes`` are remarks about the job.
-    """
+    """One file's answer, its eligibility or why there is none, and remarks about its job."""
 
     file: str
     answer: Eligibility | InvalidInputError
@@ -68,6 +130,48 @@ class Checked:
         if isinstance(self.answer, InvalidInputError):
             return error_document(self.answer)
         return {**self.answer.to_dict(), **note_documents(self.notes)}
+
+
+def _counted(results: Iterator[Checked], codes: list[int]) -> Iterator[Checked]:
+    """The results, with their exit codes noted; an error is printed at once."""
+    for one in results:
+        if isinstance(one.answer, InvalidInputError):
+            sys.stderr.write(f"{error_text(str(one.answer))}\n")
+            codes.append(BAD_INPUT)
+        else:
+            codes.append(EXIT_CODES[one.answer.verdict])
+        yield one
+
+
+def _print_documents(results: Iterator[Checked], *, one_list: bool) -> None:
+    """A document or an error for every file: a line each, or all in one list."""
+    before = "["
+    for one in results:
+        if one_list:
+            text = json.dumps(one.to_dict(), indent=2, default=str).replace("\n", "\n  ")
+            _write(f"{before}\n  {text}")
+            before = ","
+        else:
+            _write(json.dumps({"file": one.file, **one.to_dict()}, separators=(",", ":")) + "\n")
+    if one_list:
+        _write("\n]\n")
+
+
+def _print_lines(results: Iterator[Checked]) -> None:
+    totals, out = Totals(), console()
+    for one in results:
+        if isinstance(one.answer, InvalidInputError):
+            totals.add_error(one.answer)
+        else:
+            totals.add(one.answer, one.notes)
+            _write(f"{line(one.answer, out, one.notes)}\n")
+    show_totals(totals)
+
+
+def _write(text: str) -> None:
+    """Write each answer as it is made, through the progress bar where there is one."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
@@ -156,23 +260,6 @@ def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:
         yield Checked(str(file), eligibility, notes_on(read))
 
 
-# A line for each of many checks, and what they add up to: verdicts, dollars, the top few.
-
-LISTED = 5
-# A note in less room is below its line.
-NARROWEST_NOTE = 20
-_VERDICT, _NAME = 12, 24
-
-
-@dataclass(frozen=True, order=True)
-class Ranked:
-    """A workload in a list of the top few; ``usd`` per year."""
-
-    usd: float
-    workload: str
-    note: str = field(compare=False)
-
-
 @dataclass
 class Totals:
     """Sums over many checks in constant memory; USD per year.
@@ -191,8 +278,8 @@ class Totals:
     saving_high: float = 0.0
     against: Counter[str] = field(default_factory=Counter)
     stopped_by: Counter[str] = field(default_factory=Counter)
-    most_to_gain: list[Ranked] = field(default_factory=list)
-    dearest_stopped: list[Ranked] = field(default_factory=list)
+    most_to_gain: Ranked = field(default_factory=list)
+    dearest_stopped: Ranked = field(default_factory=list)
 
     def add_error(self, error: InvalidInputError) -> None:
         """Count a file that ``error`` kept from being checked."""
@@ -203,20 +290,26 @@ class Totals:
         """Count one workload's answer, with the remarks about its job."""
         verdict, name = eligibility.verdict, eligibility.workload
         usd = eligibility.economics.annual_training_usd
+        saving = eligibility.economics.plausible_annual_saving_usd
         self.verdicts[verdict] += 1
         self.training_usd += usd or 0.0
         self.unpriced += usd is None
         if verdict is EligibilityVerdict.INELIGIBLE:
             code, why = first_stop(eligibility)
             self.stopped_by[code] += 1
-            _keep(self.dearest_stopped, Ranked(usd or 0.0, name, why))
-            return
-        saving = eligibility.economics.plausible_annual_saving_usd
-        if saving is not None:
+            _keep(self.dearest_stopped, (usd or 0.0, name, why))
+        elif saving is not None:
             self.saving_low += saving.low
             self.saving_high += saving.high
             self.against.update(said(notes, "against"))
-            _keep(self.most_to_gain, Ranked(saving.high, name, _word(verdict)))
+            _keep(self.most_to_gain, (saving.high, name, _word(verdict)))
+
+
+def _keep(few: Ranked, entry: tuple[float, str, str]) -> None:
+    if len(few) < LISTED:
+        heapq.heappush(few, entry)
+    else:
+        heapq.heappushpop(few, entry)
 
 
 def first_stop(eligibility: Eligibility) -> tuple[str, str]:
@@ -224,13 +317,6 @@ def first_stop(eligibility: Eligibility) -> tuple[str, str]:
     of_candidates = (candidate.reasons for candidate in eligibility.candidates)
     stops = blocking([*eligibility.reasons, *chain.from_iterable(of_candidates)])
     return (stops[0].code, stops[0].message) if stops else ("none", "no candidate is left")
-
-
-def _keep(few: list[Ranked], entry: Ranked) -> None:
-    if len(few) < LISTED:
-        heapq.heappush(few, entry)
-    else:
-        heapq.heappushpop(few, entry)
 
 
 def line(eligibility: Eligibility, out: Console, notes: Sequence[Note] = ()) -> str:
@@ -241,7 +327,7 @@ def line(eligibility: Eligibility, out: Console, notes: Sequence[Note] = ()) -> 
         _, note = first_stop(eligibility)
     elif saving is not None:
         note = ", ".join([f"{saving_between(saving)} a year", *said(notes, "against")])
-    text = _fitted(f"{word:<{_VERDICT}}  {eligibility.workload:<{_NAME}}  ", note, out.width)
+    text = _fitted(f"{word:<12}  {eligibility.workload:<24}  ", note, out.width)
     if out.is_terminal and not out.no_color:
         tone = verdict_label(eligibility.verdict).tone
         return typer.style(word, fg=TONE_STYLES[tone]) + text.removeprefix(word)
@@ -259,27 +345,25 @@ def show_totals(totals: Totals) -> None:
         for verdict in EligibilityVerdict
         if totals.verdicts[verdict]
     ]
-    invalid = [f"{plural(totals.errors, 'file')} invalid"] if totals.errors else []
-    wrong = [(text, files) for text, files in totals.wrong.most_common(LISTED) if files > 1]
-    show(
-        "check_totals", {"totals": totals},
-        checked=sum(totals.verdicts.values()), counts=counts + invalid, wrong=wrong,
-        saving=saving_between(Range(totals.saving_low, totals.saving_high)),
-        top=[
-            ("Largest savings, at most per year", _few(totals.most_to_gain)),
-            ("Largest training costs without an eligible compiler, per year",
-             _few(totals.dearest_stopped)),
-        ],
-    )  # fmt: skip
-
-
-def _few(ranked: Sequence[Ranked]) -> list[list[str]]:
-    """The lines of each, the first one first."""
+    if totals.errors:
+        counts.append(f"{plural(totals.errors, 'file')} invalid")
     width = console().width
-    return [
-        _fitted(f"    {one.workload:<{_NAME}}  {money(one.usd):>12}  ", one.note, width).split("\n")
-        for one in sorted(ranked, reverse=True)
-    ]
+    tops = {
+        "Largest savings, at most per year": totals.most_to_gain,
+        "Largest training costs without an eligible compiler, per year": totals.dearest_stopped,
+    }
+    show(
+        "check_totals", {"totals": totals}, checked=sum(totals.verdicts.values()), counts=counts,
+        wrong=[(text, files) for text, files in totals.wrong.most_common(LISTED) if files > 1],
+        saving=saving_between(Range(totals.saving_low, totals.saving_high)),
+        top={
+            title: [
+                _fitted(f"    {name:<24}  {money(usd):>12}  ", note, width).split("\n")
+                for usd, name, note in sorted(ranked, reverse=True)
+            ]
+            for title, ranked in tops.items()
+        },
+    )  # fmt: skip
 
 
 def _fitted(left: str, note: str, width: int) -> str:
@@ -290,51 +374,30 @@ def _fitted(left: str, note: str, width: int) -> str:
     return (left + textwrap.shorten(note, room, placeholder="…")).rstrip()
 
 
-# Shows an eligibility at the terminal: verdict, money, reasons by candidate.
-
-Wording = tuple[str, Severity | None, str, str]
-
-
 def show_eligibility(eligibility: Eligibility, notes: Sequence[Note] = ()) -> None:
     """The verdict, the money, what holds for all candidates, then each of them.
 
     A reason that every candidate has is shown once, and candidates with the same answer are shown
-    together. ``notes`` are remarks about the job.
+    together; reasons of an earlier candidate are only named. ``notes`` are remarks about the job.
     """
-    shared = _shared([candidate.reasons for candidate in eligibility.candidates])
-    footnotes = {_wording(reason): "" for reason in shared}
+    candidates = eligibility.candidates
+    shared: list[Reason] = []
+    if len(candidates) > 1:
+        every = [set(_wordings(candidate)) for candidate in candidates]
+        first = zip(_wordings(candidates[0]), candidates[0].reasons, strict=True)
+        shared = [reason for words, reason in first if all(words in others for others in every)]
+    groups: dict[object, list[CandidateEligibility]] = {}
+    for candidate in candidates:
+        key = (candidate.compiler, candidate.verdict, *_wordings(candidate))
+        groups.setdefault(key, []).append(candidate)
+    # The candidate that a reason was first said of; of what is said of all, none.
+    said_of = {_wording(reason): "" for reason in shared}
     show(
         "check", eligibility.to_dict(),
         eligibility=eligibility, figures=eligibility.economics, notes=said(notes),
         against="; ".join(said(notes, "against")), saving_between=saving_between, shared=shared,
-        groups=[_group(group, footnotes) for group in _groups(eligibility.candidates)],
+        groups=[_group(group, said_of) for group in groups.values()],
     )  # fmt: skip
-
-
-def _group(group: Sequence[CandidateEligibility], footnotes: dict[Wording, str]) -> dict[str, Any]:
-    """Candidates with the same answer; reasons of an earlier candidate are only named."""
-    first, names = group[0], [one.candidate.name for one in group]
-    fresh = [reason for reason in first.reasons if _wording(reason) not in footnotes]
-    again: dict[str, list[str]] = {}
-    for reason in first.reasons:
-        earlier = footnotes.setdefault(_wording(reason), names[0])
-        if earlier not in ("", names[0]):
-            stops = "blocks: " if reason.severity is Severity.BLOCK else ""
-            again.setdefault(earlier, []).append(f"{stops}{reason.code}")
-    tried = first.verdict is not EligibilityVerdict.INELIGIBLE
-    return {
-        "title": f"{', '.join(names)} ({first.compiler})",
-        "verdict": first.verdict,
-        "aside": _aside(first),
-        "whys": [one.why for one in group if one.why and tried],
-        "fresh": fresh,
-        "again": again,
-    }
-
-
-def _aside(candidate: CandidateEligibility) -> str:
-    blocks = {one.code for one in blocking(candidate.reasons)}
-    return "not worth a benchmark" if blocks == {"saving_below_trial_cost"} else ""
 
 
 def _wording(reason: Reason) -> Wording:
@@ -342,138 +405,27 @@ def _wording(reason: Reason) -> Wording:
     return reason.code, reason.severity, reason.message, reason.fix
 
 
-def _shared(reasons: Sequence[Sequence[Reason]]) -> list[Reason]:
-    """Reasons that every one of several candidates has, in the order of the first one."""
-    if len(reasons) < 2:
-        return []
-    others = [{_wording(reason) for reason in words} for words in reasons[1:]]
-    return [one for one in reasons[0] if all(_wording(one) in words for words in others)]
+def _wordings(candidate: CandidateEligibility) -> list[Wording]:
+    return [_wording(reason) for reason in candidate.reasons]
 
 
-def _groups(candidates: Sequence[CandidateEligibility]) -> list[list[CandidateEligibility]]:
-    """Candidates with the same verdict, compiler and reasons, in their first's order."""
-    groups: dict[object, list[CandidateEligibility]] = {}
-    for candidate in candidates:
-        words = tuple(_wording(reason) for reason in candidate.reasons)
-        key = (candidate.compiler, candidate.verdict, words)
-        groups.setdefault(key, []).append(candidate)
-    return list(groups.values())
-
-
-EXIT_CODES = {
-    EligibilityVerdict.ELIGIBLE: 0,
-    EligibilityVerdict.INELIGIBLE: 10,
-    EligibilityVerdict.BENCHMARK: 11,
-}
-# Up to this many are shown in full, more with a line each.
-SCREENS = 3
-
-Files = Annotated[
-    list[Path],
-    typer.Argument(metavar="FILE_OR_FOLDER", help="Workload files (YAML), or folders of them."),
-]
-JsonlOption = Annotated[
-    bool, typer.Option("--jsonl", help="Print one JSON document per line, as it is made.")
-]
-
-
-def check(
-    files: Files,
-    *,
-    region: RegionOption = None,
-    as_json: JsonOption = False,
-    as_jsonl: JsonlOption = False,
-) -> None:
-    """Say whether a compiler could help, and why.
-
-    Spends nothing and needs no account. Folders are searched recursively for workload files. More
-    than three files get a line each, and totals at the end.
-
-    \b
-    compilegate check workloads/article-bert.yaml
-    compilegate check workloads/ --region eu-west-1
-    compilegate check ~/teams --jsonl > eligibility.jsonl
-
-    Exit code 0 eligible, 10 ineligible, 11 benchmark; of several files the highest. An invalid
-    file does not stop the others; the exit code is then 2.
-    """
-    if as_json and as_jsonl:
-        raise InvalidInputError("excludes --json", field="--jsonl", fix="drop one of them")
-    settings = project.settings(region)
-    paths = find_files(files)
-    results = progress(check_files(paths, settings), len(paths), "Checking", above=SCREENS)
-    if len(paths) == 1 and not any(map(is_folder, files)) and not as_jsonl:
-        raise typer.Exit(_show_one(next(results), as_json=as_json))
-    show: Callable[[Iterator[Checked]], int] = _lines if len(paths) > SCREENS else _screens
-    if as_json or as_jsonl:
-        show = _json_list if as_json else _json_lines
-    raise typer.Exit(show(results))
-
-
-def _show_one(result: Checked, *, as_json: bool) -> int:
-    if isinstance(result.answer, InvalidInputError):
-        raise result.answer
-    if as_json:
-        emit_json(result.to_dict())
-    else:
-        show_eligibility(result.answer, result.notes)
-    return _exit_code(result)
-
-
-def _json_list(results: Iterator[Checked]) -> int:
-    """A list with a document or an error for every file; one is held at a time."""
-    codes, before = set(), "["
-    for result in results:
-        codes.add(_exit_code(result))
-        text = json.dumps(result.to_dict(), indent=2, default=str).replace("\n", "\n  ")
-        _write(f"{before}\n  {text}")
-        before = ","
-    _write("\n]\n")
-    return worst_exit_code(codes)
-
-
-def _json_lines(results: Iterator[Checked]) -> int:
-    codes = set()
-    for result in results:
-        codes.add(_exit_code(result))
-        document = {"file": result.file, **result.to_dict()}
-        _write(json.dumps(document, separators=(",", ":")) + "\n")
-    return worst_exit_code(codes)
-
-
-def _screens(results: Iterator[Checked]) -> int:
-    codes: list[int] = []
-    for result in results:
-        if isinstance(result.answer, Eligibility):
-            if codes:
-                say()
-            show_eligibility(result.answer, result.notes)
-        codes.append(_exit_code(result))
-    return worst_exit_code(codes)
-
-
-def _lines(results: Iterator[Checked]) -> int:
-    codes, totals, out = set(), Totals(), console()
-    for result in results:
-        codes.add(_exit_code(result))
-        if isinstance(result.answer, InvalidInputError):
-            totals.add_error(result.answer)
-            continue
-        totals.add(result.answer, result.notes)
-        _write(f"{line(result.answer, out, result.notes)}\n")
-    show_totals(totals)
-    return worst_exit_code(codes)
-
-
-def _write(text: str) -> None:
-    """Write each answer as it is made, through the progress bar where there is one."""
-    sys.stdout.write(text)
-    sys.stdout.flush()
-
-
-def _exit_code(result: Checked) -> int:
-    """The file's exit code; an error is printed at once."""
-    if isinstance(result.answer, InvalidInputError):
-        sys.stderr.write(f"{error_text(str(result.answer))}\n")
-        return BAD_INPUT
-    return EXIT_CODES[result.answer.verdict]
+def _group(group: Sequence[CandidateEligibility], said_of: dict[Wording, str]) -> dict[str, Any]:
+    """Candidates with the same answer."""
+    first, names = group[0], [one.candidate.name for one in group]
+    fresh = [reason for reason in first.reasons if _wording(reason) not in said_of]
+    again: dict[str, list[str]] = {}
+    for reason in first.reasons:
+        earlier = said_of.setdefault(_wording(reason), names[0])
+        if earlier not in ("", names[0]):
+            stops = "blocks: " if reason.severity is Severity.BLOCK else ""
+            again.setdefault(earlier, []).append(f"{stops}{reason.code}")
+    tried = first.verdict is not EligibilityVerdict.INELIGIBLE
+    unpaid = {one.code for one in blocking(first.reasons)} == {"saving_below_trial_cost"}
+    return {
+        "title": f"{', '.join(names)} ({first.compiler})",
+        "verdict": first.verdict,
+        "aside": "not worth a benchmark" if unpaid else "",
+        "whys": [one.why for one in group if one.why and tried],
+        "fresh": fresh,
+        "again": again,
+    }

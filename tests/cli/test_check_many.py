@@ -157,7 +157,7 @@ def test_the_few_that_matter_most_are_kept_whatever_their_order() -> None:
     for usd in (3, 9, 1, 7, 5, 8, 2, 6, 4):
         totals.add(answered(f"w{usd}", 10.0 * usd, Range(0, usd)))
 
-    assert [9, 8, 7, 6, 5] == sorted((ranked.usd for ranked in totals.most_to_gain), reverse=True)
+    assert [9, 8, 7, 6, 5] == sorted((usd for usd, *_ in totals.most_to_gain), reverse=True)
     assert (450.0, 45.0) == (totals.training_usd, totals.saving_high)
 
 
