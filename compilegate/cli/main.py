@@ -19,7 +19,7 @@ from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
 from compilegate.cli.demo import demo
 from compilegate.cli.demo_production import demo_production
-from compilegate.cli.doctor.command import doctor
+from compilegate.cli.doctor import doctor
 from compilegate.cli.init.command import init
 from compilegate.cli.judge.command import judge
 from compilegate.cli.operating import drain, unlock

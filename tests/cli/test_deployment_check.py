@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters.deployment_facts import BOOTSTRAP_PARAMETER, read_network
-from compilegate.cli.doctor import deployment
+from compilegate.cli import deployment_check
 from compilegate.domain.deployment import Network, VpcSetting
 from compilegate.domain.errors import NotDeployedError, ProblemWithFix
 from tests.cli.conftest import Invoke
@@ -176,7 +176,7 @@ def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(
         error = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
         raise ClientError(error, "GetParameter")
 
-    monkeypatch.setattr(deployment.deployment_facts, "bootstrap_version", denied)
+    monkeypatch.setattr(deployment_check.deployment_facts, "bootstrap_version", denied)
 
     result = invoke("doctor", "--deployment", "--json")
 
@@ -259,7 +259,7 @@ def test_a_stack_that_failed_is_named_as_such(
         problem = "The stack x in y is not in use (ROLLBACK_COMPLETE)"
         raise NotDeployedError(ProblemWithFix(problem, fix="read"))
 
-    monkeypatch.setattr(deployment, "stack_outputs", failed)
+    monkeypatch.setattr(deployment_check, "stack_outputs", failed)
 
     (stack,) = json.loads(invoke("doctor", "--deployment", "--only", "stack", "--json").stdout)[
         "reasons"

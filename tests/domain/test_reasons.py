@@ -26,7 +26,7 @@ from compilegate.domain.wording import names
 
 ROOT = Path(compilegate.__file__).parent
 # The check of a deployment has findings of its own.
-OWN_FINDINGS = ("domain/deployment", "cli/doctor")
+OWN_FINDINGS = ("domain/deployment", "cli/deployment_check")
 FINDINGS = {"finding", "finds"}
 MAKERS = {"Reason", "make", *FINDINGS}
 # Arguments of findings that are no constants, and what they may be.

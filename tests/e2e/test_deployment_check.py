@@ -8,7 +8,7 @@ import pytest
 
 from compilegate.adapters import deployment_facts
 from compilegate.adapters.deployment_facts import read_network
-from compilegate.cli.doctor.deployment import Account, find_reasons
+from compilegate.cli.deployment_check import Account, find_reasons
 from compilegate.domain.deployment import Demand, VpcSetting, examine_network
 from tests.e2e.conftest import App
 

@@ -17,7 +17,7 @@ from compilegate.cli.common import project
 from compilegate.cli.common.connect import stack_outputs
 from compilegate.cli.common.session import Providers
 from compilegate.cli.common.template import answer
-from compilegate.cli.doctor.command import Part
+from compilegate.cli.doctor import Part
 from compilegate.domain.claims import LOCAL_STAGE
 from compilegate.domain.deployment import (
     Demand,
@@ -66,17 +66,19 @@ def check_deployment(
         client=lambda service: providers.client(service, region),
         local=local,
     )
-    reasons = find_reasons(account, _demands(paths), only)
-    answer(
-        {
-            "stack": stack_name(account.stage),
-            "region": region,
-            "reasons": [one.to_finding() for one in reasons],
-        },
-        "doctor_deployment",
-        as_json=as_json,
-        findings=reasons,
-    )
+    known, demands = load_facts().instances, []
+    for path in paths:
+        workload = read_workload(path, needs_inputs=False).workload
+        training = workload.training
+        instance = known.get(training.instance_type)
+        efa = instance is not None and instance.efa
+        demands.append(
+            Demand(workload.name, training.instance_type, training.instance_count, efa=efa)
+        )
+    reasons = find_reasons(account, demands, only)
+    findings = [one.to_finding() for one in reasons]
+    document = {"stack": stack_name(account.stage), "region": region, "reasons": findings}
+    answer(document, "doctor_deployment", as_json=as_json, findings=reasons)
     severities = {one.severity for one in reasons}
     return next((one for one in (Severity.BLOCK, Severity.WARN) if one in severities), None)
 
@@ -85,18 +87,12 @@ def find_reasons(
     account: Account, demands: Sequence[Demand], only: Part | None = None
 ) -> list[Reason]:
     """What is wrong, part by part; a part that may not be read says so."""
-    parts: Mapping[Part, Callable[[], Iterable[Reason]]] = {
-        Part.BOOTSTRAP: lambda: _bootstrap(account),
-        Part.STACK: lambda: _stack(account, demands),
-        Part.VPC: lambda: _vpc(account, demands),
-        Part.QUOTAS: lambda: _quotas(account, demands),
-    }
     reasons: list[Reason] = []
-    for part, examine in parts.items():
+    for part, examine in PARTS.items():
         if only not in (None, part):
             continue
         try:
-            reasons += examine()
+            reasons += examine(account, demands)
         except ClientError as error:
             if error_code(error) not in DENIED:
                 raise
@@ -104,7 +100,7 @@ def find_reasons(
     return reasons
 
 
-def _bootstrap(account: Account) -> Iterable[Reason]:
+def _bootstrap(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
     version = deployment_facts.bootstrap_version(account.client("ssm"))
     return examine_bootstrap(version, account.region)
 
@@ -117,9 +113,8 @@ def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
         return [reason("not_deployed", problem)]
     iam = account.client("iam")
     arns = [f"{outputs['JobRoles']}{demand.workload}" for demand in demands]
-    return [
-        one for arn in arns for one in examine_role(deployment_facts.trust_policy(iam, arn), arn)
-    ]
+    policies = {arn: deployment_facts.trust_policy(iam, arn) for arn in arns}
+    return [one for arn, policy in policies.items() for one in examine_role(policy, arn)]
 
 
 def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
@@ -143,27 +138,14 @@ def _quotas(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     if account.local or not demands:
         return []
     quotas = ServiceQuotas(account.client("service-quotas"), quota_codes)
-    instances = {
-        demand.instance_type: quotas.training_instances(demand.instance_type, spot=False)
-        for demand in demands
-    }
-    return examine_quotas(instances, demands)
+    kinds = [demand.instance_type for demand in demands]
+    held = {kind: quotas.training_instances(kind, spot=False) for kind in kinds}
+    return examine_quotas(held, demands)
 
 
-def _demands(paths: Sequence[Path]) -> list[Demand]:
-    """What the jobs of these workload files need."""
-    instances = load_facts().instances
-    demands = []
-    for path in paths:
-        workload = read_workload(path, needs_inputs=False).workload
-        training = workload.training
-        instance = instances.get(training.instance_type)
-        demands.append(
-            Demand(
-                workload=workload.name,
-                instance_type=training.instance_type,
-                instances=training.instance_count,
-                efa=instance is not None and instance.efa,
-            )
-        )
-    return demands
+PARTS: Mapping[Part, Callable[[Account, Sequence[Demand]], Iterable[Reason]]] = {
+    Part.BOOTSTRAP: _bootstrap,
+    Part.STACK: _stack,
+    Part.VPC: _vpc,
+    Part.QUOTAS: _quotas,
+}
