@@ -25,27 +25,21 @@ class ObjectStore(Protocol):
 
     def get(self, key: str) -> bytes:
         """An object's bytes; raises NotFoundError."""
-        ...
 
     def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
         """Write an object."""
-        ...
 
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
         """Write an object from a file, however large it is."""
-        ...
 
     def exists(self, uri: str) -> bool:
         """Whether an s3:// URI names an object or a prefix with at least one."""
-        ...
 
     def has(self, key: str) -> bool:
         """Whether the bucket holds an object of exactly this key."""
-        ...
 
     def folders(self, prefix: str) -> Iterator[str]:
         """Names directly below a prefix that ends with a slash, in order."""
-        ...
 
 
 class Topic(Protocol):
@@ -53,7 +47,6 @@ class Topic(Protocol):
 
     def publish(self, notification: Notification) -> None:
         """Send one message to the subscribers of its kind, workload or owner."""
-        ...
 
 
 class Ledger(Protocol):
@@ -64,7 +57,6 @@ class Ledger(Protocol):
 
         Read consistently: what was written before the call is there.
         """
-        ...
 
     def put_once(
         self, workload: str, record: LedgerRecordT, *, key: str | None = None
@@ -74,11 +66,9 @@ class Ledger(Protocol):
         ``key`` where it is not the record's own. Raises UnreadableRecordError where the one that is
         there is damaged.
         """
-        ...
 
     def append(self, workload: str, record: LedgerRecord) -> None:
         """Write the record; one that is already there stays, readable or not."""
-        ...
 
 
 class Locks(Protocol):
@@ -86,19 +76,15 @@ class Locks(Protocol):
 
     def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
         """Take the lease (epoch seconds); raises WorkloadLockedError naming the holder."""
-        ...
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
         """Let the lease last longer; raises WorkloadLockedError where ``owner`` has lost it."""
-        ...
 
     def release(self, workload: str, owner: str) -> None:
         """Give the lease back if ``owner`` still holds it."""
-        ...
 
     def holder(self, workload: str) -> str | None:
         """The holder of the lease, expired or not; None where there is no lease."""
-        ...
 
 
 class FlagStore(Protocol):
@@ -106,11 +92,9 @@ class FlagStore(Protocol):
 
     def read(self, name: str) -> str | None:
         """The raw value, None when absent."""
-        ...
 
     def write(self, name: str, value: str) -> None:
         """Set the raw value."""
-        ...
 
 
 class TrainingJobs(Protocol):
@@ -118,31 +102,24 @@ class TrainingJobs(Protocol):
 
     def describe(self, job: str) -> Mapping[str, Any]:
         """DescribeTrainingJob; empty for a job that SageMaker never saw."""
-        ...
 
     def tags(self, job: str) -> Mapping[str, str]:
         """A job's tags by key; empty for a job that is gone."""
-        ...
 
     def stop(self, job: str) -> None:
         """StopTrainingJob; a job that has already ended is left alone."""
-        ...
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
         """Set tags of a job, those it has under other keys stay; raises NotFoundError."""
-        ...
 
     def active(self, prefix: str) -> Sequence[str]:
         """Names of jobs in progress that begin with ``prefix``."""
-        ...
 
     def unfinished(self, prefix: str) -> Mapping[str, str]:
         """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``."""
-        ...
 
     def statuses(self, prefix: str) -> Mapping[str, str]:
         """TrainingJobStatus of every job whose name begins with ``prefix``."""
-        ...
 
 
 class JobOutputs(Protocol):
@@ -154,18 +131,15 @@ class JobOutputs(Protocol):
 
     def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
         """Arm and run of every segment of a trial's speed job, none where it left nothing."""
-        ...
 
     def full_run(self, uri: str, job: str, metric: str) -> FullRun:
         """A trial's full run, by the s3:// URI of its output; a missing output is invalid."""
-        ...
 
     def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
         """A production job's run, or why it cannot be read; nothing where it did not complete.
 
         ``described`` is SageMaker's description of the job. Raises only for a lost connection.
         """
-        ...
 
 
 class JobRoles(Protocol):
@@ -173,7 +147,6 @@ class JobRoles(Protocol):
 
     def ensure(self, workload: str) -> None:
         """Make the workload's role if there is none; raises CompilegateError for a foreign one."""
-        ...
 
 
 class Quotas(Protocol):
@@ -181,7 +154,6 @@ class Quotas(Protocol):
 
     def training_instances(self, instance_type: str, *, spot: bool) -> int | None:
         """Instances that training jobs may run at once, None where it is unknown."""
-        ...
 
 
 class Tokens(Protocol):
@@ -189,7 +161,6 @@ class Tokens(Protocol):
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
         """Let it continue with ``output``; returns whether a state still waited for it."""
-        ...
 
 
 class ExecutionEnds(Protocol):
@@ -197,7 +168,6 @@ class ExecutionEnds(Protocol):
 
     def end_of(self, execution: str) -> ExecutionEnd | None:
         """How an execution ended, None while it runs; forgotten ones have no status."""
-        ...
 
 
 class TrainingLogs(Protocol):
@@ -205,7 +175,6 @@ class TrainingLogs(Protocol):
 
     def limit_retention(self) -> bool:
         """Limit how long they are kept, where the deployment says so and no limit is set."""
-        ...
 
 
 class Schedules(Protocol):
@@ -215,23 +184,18 @@ class Schedules(Protocol):
 
     def put(self, workload: str, expression: str, timezone: str = "UTC") -> None:
         """Create the workload's schedule or change it; the expression is read in that zone."""
-        ...
 
     def remove(self, workload: str) -> None:
         """Delete the workload's schedule, if there is one."""
-        ...
 
     def enabled(self) -> Sequence[str]:
         """Workloads whose schedules start runs."""
-        ...
 
     def disable(self, workload: str) -> bool:
         """Let the workload's schedule start nothing; False where there is none."""
-        ...
 
     def enable(self, workload: str) -> bool:
         """Let the workload's schedule start runs again; False where there is none."""
-        ...
 
 
 class Clock(Protocol):
@@ -239,7 +203,6 @@ class Clock(Protocol):
 
     def now(self) -> int:
         """Seconds since 1970."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, ProblemWithFix
 from compilegate.ports import Services
-from tests.fakes import MemoryJobs, MemoryLocks, MemorySchedules, services
+from tests.fakes import MemoryLocks, MemorySchedules, services
 
 MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
 TRAIN = "arn:aws:states:us-east-1:111122223333:execution:train:"
@@ -77,14 +77,10 @@ class ScriptedExecutions:
 
 
 @dataclass
-class ScriptedWatch:
-    """Jobs that are in memory, and what each prints."""
+class ScriptedLogs:
+    """What each job prints."""
 
-    jobs: MemoryJobs
     printed: dict[str, list[str]] = field(default_factory=dict)
-
-    def names(self, prefix: str) -> Sequence[str]:
-        return [name for name in self.jobs.descriptions if name.startswith(prefix)]
 
     def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
         read = int(token or 0)
@@ -111,11 +107,10 @@ class MemoryOverview:
 def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -> Cloud:
     """A cloud in memory; keywords go to its ScriptedExecutions."""
     memory = services(stage, simulated)
-    assert isinstance(memory.jobs, MemoryJobs)
     return Cloud(
         services=memory,
         executions=ScriptedExecutions(**executions),
-        watch=ScriptedWatch(memory.jobs),
+        logs=ScriptedLogs(),
         overview=MemoryOverview(memory),
         poll_seconds=0.0,
         production=Production(ScriptedExecutions(**executions, prefix=TRAIN), MemorySchedules()),

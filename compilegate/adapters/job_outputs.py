@@ -274,7 +274,6 @@ class Objects(Protocol):
 
     def fetch(self, uri: str) -> Fetched:
         """The object; raises NotFoundError, or OverwrittenEvidenceError."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -284,15 +283,12 @@ class StoredOutputs:
     objects: Objects
 
     def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
-        """Arm and run of every segment of a trial's speed job."""
         return tuple(speed_runs(self._left(uri), job=job))
 
     def full_run(self, uri: str, job: str, metric: str) -> FullRun:
-        """A trial's full run."""
         return quality_run(self._left(uri), job=job, metric=metric)
 
     def production_run(self, described: Mapping[str, Any], metric: str) -> JobEvidence:
-        """A production job's run, or why it cannot be read."""
         if described.get("TrainingJobStatus") != COMPLETED:
             return JobEvidence()
         try:
@@ -324,17 +320,17 @@ def read_output(stream: IO[bytes], size: int) -> JobOutput:
     a part of it, that is too large to be gone through.
     """
     try:
-        return _read(stream, size)
+        return _evidence(files(stream, size))
     except (tarfile.TarError, EOFError, zlib.error, *BROKEN) as error:
         why = shorten(str(error)) or type(error).__name__
         raise InvalidEvidenceError(f"the job's output is broken: {why}") from error
 
 
-def _read(stream: IO[bytes], size: int) -> JobOutput:
+def _evidence(archived: Iterable[ArchivedFile]) -> JobOutput:
     summaries: dict[str, Mapping[str, Any]] = {}
     steps: dict[str, Steps] = {}
     summaries_size = steps_size = lines = 0
-    for file in files(stream, size):
+    for file in archived:
         folder, slash, name = file.name.rpartition("/")
         if name not in (SUMMARY, STEPS) or not is_evidence(f"{folder}{slash}{SUMMARY}"):
             continue
@@ -345,7 +341,10 @@ def _read(stream: IO[bytes], size: int) -> JobOutput:
             summaries_size += file.size
             bound(file.name, file.size, LARGEST_SUMMARY)
             bound("all summaries", summaries_size, LARGEST_SUMMARIES)
-            summaries[file.name] = _summary(file.name, file.content())
+            summary = read_json(file.content(), file.name)
+            if not isinstance(summary, dict) or summary.get("schema") != 1:
+                raise InvalidEvidenceError(f"{file.name} is not evidence of schema 1")
+            summaries[file.name] = {key: value for key, value in summary.items() if key in READ}
         else:
             steps_size += file.size
             bound(file.name, steps_size, LARGEST_STEPS)
@@ -353,13 +352,6 @@ def _read(stream: IO[bytes], size: int) -> JobOutput:
             steps[file.name] = read_steps(file.lines(LONGEST_LINE), most - lines)
             lines += len(steps[file.name].seconds)
     return JobOutput(summaries, steps)
-
-
-def _summary(name: str, body: bytes) -> Mapping[str, Any]:
-    summary = read_json(body, name)
-    if not isinstance(summary, dict) or summary.get("schema") != 1:
-        raise InvalidEvidenceError(f"{name} is not evidence of schema 1")
-    return {key: value for key, value in summary.items() if key in READ}
 
 
 def read_steps(lines: Iterable[bytes], most: int = MOST_LINES) -> Steps:

@@ -141,20 +141,11 @@ class KeptTrials(NothingRuns):
         # A trial's id begins with its time.
         self.trials = sorted(read, key=lambda one: str(one.document["trial"]))
 
-    @property
-    def newest(self) -> KeptTrial:
-        """The newest trial."""
-        return self.trials[-1]
-
-    def _of(self, workload: str) -> list[KeptTrial]:
-        return [one for one in self.trials if one.workload == workload]
-
     # The ledger.
 
     def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
-        """The workload's entries in the order of their sort keys."""
         entries: dict[str, Mapping[str, Any]] = {}
-        kept = self._of(workload)
+        kept = [one for one in self.trials if one.workload == workload]
         for one in kept:
             entries |= {
                 key: entry
@@ -187,7 +178,7 @@ class KeptStore(NothingRuns):
     """The documents of all kept trials; the newest trial's where several have one."""
 
     def __init__(self, trials: KeptTrials) -> None:
-        self.bucket = str(trials.newest.document["bucket"])
+        self.bucket = str(trials.trials[-1].document["bucket"])
         self._folders = [one.folder / OBJECTS for one in reversed(trials.trials)]
 
     def _find(self, key: str) -> Path | None:
@@ -201,12 +192,10 @@ class KeptStore(NothingRuns):
         return place.read_bytes()
 
     def has(self, key: str) -> bool:
-        """Whether there is an object of exactly this key."""
         place = self._find(key)
         return place is not None and place.is_file()
 
     def exists(self, uri: str) -> bool:
-        """Whether an s3:// URI names a kept object or a folder of some."""
         own = f"s3://{self.bucket}/"
         return uri.startswith(own) and self._find(uri.removeprefix(own)) is not None
 

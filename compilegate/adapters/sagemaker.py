@@ -11,7 +11,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.stores import error_code
+from compilegate.adapters.stores import listed, unless
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, NotFoundError, ProblemWithFix
 from compilegate.domain.failures import IN_PROGRESS, STOPPING
@@ -19,7 +19,7 @@ from compilegate.ports import Settings
 
 # SageMaker training jobs.
 
-PAGE_SIZE = 100  # the most that ListTrainingJobs gives at once
+PAGE_SIZE = 100  # the most that ListTrainingJobs and ListServiceQuotas give at once
 
 
 class SageMakerJobs:
@@ -38,10 +38,8 @@ class SageMakerJobs:
         described = self.describe(job)
         if not described:
             return {}
-        pages = self._sagemaker.get_paginator("list_tags").paginate(
-            ResourceArn=described["TrainingJobArn"]
-        )
-        return {tag["Key"]: tag["Value"] for page in pages for tag in page["Tags"]}
+        arn = described["TrainingJobArn"]
+        return _by_key(listed(self._sagemaker, "list_tags", "Tags", ResourceArn=arn))
 
     def stop(self, job: str) -> None:
         try:
@@ -51,10 +49,8 @@ class SageMakerJobs:
                 raise
 
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
-        self._sagemaker.add_tags(
-            ResourceArn=self._described(job)["TrainingJobArn"],
-            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
-        )
+        arn = self._described(job)["TrainingJobArn"]
+        self._sagemaker.add_tags(ResourceArn=arn, Tags=_tags(tags))
 
     def active(self, prefix: str) -> Sequence[str]:
         return list(self._list(prefix, StatusEquals=IN_PROGRESS))
@@ -82,15 +78,22 @@ class SageMakerJobs:
         return described
 
     def _list(self, prefix: str, **filters: str) -> dict[str, str]:
-        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=prefix, PaginationConfig={"PageSize": PAGE_SIZE}, **filters
-        )
-        summaries = [job for page in pages for job in page["TrainingJobSummaries"]]
-        return {
-            job["TrainingJobName"]: job["TrainingJobStatus"]
-            for job in summaries
-            if job["TrainingJobName"].startswith(prefix)
-        }
+        """Statuses by name, the oldest job first."""
+        jobs = listed(
+            self._sagemaker, "list_training_jobs", "TrainingJobSummaries", NameContains=prefix,
+            SortBy="CreationTime", SortOrder="Ascending",
+            PaginationConfig={"PageSize": PAGE_SIZE}, **filters,
+        )  # fmt: skip
+        statuses = {job["TrainingJobName"]: job["TrainingJobStatus"] for job in jobs}
+        return {name: status for name, status in statuses.items() if name.startswith(prefix)}
+
+
+def _tags(values: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"Key": key, "Value": value} for key, value in values.items()]
+
+
+def _by_key(tags: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in tags}
 
 
 # The IAM roles of training jobs, made when a workload's first job is requested.
@@ -118,10 +121,9 @@ class IamJobRoles:
         Safe to repeat, also after a call that broke off: the policy comes last and is attached
         again. A new role may take seconds to work; the state that starts a job retries.
         """
-        name = self._name(workload)
+        name = naming.job_role(self._settings.stage, self._settings.region, workload)
         role = self._role(name) or self._create(name, workload)
-        tags = {tag["Key"]: tag["Value"] for tag in role.get("Tags", ())}
-        path = role["Path"]
+        tags, path = _by_key(role.get("Tags", ())), role["Path"]
         if path != naming.JOB_ROLES_PATH or tags.get(naming.ROLE_TAG_WORKLOAD) != workload:
             raise ForeignRoleError(
                 ProblemWithFix(
@@ -133,19 +135,14 @@ class IamJobRoles:
         boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
         if boundary != self._policy:
             self._iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=self._policy)
-        if boundary != self._policy or not self._is_attached(name):
+        attached = self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
+        arns = [policy["PolicyArn"] for policy in attached]
+        if boundary != self._policy or self._policy not in arns:
             self._iam.attach_role_policy(RoleName=name, PolicyArn=self._policy)
 
-    def _name(self, workload: str) -> str:
-        return naming.job_role(self._settings.stage, self._settings.region, workload)
-
     def _role(self, name: str) -> dict[str, Any] | None:
-        try:
-            role: dict[str, Any] = self._iam.get_role(RoleName=name)["Role"]
-        except ClientError as error:
-            if error_code(error) != "NoSuchEntity":
-                raise
-            return None
+        answer = unless(("NoSuchEntity",), self._iam.get_role, RoleName=name)
+        role: dict[str, Any] | None = answer and answer["Role"]
         return role
 
     def _create(self, name: str, workload: str) -> dict[str, Any]:
@@ -155,18 +152,16 @@ class IamJobRoles:
             naming.TAG_DEPLOYMENT: self._settings.stage,
             "application": naming.STACK_PREFIX,
         }
-        try:
-            self._iam.create_role(
-                RoleName=name,
-                Path=naming.JOB_ROLES_PATH,
-                Description=f"Training jobs of {workload}, Compilegate {self._settings.stage}",
-                AssumeRolePolicyDocument=json.dumps(self._trust()),
-                PermissionsBoundary=self._policy,
-                Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
-            )
-        except ClientError as error:
-            if error_code(error) != "EntityAlreadyExists":
-                raise
+        unless(
+            ("EntityAlreadyExists",),
+            self._iam.create_role,
+            RoleName=name,
+            Path=naming.JOB_ROLES_PATH,
+            Description=f"Training jobs of {workload}, Compilegate {self._settings.stage}",
+            AssumeRolePolicyDocument=json.dumps(self._trust()),
+            PermissionsBoundary=self._policy,
+            Tags=_tags(tags),
+        )
         created: dict[str, Any] = self._iam.get_role(RoleName=name)["Role"]
         return created
 
@@ -181,10 +176,6 @@ class IamJobRoles:
         }
         return {"Version": "2012-10-17", "Statement": [statement]}
 
-    def _is_attached(self, name: str) -> bool:
-        attached = self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
-        return any(policy["PolicyArn"] == self._policy for policy in attached)
-
 
 # The logs of training jobs: the lines that they print, and how long these are kept.
 
@@ -194,29 +185,19 @@ LOG_GROUP = "/aws/sagemaker/TrainingJobs"
 _FIRST_MACHINE = "algo-1-"
 
 
-class CloudJobWatch:
-    """SageMaker's list of jobs and their CloudWatch logs."""
+class JobLogs:
+    """What training jobs print, in CloudWatch."""
 
-    def __init__(self, sagemaker: Any, logs: Any) -> None:
-        self._sagemaker = sagemaker
+    def __init__(self, logs: Any) -> None:
         self._logs = logs
         self._streams: dict[str, str] = {}
-
-    def names(self, prefix: str) -> Sequence[str]:
-        """Every job whose name begins with ``prefix``, oldest first."""
-        pages = self._sagemaker.get_paginator("list_training_jobs").paginate(
-            NameContains=prefix, SortBy="CreationTime", SortOrder="Ascending"
-        )
-        job_names = [
-            job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]
-        ]
-        return [name for name in job_names if name.startswith(prefix)]
 
     def lines(self, job: str, token: str | None) -> tuple[Sequence[str], str | None]:
         """Lines printed since ``token`` by the job's first machine, and the next token."""
         stream = self._streams.get(job) or self._find_stream(job)
         if stream is None:
             return (), token
+        self._streams[job] = stream
         position = {"nextToken": token} if token else {}
         page = self._logs.get_log_events(
             logGroupName=LOG_GROUP, logStreamName=stream, startFromHead=True, **position
@@ -225,33 +206,23 @@ class CloudJobWatch:
 
     def _find_stream(self, job: str) -> str | None:
         """The stream of the job's first machine; what others made beside it came later."""
-        pages = self._logs.get_paginator("describe_log_streams").paginate(
-            logGroupName=LOG_GROUP, logStreamNamePrefix=f"{job}/{_FIRST_MACHINE}"
-        )
         own = re.compile(rf"{re.escape(job)}/{_FIRST_MACHINE}[0-9]+")
-        try:
-            streams = [
-                (stream["creationTime"], str(stream["logStreamName"]))
-                for page in pages
-                for stream in page["logStreams"]
-                if own.fullmatch(str(stream["logStreamName"]))
-            ]
-        except ClientError as error:
-            if error_code(error) == "ResourceNotFoundException":
-                return None  # the group appears with the first job that ever prints
-            raise
-        if not streams:
-            return None
-        self._streams[job] = min(streams)[1]
-        return self._streams[job]
+        asked = {"logGroupName": LOG_GROUP, "logStreamNamePrefix": f"{job}/{_FIRST_MACHINE}"}
+        # The group appears with the first job that ever prints.
+        streams = unless(
+            ("ResourceNotFoundException",),
+            lambda: [*listed(self._logs, "describe_log_streams", "logStreams", **asked)],
+        )
+        by_age = sorted(streams or (), key=lambda one: one["creationTime"])
+        names = (str(one["logStreamName"]) for one in by_age)
+        return next((name for name in names if own.fullmatch(name)), None)
 
 
 class CloudWatchTrainingLogs:
     """The account's group of training logs; ``days`` is None where the deployment sets no limit."""
 
     def __init__(self, logs: Any, days: int | None) -> None:
-        self._logs = logs
-        self._days = days
+        self._logs, self._days = logs, days
 
     def limit_retention(self) -> bool:
         """Give the group a retention, unless it has one; returns whether it was set."""
@@ -267,7 +238,6 @@ class CloudWatchTrainingLogs:
 
 # SageMaker's training quotas of this account, from Service Quotas.
 
-QUOTAS_PAGE_SIZE = 100  # the most that ListServiceQuotas gives at once
 # A Lambda has a minute for all of its work.
 MOST_SECONDS = 20
 # A Lambda that is still warm serves later plans as well, which must see a quota that has changed.
@@ -314,7 +284,7 @@ class ServiceQuotas:
         return self._listed().get(key) if by_code is None else by_code
 
     def _forget(self) -> None:
-        self._listing: Mapping[Key, int] | None = None
+        self._listing: dict[Key, int] | None = None
         self._answers = True
         self._forget_at = self._seconds() + LISTING_SECONDS
 
@@ -334,36 +304,32 @@ class ServiceQuotas:
 
     def _quota(self, operation: str, code: str) -> Mapping[str, Any] | None:
         """One quota; None where there is none, or Service Quotas does not answer at all."""
+        call = getattr(self._client, operation)
         try:
-            answer = getattr(self._client, operation)(ServiceCode=SERVICE, QuotaCode=code)
-        except Exception as error:
-            if error_code(error) != "NoSuchResourceException":
-                log.warning("quota %s could not be read", code, exc_info=True)
-                self._answers = False  # a Lambda has no time to wait for it again
+            answer = unless(("NoSuchResourceException",), call, ServiceCode=SERVICE, QuotaCode=code)
+        except Exception:  # what cannot be read is unknown
+            log.warning("quota %s could not be read", code, exc_info=True)
+            self._answers = False  # a Lambda has no time to wait for it again
             return None
-        quota: Mapping[str, Any] = answer["Quota"]
+        quota: Mapping[str, Any] | None = answer and answer["Quota"]
         return quota
 
     def _listed(self) -> Mapping[Key, int]:
         if self._listing is None:
-            self._listing = self._list()
+            self._listing = {}
+            try:
+                self._list(self._listing)
+            except Exception:  # what cannot be read is unknown
+                log.warning("quotas could not be listed", exc_info=True)
         return self._listing
 
-    def _list(self) -> dict[Key, int]:
-        limits: dict[Key, int] = {}
+    def _list(self, limits: dict[Key, int]) -> None:
         deadline = self._seconds() + MOST_SECONDS
-        try:
-            pages = self._client.get_paginator("list_service_quotas")
-            for page in pages.paginate(
-                ServiceCode=SERVICE, PaginationConfig={"PageSize": QUOTAS_PAGE_SIZE}
-            ):
-                limits |= training_quotas(page["Quotas"])
-                if self._seconds() > deadline:
-                    log.warning(
-                        "listing quotas took longer than %s s and was cut off",
-                        MOST_SECONDS,
-                    )
-                    break
-        except Exception:  # what cannot be read is unknown
-            log.warning("quotas could not be listed", exc_info=True)
-        return limits
+        pages = self._client.get_paginator("list_service_quotas").paginate(
+            ServiceCode=SERVICE, PaginationConfig={"PageSize": PAGE_SIZE}
+        )
+        for page in pages:
+            limits |= training_quotas(page["Quotas"])
+            if self._seconds() > deadline:
+                log.warning("listing quotas took longer than %s s and was cut off", MOST_SECONDS)
+                return

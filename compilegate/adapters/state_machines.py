@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from compilegate.adapters.stores import error_code
+from compilegate.adapters.stores import listed, unless
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import REFUSED
 from compilegate.domain.production.orphans import FAILED, ExecutionEnd
 
 # Executions on Step Functions: their start, state and end, and answers to waiting tokens.
 
-RUNNING = "RUNNING"
-SUCCEEDED = "SUCCEEDED"
+RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
+# Error codes of Step Functions. A token's state has ended where it was answered, timed out or
+# stopped.
+GONE, NO_MACHINE = ("ExecutionDoesNotExist",), ("StateMachineDoesNotExist",)
+NO_LONGER_WAITING = ("TaskTimedOut", "TaskDoesNotExist")
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,7 @@ class StepFunctionsExecutions:
     """Executions of one state machine."""
 
     def __init__(self, stepfunctions: Any, state_machine: str) -> None:
-        self._client = stepfunctions
-        self._state_machine = state_machine
+        self._client, self._state_machine = stepfunctions, state_machine
 
     def start(self, name: str, payload: Mapping[str, Any]) -> str:
         """StartExecution; returns the ARN."""
@@ -73,22 +73,14 @@ class StepFunctionsExecutions:
 
     def describe(self, arn: str) -> ExecutionState:
         """DescribeExecution; raises NotFoundError."""
-        try:
-            described = self._client.describe_execution(executionArn=arn)
-        except ClientError as error:
-            if error_code(error) == "ExecutionDoesNotExist":
-                raise NotFoundError(f"there is no execution {arn}") from error
-            raise
+        described = unless(GONE, self._client.describe_execution, executionArn=arn)
+        if not described:
+            raise NotFoundError(f"there is no execution {arn}")
         return _state(described)
 
     def running_arns(self) -> Sequence[str]:
         """ARNs of every execution that has not ended; none of a machine that is gone."""
-        try:
-            return [state.arn for state in self.running()]
-        except ClientError as error:
-            if error_code(error) != "StateMachineDoesNotExist":
-                raise
-            return []
+        return [state.arn for state in unless(NO_MACHINE, self.running) or ()]
 
     def input_of(self, arn: str) -> Mapping[str, Any]:
         """What an execution was started with."""
@@ -106,10 +98,9 @@ class StepFunctionsExecutions:
 
     def running(self) -> Sequence[ExecutionState]:
         """Every execution that has not ended, newest first."""
-        pages = self._client.get_paginator("list_executions").paginate(
-            stateMachineArn=self._state_machine, statusFilter=RUNNING
-        )
-        return [_state(item) for page in pages for item in page["executions"]]
+        asked = {"stateMachineArn": self._state_machine, "statusFilter": RUNNING}
+        items = listed(self._client, "list_executions", "executions", **asked)
+        return [_state(item) for item in items]
 
 
 def _state(described: Mapping[str, Any]) -> ExecutionState:
@@ -138,21 +129,14 @@ class StepFunctionsEnds:
         self._client = stepfunctions
 
     def end_of(self, execution: str) -> ExecutionEnd | None:
-        try:
-            described = self._client.describe_execution(executionArn=execution)
-        except ClientError as error:
-            if error_code(error) == "ExecutionDoesNotExist":
-                return ExecutionEnd()
-            raise
+        described = unless(GONE, self._client.describe_execution, executionArn=execution)
+        if not described:
+            return ExecutionEnd()
         ended = described.get("stopDate")
         if ended is None:
             return None
         detail = {name: described[name] for name in DETAIL if name in described}
         return ExecutionEnd(str(described["status"]), int(ended.timestamp()), detail)
-
-
-# What Step Functions says of a token whose state has ended: answered, timed out or stopped.
-NO_LONGER_WAITING = ("TaskTimedOut", "TaskDoesNotExist")
 
 
 class StepFunctionsTokens:
@@ -162,14 +146,8 @@ class StepFunctionsTokens:
         self._client = stepfunctions
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
-        """Let the waiting state continue; returns whether a state still waited for it."""
-        try:
-            self._client.send_task_success(taskToken=token, output=json.dumps(output))
-        except ClientError as error:
-            if error_code(error) not in NO_LONGER_WAITING:
-                raise
-            return False
-        return True
+        answer = {"taskToken": token, "output": json.dumps(output)}
+        return bool(unless(NO_LONGER_WAITING, self._client.send_task_success, **answer))
 
 
 # Production's schedules in EventBridge Scheduler, one per workload in the stage's group.
@@ -180,7 +158,7 @@ class StepFunctionsTokens:
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
 # Runs take hours and many teams write 03:00: spread over a quarter of an hour, thousands of
 # executions and training jobs do not ask for the same second's share of the account's rates.
-WINDOW_MINUTES = 15
+WINDOW = {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15}
 # A start that is refused is tried again as often as the service allows, for so long. A run that
 # is hours late is still of use; much later it meets the next one.
 MOST_ATTEMPTS = 185
@@ -188,6 +166,7 @@ OLDEST_SECONDS = 6 * 3600
 # A first time that is nearer may have passed when the call arrives.
 SOON_SECONDS = 30
 ENABLED, DISABLED = "ENABLED", "DISABLED"
+EXISTS, MISSING = ("ConflictException",), ("ResourceNotFoundException",)
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86400}
 
@@ -209,27 +188,18 @@ class EventBridgeSchedules:
         self.target = f"{machine} as {role}"
 
     def put(self, workload: str, expression: str, timezone: str = "UTC") -> None:
-        """Create the workload's schedule or replace it; the expression is read in that zone."""
         request = self._request(workload, expression, timezone)
-        try:
-            self._scheduler.create_schedule(**request)
-        except ClientError as error:
-            if error_code(error) != "ConflictException":
-                raise
+        if not unless(EXISTS, self._scheduler.create_schedule, **request):
             self._scheduler.update_schedule(**request)
 
     def remove(self, workload: str) -> None:
-        try:
-            self._scheduler.delete_schedule(Name=workload, GroupName=self._group)
-        except ClientError as error:
-            if error_code(error) != "ResourceNotFoundException":
-                raise
+        own = {"Name": workload, "GroupName": self._group}
+        unless(MISSING, self._scheduler.delete_schedule, **own)
 
     def enabled(self) -> Sequence[str]:
-        pages = self._scheduler.get_paginator("list_schedules").paginate(
-            GroupName=self._group, State=ENABLED
-        )
-        return [item["Name"] for page in pages for item in page["Schedules"]]
+        asked = {"GroupName": self._group, "State": ENABLED}
+        items = listed(self._scheduler, "list_schedules", "Schedules", **asked)
+        return [item["Name"] for item in items]
 
     def disable(self, workload: str) -> bool:
         return self._set_state(workload, DISABLED)
@@ -239,27 +209,27 @@ class EventBridgeSchedules:
 
     def _set_state(self, workload: str, state: str) -> bool:
         """As it is, but for its state, and for a rate's first time: Scheduler refuses old ones."""
-        try:
-            schedule = self._scheduler.get_schedule(Name=workload, GroupName=self._group)
-            request = self._request(
-                workload, schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"]
-            )
-            self._scheduler.update_schedule(**{**request, "State": state})
-        except ClientError as error:
-            if error_code(error) != "ResourceNotFoundException":
-                raise
+        own = {"Name": workload, "GroupName": self._group}
+        schedule = unless(MISSING, self._scheduler.get_schedule, **own)
+        if not schedule:
             return False
-        return True
+        expression, zone = (
+            schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"],
+        )  # fmt: skip
+        request = {**self._request(workload, expression, zone), "State": state}
+        return bool(unless(MISSING, self._scheduler.update_schedule, **request))
 
     def _request(self, workload: str, expression: str, timezone: str) -> dict[str, Any]:
         """Everything: what an update leaves out gets its default."""
+        rate = _RATE.fullmatch(expression)
+        often = rate and rate[2] == "minute"  # its runs would swap places in a window
         return {
             "Name": workload,
             "GroupName": self._group,
             "Description": f"Compilegate: production runs of {workload}",
             "ScheduleExpression": expression,
             "ScheduleExpressionTimezone": timezone,
-            "FlexibleTimeWindow": _window(expression),
+            "FlexibleTimeWindow": {"Mode": "OFF"} if often else WINDOW,
             **first_time(workload, expression, self._now()),
             "State": ENABLED,
             "Target": {
@@ -290,11 +260,3 @@ def first_time(workload: str, expression: str, now: float) -> dict[str, datetime
     soonest = int(now) + SOON_SECONDS
     start = soonest + (turn - soonest) % interval
     return {"StartDate": datetime.fromtimestamp(start, tz=UTC)}
-
-
-def _window(expression: str) -> dict[str, Any]:
-    """None for what comes every few minutes: its runs would swap places."""
-    rate = _RATE.fullmatch(expression)
-    if rate and rate[2] == "minute":
-        return {"Mode": "OFF"}
-    return {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": WINDOW_MINUTES}

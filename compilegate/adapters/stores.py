@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import IO, Any, BinaryIO, Protocol
@@ -72,13 +72,29 @@ def client(service: str, region: str | None = None, *, hasty: bool = False) -> A
 def error_code(error: Exception) -> str:
     """The AWS error code of a botocore ClientError, empty for any other error."""
     response = getattr(error, "response", None) or {}
-    code = response.get("Error", {}).get("Code", "")
-    return str(code)
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+def unless(codes: Collection[str], call: Callable[..., Any], **request: Any) -> Any:
+    """What a call of AWS answers, never empty; None where it refuses with one of these codes."""
+    try:
+        return call(**request)
+    except ClientError as error:
+        if error_code(error) not in codes:
+            raise
+        return None
+
+
+def listed(client: Any, operation: str, key: str, **request: Any) -> Iterator[Any]:
+    """What an operation lists under ``key``, over all of its pages."""
+    for page in client.get_paginator(operation).paginate(**request):
+        yield from page.get(key, ())
 
 
 # The data bucket.
 
-ABSENT = ("NoSuchKey", "NoSuchBucket", "404", "NotFound", "AccessDenied", "403")
+NO_KEY = ("NoSuchKey", "404")
+ABSENT = (*NO_KEY, "NoSuchBucket", "NotFound", "AccessDenied", "403")
 
 
 @dataclass(frozen=True)
@@ -102,12 +118,10 @@ class S3Store:
         self.bucket = bucket
 
     def get(self, key: str) -> bytes:
-        try:
-            body: bytes = self._s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
-        except ClientError as error:
-            if error_code(error) in ("NoSuchKey", "404"):
-                raise NotFoundError(f"s3://{self.bucket}/{key} does not exist") from error
-            raise
+        answer = unless(NO_KEY, self._s3.get_object, Bucket=self.bucket, Key=key)
+        if not answer:
+            raise NotFoundError(f"s3://{self.bucket}/{key} does not exist")
+        body: bytes = answer["Body"].read()
         return body
 
     def put(self, key: str, body: bytes, content_type: str = "application/json") -> None:
@@ -124,18 +138,12 @@ class S3Store:
         if parts.netloc == self.bucket:
             # This version and no other, should somebody write the next one meanwhile.
             place["VersionId"] = self._only_version(place["Key"])
-        try:
-            response = self._s3.get_object(**place)
-        except ClientError as error:
-            if error_code(error) in ABSENT:
-                raise NotFoundError(f"{uri} does not exist or may not be read") from error
-            raise
-        identity = {
-            "output_etag": response.get("ETag"),
-            "output_version": response.get("VersionId"),
-        }
-        recorded = {name: value for name, value in identity.items() if value}
-        return Fetched(int(response["ContentLength"]), response["Body"], recorded)
+        answer = unless(ABSENT, self._s3.get_object, **place)
+        if not answer:
+            raise NotFoundError(f"{uri} does not exist or may not be read")
+        named = {"output_etag": "ETag", "output_version": "VersionId"}
+        identity = {name: answer[key] for name, key in named.items() if answer.get(key)}
+        return Fetched(int(answer["ContentLength"]), answer["Body"], identity)
 
     def _only_version(self, key: str) -> str:
         """The version of an object that was written once.
@@ -144,7 +152,7 @@ class S3Store:
         """
         page = self._s3.list_object_versions(Bucket=self.bucket, Prefix=key)
         written = [
-            one["VersionId"]
+            str(one["VersionId"])
             for one in (*page.get("Versions", ()), *page.get("DeleteMarkers", ()))
             if one["Key"] == key
         ]
@@ -155,120 +163,90 @@ class S3Store:
                 f"s3://{self.bucket}/{key} was written {len(written)} times, and a job leaves its "
                 f"output once: versions {', '.join(written)}"
             )
-        return str(written[0])
+        return written[0]
 
     def put_stream(self, key: str, stream: BinaryIO, content_type: str) -> None:
-        """Write an object from a file: a large one in parts, so that it need not fit into memory.
+        """A large file in parts, so that it need not fit into memory.
 
         In this thread, because callers with many files have threads of their own.
         """
         from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - Lambdas never need it
 
         self._s3.upload_fileobj(
-            stream,
-            self.bucket,
-            key,
-            ExtraArgs={"ContentType": content_type},
+            stream, self.bucket, key, ExtraArgs={"ContentType": content_type},
             Config=TransferConfig(use_threads=False),
-        )
+        )  # fmt: skip
 
     def exists(self, uri: str) -> bool:
         parts = urlparse(uri)
-        try:
-            response = self._s3.list_objects_v2(
-                Bucket=parts.netloc, Prefix=parts.path.lstrip("/"), MaxKeys=1
-            )
-        except ClientError as error:
-            if error_code(error) in ABSENT:
-                return False
-            raise
-        return bool(response.get("KeyCount") or response.get("Contents"))
+        place = {"Bucket": parts.netloc, "Prefix": parts.path.lstrip("/")}
+        answer = unless(ABSENT, self._s3.list_objects_v2, **place, MaxKeys=1) or {}
+        return bool(answer.get("KeyCount") or answer.get("Contents"))
 
     def has(self, key: str) -> bool:
-        """Whether the bucket holds an object of exactly this key.
-
-        What may not be looked at counts as absent, so that it is written again.
-        """
-        try:
-            self._s3.head_object(Bucket=self.bucket, Key=key)
-        except ClientError as error:
-            if error_code(error) in ABSENT:
-                return False
-            raise
-        return True
+        """What may not be looked at counts as absent, so that it is written again."""
+        return bool(unless(ABSENT, self._s3.head_object, Bucket=self.bucket, Key=key))
 
     def folders(self, prefix: str) -> Iterator[str]:
-        pages = self._s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=prefix, Delimiter="/"
-        )
-        for page in pages:
-            for entry in page.get("CommonPrefixes", ()):
-                yield entry["Prefix"].removeprefix(prefix).rstrip("/")
+        place = {"Bucket": self.bucket, "Prefix": prefix, "Delimiter": "/"}
+        for entry in listed(self._s3, "list_objects_v2", "CommonPrefixes", **place):
+            yield entry["Prefix"].removeprefix(prefix).rstrip("/")
 
 
 # The ledger and the locks, in one DynamoDB table.
 
-CONDITION_FAILED = "ConditionalCheckFailedException"
+WORKLOAD, LOCK = "workload#", "lock#"
+CONDITION_FAILED = ("ConditionalCheckFailedException",)
+FREE = "attribute_not_exists(pk) OR expires_at < :now OR "
 
 
 class DynamoDbLedger:
     """Append-only entries under ``workload#{name}``."""
 
     def __init__(self, dynamodb: Any, table: str) -> None:
-        self._dynamodb = dynamodb
-        self._table = table
+        self._dynamodb, self._table = dynamodb, table
 
     def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Write the entry, or return the one that is already there."""
-        key = {"pk": {"S": f"workload#{workload}"}, "sk": {"S": sort_key}}
+        key = {"pk": {"S": f"{WORKLOAD}{workload}"}, "sk": {"S": sort_key}}
         body = {"entry": {"S": json.dumps(entry, sort_keys=True)}, "kind": {"S": entry["kind"]}}
-        if _condition_held(
+        written = unless(
+            CONDITION_FAILED,
             self._dynamodb.put_item,
             TableName=self._table,
             Item={**key, **body},
             ConditionExpression="attribute_not_exists(pk)",
-        ):
+        )
+        if written:
             return entry
         response = self._dynamodb.get_item(TableName=self._table, Key=key, ConsistentRead=True)
         existing: Mapping[str, Any] = json.loads(response["Item"]["entry"]["S"])
         return existing
 
     def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
-        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
+        """Pages are read one after the other, each as it is at that time.
 
-        Pages are read one after the other, each as it is at that time: what is appended in the
-        order of the keys never shows a gap.
+        What is appended in the order of the keys never shows a gap.
         """
-        condition, values = "pk = :pk", {":pk": {"S": f"workload#{workload}"}}
+        condition, values = "pk = :pk", {":pk": {"S": f"{WORKLOAD}{workload}"}}
         if prefix:
-            condition, values = f"{condition} AND begins_with(sk, :sk)", {
-                **values, ":sk": {"S": prefix},
-            }  # fmt: skip
-        pages = self._dynamodb.get_paginator("query").paginate(
-            TableName=self._table,
-            KeyConditionExpression=condition,
-            ExpressionAttributeValues=values,
-            ConsistentRead=True,
-        )
-        return [json.loads(item["entry"]["S"]) for page in pages for item in page["Items"]]
+            condition += " AND begins_with(sk, :sk)"
+            values[":sk"] = {"S": prefix}
+        items = listed(
+            self._dynamodb, "query", "Items", TableName=self._table, ConsistentRead=True,
+            KeyConditionExpression=condition, ExpressionAttributeValues=values,
+        )  # fmt: skip
+        return [json.loads(item["entry"]["S"]) for item in items]
 
 
 class DynamoDbLocks:
     """One lease per workload under ``lock#{name}``; an expired lease is free."""
 
     def __init__(self, dynamodb: Any, table: str) -> None:
-        self._dynamodb = dynamodb
-        self._table = table
+        self._dynamodb, self._table = dynamodb, table
 
     def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
-        if not _condition_held(
-            self._dynamodb.put_item,
-            TableName=self._table,
-            Item=_lease(workload, owner, expires_at),
-            ConditionExpression="attribute_not_exists(pk) OR expires_at < :now OR #o = :owner",
-            ExpressionAttributeNames={"#o": "owner"},
-            ExpressionAttributeValues={":now": {"N": str(now)}, ":owner": {"S": owner}},
-        ):
+        put, lease = self._dynamodb.put_item, _lease(workload, owner, expires_at)
+        if not self._write(put, owner, FREE, {":now": {"N": str(now)}}, Item=lease):
             raise WorkloadLockedError(
                 f"{workload} is already being evaluated by "
                 f"{self.holder(workload) or 'an execution that just ended'}; "
@@ -276,21 +254,12 @@ class DynamoDbLocks:
             )
 
     def extend(self, workload: str, owner: str, *, expires_at: int) -> None:
-        if not _condition_held(
-            self._dynamodb.put_item,
-            TableName=self._table,
-            Item=_lease(workload, owner, expires_at),
-            **_held_by(owner),
-        ):
+        lease = _lease(workload, owner, expires_at)
+        if not self._write(self._dynamodb.put_item, owner, Item=lease):
             raise lease_lost(workload, owner)
 
     def release(self, workload: str, owner: str) -> None:
-        _condition_held(
-            self._dynamodb.delete_item,
-            TableName=self._table,
-            Key=_lock_key(workload),
-            **_held_by(owner),
-        )
+        self._write(self._dynamodb.delete_item, owner, Key=_lock_key(workload))
 
     def holder(self, workload: str) -> str | None:
         response = self._dynamodb.get_item(
@@ -299,16 +268,21 @@ class DynamoDbLocks:
         owner: str | None = response.get("Item", {}).get("owner", {}).get("S")
         return owner
 
-
-def _condition_held(call: Callable[..., Any], **request: Any) -> bool:
-    """Whether the table took a conditional write."""
-    try:
-        call(**request)
-    except ClientError as error:
-        if error_code(error) != CONDITION_FAILED:
-            raise
-        return False
-    return True
+    def _write(
+        self, call: Callable[..., Any], owner: str, free: str = "",
+        values: Mapping[str, Any] | None = None, **request: Any,
+    ) -> bool:  # fmt: skip
+        """Whether the table took the write: the lease is the owner's, or ``free``."""
+        answer = unless(
+            CONDITION_FAILED,
+            call,
+            TableName=self._table,
+            ConditionExpression=f"{free}#o = :owner",
+            ExpressionAttributeNames={"#o": "owner"},
+            ExpressionAttributeValues={":owner": {"S": owner}, **(values or {})},
+            **request,
+        )
+        return bool(answer)
 
 
 def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
@@ -316,20 +290,8 @@ def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
     return {**_lock_key(workload), **own}
 
 
-def _held_by(owner: str) -> dict[str, Any]:
-    return {
-        "ConditionExpression": "#o = :owner",
-        "ExpressionAttributeNames": {"#o": "owner"},
-        "ExpressionAttributeValues": {":owner": {"S": owner}},
-    }
-
-
 def _lock_key(workload: str) -> dict[str, Any]:
-    return {"pk": {"S": f"lock#{workload}"}, "sk": {"S": "lock"}}
-
-
-WORKLOAD = "workload#"
-LOCK = "lock#"
+    return {"pk": {"S": f"{LOCK}{workload}"}, "sk": {"S": "lock"}}
 
 
 @dataclass(frozen=True)
@@ -345,18 +307,17 @@ class DynamoDbOverview:
     """Scans the ledger table; a table of decisions is small."""
 
     def __init__(self, dynamodb: Any, table: str) -> None:
-        self._dynamodb = dynamodb
-        self._table = table
+        self._dynamodb, self._table = dynamodb, table
 
     def workloads(self) -> Sequence[str]:
         """Names of every workload with an entry, sorted."""
-        names = {key.removeprefix(WORKLOAD) for key in self._keys() if key.startswith(WORKLOAD)}
+        keys = (item["pk"]["S"] for item in self._scan(ProjectionExpression="pk"))
+        names = {key.removeprefix(WORKLOAD) for key in keys if key.startswith(WORKLOAD)}
         return sorted(names - {ledger_keys.DEPLOYMENT})
 
     def locks(self) -> Sequence[Lock]:
         """Every lease that is held."""
-        pages = self._dynamodb.get_paginator("scan").paginate(
-            TableName=self._table,
+        items = self._scan(
             ConsistentRead=True,
             FilterExpression="begins_with(pk, :lock)",
             ExpressionAttributeValues={":lock": {"S": LOCK}},
@@ -367,15 +328,11 @@ class DynamoDbOverview:
                 owner=item["owner"]["S"],
                 expires_at=int(item["expires_at"]["N"]),
             )
-            for page in pages
-            for item in page["Items"]
+            for item in items
         ]
 
-    def _keys(self) -> Sequence[str]:
-        pages = self._dynamodb.get_paginator("scan").paginate(
-            TableName=self._table, ProjectionExpression="pk"
-        )
-        return [item["pk"]["S"] for page in pages for item in page["Items"]]
+    def _scan(self, **request: Any) -> Iterator[Any]:
+        return listed(self._dynamodb, "scan", "Items", TableName=self._table, **request)
 
 
 # The ledger in records: the one place where entries are read and written as documents.
@@ -386,14 +343,12 @@ class RawLedger(Protocol):
 
     def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         """Write the entry, or return the one that is already there."""
-        ...
 
     def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
         """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
 
         Read consistently: what was written before the call is there.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -403,13 +358,11 @@ class RecordLedger:
     raw: RawLedger
 
     def history(self, workload: str, prefix: str = "") -> WorkloadHistory:
-        """What a workload's entries say, of those whose sort keys begin with ``prefix``."""
         return history(self.raw.entries(workload, prefix))
 
     def put_once(
         self, workload: str, record: LedgerRecordT, *, key: str | None = None
     ) -> LedgerRecordT:
-        """Write the record, or return the one that is already there."""
         entry = self.raw.put_once(workload, key or record.key, record.to_entry())
         return read_as(type(record), entry)
 
@@ -417,41 +370,27 @@ class RecordLedger:
         self.raw.put_once(workload, record.key, record.to_entry())
 
 
-# The flag, a Parameter Store value.
-
-
 class SsmFlags:
-    """FlagStore on Parameter Store."""
+    """FlagStore on Parameter Store, which keeps every version."""
 
     def __init__(self, ssm: Any) -> None:
         self._ssm = ssm
 
     def read(self, name: str) -> str | None:
-        try:
-            value: str = self._ssm.get_parameter(Name=name)["Parameter"]["Value"]
-        except ClientError as error:
-            if error_code(error) == "ParameterNotFound":
-                return None
-            raise
-        return value
+        answer = unless(("ParameterNotFound",), self._ssm.get_parameter, Name=name)
+        return str(answer["Parameter"]["Value"]) if answer else None
 
     def write(self, name: str, value: str) -> None:
-        """Set the raw value; Parameter Store keeps every version."""
         self._ssm.put_parameter(Name=name, Value=value, Type="String", Overwrite=True)
 
 
-# The topic that people and programs subscribe to.
-
-
 class SnsTopic:
-    """Topic on SNS."""
+    """Topic on SNS; each kind of subscriber gets its own words."""
 
     def __init__(self, sns: Any, arn: str) -> None:
-        self._sns = sns
-        self._arn = arn
+        self._sns, self._arn = sns, arn
 
     def publish(self, notification: Notification) -> None:
-        """Send one message, to each kind of subscriber in its own words."""
         self._sns.publish(
             TopicArn=self._arn,
             Subject=notification.line,

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlparse
 
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import FactOverrides
-from compilegate.ports import JobOutputs, JobRoles, Services, Settings, Topic, TrainingLogs
+from compilegate.ports import JobOutputs, Services, Settings, Topic, TrainingLogs
 
 if TYPE_CHECKING:
     from compilegate.adapters.stores import S3Store
 
-_Port = TypeVar("_Port")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -55,36 +54,21 @@ def training_logs() -> TrainingLogs:
     return CloudWatchTrainingLogs(client("logs"), int(days) if days else None)
 
 
-class _Late:
-    """An adapter that few functions need, loaded when it is called."""
+class _LateOutputs:
+    """StoredOutputs, loaded when an output is read: few functions do."""
 
-    def __init__(self, load: Callable[[], Any]) -> None:
-        self._load = load
+    def __init__(self, objects: S3Store) -> None:
+        self._objects = objects
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._load(), name)
+        from compilegate.adapters.job_outputs import StoredOutputs
 
-
-def _late(load: Callable[[], _Port]) -> _Port:
-    return cast("_Port", _Late(load))
-
-
-def _roles(settings: Settings) -> JobRoles:
-    from compilegate.adapters.sagemaker import IamJobRoles
-    from compilegate.adapters.stores import client
-
-    return IamJobRoles(client("iam"), settings)
-
-
-def _outputs(objects: S3Store) -> JobOutputs:
-    from compilegate.adapters.job_outputs import StoredOutputs
-
-    return StoredOutputs(objects)
+        return getattr(StoredOutputs(self._objects), name)
 
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
-    from compilegate.adapters.sagemaker import SageMakerJobs, ServiceQuotas
+    from compilegate.adapters.sagemaker import IamJobRoles, SageMakerJobs, ServiceQuotas
     from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
     from compilegate.adapters.stores import (
         DynamoDbLedger,
@@ -102,8 +86,8 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
         locks=DynamoDbLocks(client("dynamodb"), table),
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
-        outputs=_late(lambda: _outputs(store)),
-        roles=_late(lambda: _roles(settings)),
+        outputs=cast("JobOutputs", _LateOutputs(store)),
+        roles=IamJobRoles(client("iam"), settings),
         quotas=ServiceQuotas(client("service-quotas", hasty=True), _quota_codes),
         tokens=StepFunctionsTokens(client("stepfunctions")),
         ends=StepFunctionsEnds(client("stepfunctions")),

@@ -29,7 +29,6 @@ from compilegate.cli.flag import on_words
 from compilegate.cli.trials.start import (
     StartedTrial,
     follow,
-    interrupted,
     read_workloads,
     start_or_go_on,
     stop,
@@ -45,7 +44,6 @@ from compilegate.domain.flag import parse_flag
 from compilegate.domain.notes import said
 from compilegate.domain.production.begin import MALFORMED, FlagReading
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
-from compilegate.domain.records.runs import BegunRun
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.registered import load_registered
@@ -70,16 +68,17 @@ def run(
     Exit code 0 promote, 10 stay off or ineligible, 11 inconclusive, 13 invalid, 1 failure, also to
     write the report; of several the worst.
     """
-    workloads = read_workloads(files)
+    workloads, quiet = read_workloads(files), invocation.as_json
     if invocation.local:
-        progress = console(stderr=invocation.as_json)
-        progress.print("Starting the embedded cloud if it does not run, deploying the app …")
-        with invocation.session.providers.started_local(keep=False) as started:
-            before = interrupted(started)
-            quiet = invocation.as_json
-            outcomes = _evaluate(workloads, started.cloud, out, quiet=quiet, before=before)
+        console(stderr=quiet).print(
+            "Starting the embedded cloud if it does not run, deploying the app …"
+        )
+        with invocation.session.providers.started_local(keep=False) as local:
+            goes_on = local.started_now and local.resumed
+            running = local.cloud.executions.running_arns() if goes_on else ()
+            outcomes = _evaluate(workloads, local.cloud, out, quiet=quiet, running=running)
     else:
-        outcomes = _evaluate(workloads, invocation.open_cloud(), out, quiet=invocation.as_json)
+        outcomes = _evaluate(workloads, invocation.open_cloud(), out, quiet=quiet)
     if invocation.as_json:
         documents = [outcome.to_dict() for outcome in outcomes]
         emit_json(documents[0] if len(documents) == 1 else documents)
@@ -95,9 +94,9 @@ def _evaluate(
     out: Path,
     *,
     quiet: bool,
-    before: Sequence[StartedTrial] = (),
+    running: Sequence[str] = (),
 ) -> list[Outcome]:
-    asked_for, others = start_or_go_on(files, before, cloud)
+    asked_for, others = start_or_go_on(files, running, cloud)
     started = [*asked_for, *others]
     keeper = Keeper(cloud) if cloud.is_local else None
     look = keeper.look if keeper else None
@@ -112,10 +111,12 @@ def _evaluate(
     finally:
         if keeper:  # the cloud ends, and what it holds with it
             keeper.end([item.trial for item in started])
-    outcomes = [read_outcome(v.trial, cloud, v.state, out) for v in views[: len(asked_for)]]
     return [
-        replace(outcome, kept=keeper is None or view.trial in keeper.kept)
-        for outcome, view in zip(outcomes, views, strict=False)
+        replace(
+            read_outcome(view.trial, cloud, view.state, out),
+            kept=keeper is None or view.trial in keeper.kept,
+        )
+        for view in views[: len(asked_for)]
     ]
 
 
@@ -182,12 +183,12 @@ def train(
     except KeyboardInterrupt:
         typer.echo(f"No longer watching {workload}; run {run} continues.", err=True)
         raise typer.Exit(STOPPED) from None
-    reading = _flag(workload, cloud.services)
+    flag = _flag(workload, cloud.services)
+    document = run_document(view, flag)
     invocation.answer(
-        document(view, reading), "train",
-        view=view, reason=_why(view), chosen=chosen, run_reason=run_reason,
-        metric_of=metric_of, wall_seconds_of=wall_seconds_of,
-        flag_words=reading.explanation or on_words(reading.flag),
+        document, "train",
+        view=view, run_reason=run_reason, metric_of=metric_of, wall_seconds_of=wall_seconds_of,
+        flag_words=flag.explanation or on_words(flag.flag),
     )  # fmt: skip
     raise typer.Exit(exit_code(view))
 
@@ -211,15 +212,15 @@ def _flag(workload: str, services: Services) -> FlagReading:
         return FlagReading(text=text, problem=MALFORMED, explanation=f"malformed: {error}")
 
 
-def document(view: RunView, reading: FlagReading) -> dict[str, Any]:
-    """The run for programs."""
-    begun = view.begun
+def run_document(view: RunView, reading: FlagReading) -> dict[str, Any]:
+    """The run for programs; ``reason`` is why its execution ended badly."""
+    begun, state = view.begun, view.state
     return {
         "workload": view.trial.workload,
         "run": view.trial.trial,
-        "execution": view.state.arn,
-        "status": view.state.status,
-        "reason": _why(view) or None,
+        "execution": state.arn,
+        "status": state.status,
+        "reason": (explain("", state.cause) if state.cause else state.error) or None,
         "arm": begun and begun.arm,
         "why": begun and begun.why,
         "attempts": [
@@ -230,20 +231,9 @@ def document(view: RunView, reading: FlagReading) -> dict[str, Any]:
     }
 
 
-def _why(view: RunView) -> str:
-    """Why the execution ended badly, in words; empty where nothing says so."""
-    return explain("", view.state.cause) if view.state.cause else view.state.error
-
-
 def exit_code(view: RunView) -> int:
     """The run's exit code; a run without a model failed, however its execution ended."""
     if view.review is not None and view.review.verdict == Verdict.REVERT:
         return REVERTED
     trained = any(run.finished for run in view.runs)
     return 0 if trained and view.state.succeeded else FAILURE
-
-
-def chosen(begun: BegunRun) -> str:
-    """Which arm, and why."""
-    flag_message = f": {begun.flag_told}" if begun.flag_told else ""
-    return f"run {begun.run} trained {begun.arm} ({run_reason(begun.why)}{flag_message})"

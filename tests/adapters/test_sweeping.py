@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from compilegate.adapters.sagemaker import LOG_GROUP, CloudJobWatch, CloudWatchTrainingLogs
+from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs, JobLogs
 from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
 from compilegate.adapters.stores import DynamoDbLocks
 
@@ -119,7 +119,7 @@ class FakeStepFunctions:
             error = {"Error": {"Code": self.refusal, "Message": "m"}}
             raise ClientError(error, "SendTaskSuccess")
         self.sent.append(given)
-        return {}
+        return {"ResponseMetadata": {}}
 
 
 def test_an_answer_reaches_the_waiting_state() -> None:
@@ -166,10 +166,10 @@ def test_the_lines_of_a_job_are_those_of_its_machines_first_stream():
     logs = Logs({
         "j/algo-1-1": 50, "j/algo-1-9": 30, "j/algo-1-5": 40, "j/algo-1-1/profiler": 10,
     })  # fmt: skip
-    watch = CloudJobWatch(None, logs)
+    watch = JobLogs(logs)
 
     assert (["line"], "next") == watch.lines("j", None)
     logs.streams = {"j/algo-1-0": 1}
     assert (["line"], "next") == watch.lines("j", "later")
     assert [("j/algo-1-9", None), ("j/algo-1-9", "later")] == logs.asked
-    assert ((), "t") == CloudJobWatch(None, Logs({})).lines("j", "t")
+    assert ((), "t") == JobLogs(Logs({})).lines("j", "t")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters import stores
-from compilegate.adapters.sagemaker import LOG_GROUP, CloudJobWatch
+from compilegate.adapters.sagemaker import LOG_GROUP, JobLogs
 from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.adapters.stores import DynamoDbLedger, DynamoDbLocks, DynamoDbOverview
 from compilegate.cli.common import connect
@@ -120,29 +119,12 @@ def test_executions_are_started_found_and_stopped(aws: None) -> None:
         executions.describe(arn.replace("lm-", "no-"))
 
 
-class OneJobPerPage:
-    """SageMaker's list with a name that merely contains the prefix."""
-
-    def get_paginator(self, operation: str) -> OneJobPerPage:
-        return self
-
-    def paginate(self, **asked: Any) -> list[dict[str, Any]]:
-        names = ["cg-lm-1-s0-r0", "old-cg-lm-1-s0-r0", "cg-lm-1-q0a-r0"]
-        return [{"TrainingJobSummaries": [{"TrainingJobName": name}]} for name in names]
-
-
-def test_jobs_are_those_whose_names_begin_with_the_prefix() -> None:
-    watch = CloudJobWatch(OneJobPerPage(), io)
-
-    assert ["cg-lm-1-s0-r0", "cg-lm-1-q0a-r0"] == watch.names("cg-lm-1-")
-
-
 def test_a_jobs_lines_are_read_once_each(aws: None) -> None:
     logs = boto3.client("logs", region_name=REGION)
-    watch = CloudJobWatch(None, logs)
-    before = watch.lines("job", None)
+    printed = JobLogs(logs)
+    before = printed.lines("job", None)
     logs.create_log_group(logGroupName=LOG_GROUP)
-    without_stream = watch.lines("job", None)
+    without_stream = printed.lines("job", None)
     stream = {"logGroupName": LOG_GROUP, "logStreamName": "job/algo-1-1700000000"}
     logs.create_log_stream(**stream)
     now = int(time.time() * 1000)
@@ -151,9 +133,9 @@ def test_a_jobs_lines_are_read_once_each(aws: None) -> None:
     )
 
     put("one", "two")
-    first, token = watch.lines("job", None)
+    first, token = printed.lines("job", None)
     put("three")
-    second, _ = watch.lines("job", token)
+    second, _ = printed.lines("job", token)
 
     assert (((), None), ((), None)) == (before, without_stream)
     assert (["one", "two"], ["three"]) == (first, second)
@@ -174,11 +156,11 @@ def test_a_jobs_lines_are_from_the_stream_that_sagemaker_made(aws: None) -> None
         logs.create_log_stream(**stream)
         logs.put_log_events(logEvents=[{"timestamp": now, "message": name}], **stream)
         time.sleep(0.002)
-    watch = CloudJobWatch(None, logs)
+    printed = JobLogs(logs)
 
-    assert ["cg-a/algo-1-1700000005"] == watch.lines("cg-a", None)[0]
-    assert ["cg-a-b/algo-1-1700000002"] == watch.lines("cg-a-b", None)[0]
-    assert () == watch.lines("cg", None)[0]
+    assert ["cg-a/algo-1-1700000005"] == printed.lines("cg-a", None)[0]
+    assert ["cg-a-b/algo-1-1700000002"] == printed.lines("cg-a-b", None)[0]
+    assert () == printed.lines("cg", None)[0]
 
 
 def test_many_streams_that_others_made_hide_no_log() -> None:
@@ -198,7 +180,7 @@ def test_many_streams_that_others_made_hide_no_log() -> None:
         def get_log_events(self, **asked: Any) -> dict[str, Any]:
             return {"events": [{"message": asked["logStreamName"]}], "nextForwardToken": "t"}
 
-    assert ["cg-a/algo-1-1700000005"] == CloudJobWatch(None, Streams()).lines("cg-a", None)[0]
+    assert ["cg-a/algo-1-1700000005"] == JobLogs(Streams()).lines("cg-a", None)[0]
 
 
 def test_the_ledger_at_a_glance(aws: None) -> None:

@@ -21,22 +21,22 @@ from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY
-from tests.fake_clouds import FakeProviders, ScriptedWatch, cloud
+from tests.fake_clouds import FakeProviders, ScriptedLogs, cloud
 from tests.fakes import MemoryJobs
 
 
 def test_piped_progress_is_a_plain_line_per_event(
     tmp_path: Path, invoke: Invoke, aws: Cloud
 ) -> None:
-    jobs, watch = aws.services.jobs, aws.watch
+    jobs, logs = aws.services.jobs, aws.logs
     assert isinstance(jobs, MemoryJobs)
-    assert isinstance(watch, ScriptedWatch)
+    assert isinstance(logs, ScriptedLogs)
 
     def train(payload: dict[str, Any]) -> None:
         prefix = f"cg-bert-docs-{planned(aws, payload).trial}-"
         jobs.add(f"{prefix}s0-r0", "Completed", 1000.0, 1030.0)
         jobs.add(f"{prefix}q1b17-r0", "InProgress", 1030.0)
-        watch.printed[f"{prefix}q1b17-r0"] = [
+        logs.printed[f"{prefix}q1b17-r0"] = [
             "importing torch",
             "compilegate step=10 steps=600 seconds=0.03 samples_per_second=512.3 loss=3.21;",
         ]
@@ -255,7 +255,7 @@ def test_a_job_that_is_listed_before_it_is_described_is_in_progress() -> None:
     jobs = SimpleNamespace(describe=lambda _: {})
     seen: Any = SimpleNamespace(
         services=SimpleNamespace(jobs=jobs),
-        watch=SimpleNamespace(lines=lambda *_: ([], None)),
+        logs=SimpleNamespace(lines=lambda *_: ([], None)),
     )
 
     assert "InProgress" == read_job("job", None, seen).status

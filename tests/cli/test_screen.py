@@ -20,7 +20,7 @@ from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.usecases.records import Trial, save_record
-from tests.fake_clouds import ScriptedWatch, cloud
+from tests.fake_clouds import ScriptedLogs, cloud
 from tests.fakes import MemoryJobs
 from tests.plan_builder import plan_record
 
@@ -44,11 +44,11 @@ def watched(*jobs: tuple[str, str, list[str]], more: tuple[ArmPlan, ...] = ()) -
     arn = aws.executions.start("lm-0abc1234", {"workload": "lm"})
     save_record(aws.services.store, TRIAL, "plan", plan_record(BASELINE, COMPILE, *more))
     assert isinstance(aws.services.jobs, MemoryJobs)
-    assert isinstance(aws.watch, ScriptedWatch)
+    assert isinstance(aws.logs, ScriptedLogs)
     for run, status, lines in jobs:
         ended = None if status == "InProgress" else 1100.0
         aws.services.jobs.add(f"{PREFIX}{run}-r0", status, 1000.0, ended)
-        aws.watch.printed[f"{PREFIX}{run}-r0"] = lines
+        aws.logs.printed[f"{PREFIX}{run}-r0"] = lines
     return TrialWatcher(TRIAL, arn, aws)
 
 
@@ -62,8 +62,8 @@ def test_lines_are_read_by_arm_and_noise_is_skipped() -> None:
         ]
     )  # fmt: skip
 
-    assert {"step": 10.0, "steps": 160.0} == dict(lines.latest("baseline"))
-    assert {"step": 5.0, "loss": 3.5} == dict(lines.latest("compile"))
+    assert {"step": 10.0, "steps": 160.0} == dict(lines.by_arm["baseline"])
+    assert {"step": 5.0, "loss": 3.5} == dict(lines.by_arm["compile"])
     assert ("compile", 0) == (lines.arm, lines.block)
 
 
@@ -79,7 +79,7 @@ def test_lines_that_mpirun_tags_are_progress_too() -> None:
     )
 
     assert ("compile", 1) == (lines.arm, lines.block)
-    assert {"step": 5.0, "loss": 3.5} == dict(lines.latest("compile"))
+    assert {"step": 5.0, "loss": 3.5} == dict(lines.by_arm["compile"])
 
 
 def test_before_there_is_a_plan_the_trial_is_checking() -> None:
@@ -128,8 +128,8 @@ def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:
     baseline, compiled = arm_rows(view, 1060.0)
 
     assert "speed gate" == view.stage
-    assert ("  baseline", "waits its turn", "160/160", "400") == baseline.cells()[:4]
-    assert ("  compile", "block 2", "80/160", "500") == compiled.cells()[:4]
+    assert ("  baseline", "waits its turn", "160/160", "400") == baseline[:4]
+    assert ("  compile", "block 2", "80/160", "500") == compiled[:4]
 
 
 def test_an_arm_on_nodes_of_its_own_shows_its_own_job_at_its_own_price() -> None:
@@ -140,7 +140,7 @@ def test_an_arm_on_nodes_of_its_own_shows_its_own_job_at_its_own_price() -> None
         more=(other,),
     ).read()
 
-    stages = {row.arm: row.stage for row in arm_rows(view, 1060.0)}
+    stages = {row[0].strip(): row[1] for row in arm_rows(view, 1060.0)}
 
     assert {"baseline": "speed gate ended", "compile": "speed gate ended", "p4d": "block 1"} == (
         stages
@@ -153,7 +153,7 @@ def test_a_first_compilation_is_no_block_yet() -> None:
     first = watched(("s0", "InProgress", lines)).read()
     then = watched(("s0", "InProgress", [*lines, line(block=0, blocks=3, arm="compile")])).read()
 
-    stages = [[row.stage for row in arm_rows(view, 1060.0)][1] for view in (first, then)]
+    stages = [[row[1] for row in arm_rows(view, 1060.0)][1] for view in (first, then)]
 
     assert ["first compilation", "block 1"] == stages
 
@@ -168,10 +168,10 @@ def test_full_runs_are_counted_timed_and_priced_by_arm() -> None:
 
     baseline, compiled = arm_rows(view, 1050.0)
 
-    assert ("  baseline", "full runs 1/1", "600/600", "", "", "1:40", "$1.00") == baseline.cells()
+    assert ("  baseline", "full runs 1/1", "600/600", "", "", "1:40", "$1.00") == baseline
     assert (
         "  compile", "full runs 1/2", "30/600", "512", "3.21", "2:30", "$3.00",
-    ) == compiled.cells()  # fmt: skip
+    ) == compiled  # fmt: skip
 
 
 def test_a_stopped_job_is_no_full_run_but_costs() -> None:
@@ -181,7 +181,7 @@ def test_a_stopped_job_is_no_full_run_but_costs() -> None:
 
     baseline, _ = arm_rows(view, 1050.0)
 
-    assert ("full runs 1/1", "3:20", "$2.00") == (baseline.stage, *baseline.cells()[5:])
+    assert ("full runs 1/1", "3:20", "$2.00") == (baseline[1], *baseline[5:])
 
 
 def test_a_job_that_ended_is_not_asked_for_again() -> None:
@@ -243,7 +243,7 @@ def test_a_line_is_printed_once_per_event() -> None:
 
 def test_each_segment_of_a_speed_job_is_an_event() -> None:
     watcher = watched(("s0", "InProgress", [line(arm="compile", priming=20)]))
-    printed_by_job = watcher._cloud.watch.printed[f"{PREFIX}s0-r0"]
+    printed_by_job = watcher._cloud.logs.printed[f"{PREFIX}s0-r0"]
     out = Console(file=io.StringIO(), width=80)
     lines = LineScreen(out)
 

@@ -15,7 +15,7 @@ from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.usecases.production.begin_run import begin_run
 from tests.cli.conftest import Invoke
-from tests.fake_clouds import ScriptedExecutions, ScriptedWatch
+from tests.fake_clouds import ScriptedExecutions, ScriptedLogs
 from tests.fakes import FixedClock, MemoryJobs
 
 TRAINED = {"metric": 0.913, "wall_seconds": 3903.0, "finished": True, "applied": True}
@@ -77,14 +77,14 @@ def test_the_end_says_arm_why_metric_time_price_and_flag(invoke: Invoke, registe
 
 
 def test_progress_is_shown_while_it_trains(invoke: Invoke, registered: Cloud) -> None:
-    jobs, watch = registered.services.jobs, registered.watch
+    jobs, logs = registered.services.jobs, registered.logs
     assert isinstance(jobs, MemoryJobs)
-    assert isinstance(watch, ScriptedWatch)
+    assert isinstance(logs, ScriptedLogs)
 
     def train(payload: Any) -> None:
         job = f"{naming.job_base('bert-docs', begun(registered, payload), 'p0')}-r0"
         jobs.add(job, "InProgress", 1000.0)
-        watch.printed[job] = ["compilegate step=10 steps=600 seconds=0.03 loss=3.21;"]
+        logs.printed[job] = ["compilegate step=10 steps=600 seconds=0.03 loss=3.21;"]
 
     executions(registered).on_start = train
     executions(registered).looks = 3

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from rich.console import Console
 
-from compilegate.adapters.sagemaker import CloudJobWatch, SageMakerJobs
+from compilegate.adapters.sagemaker import JobLogs, SageMakerJobs
 from compilegate.adapters.state_machines import EventBridgeSchedules, StepFunctionsExecutions
 from compilegate.adapters.stores import SsmFlags
 from compilegate.adapters.wiring import SystemClock
@@ -57,8 +57,8 @@ def cloud_of(app: App) -> Cloud:
             role=app.outputs["SchedulerRole"],
         ),
     )  # fmt: skip
-    watcher = CloudJobWatch(app.client("sagemaker"), app.client("logs"))
-    return Cloud(services, nobody, watcher, nobody, 0.1, starts)
+    logs = JobLogs(app.client("logs"))
+    return Cloud(services, nobody, logs, nobody, 0.1, starts)
 
 
 @pytest.fixture

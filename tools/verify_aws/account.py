@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.sagemaker import CloudJobWatch, SageMakerJobs
+from compilegate.adapters.sagemaker import JobLogs, SageMakerJobs
 from compilegate.adapters.state_machines import StepFunctionsExecutions, StepFunctionsTokens
 from compilegate.adapters.stores import error_code
 from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
@@ -25,7 +25,7 @@ class Account:
     def __init__(self, client: ClientFactory, *, poll_seconds: float) -> None:
         self._client = client
         self._poll_seconds = poll_seconds
-        self._watch = CloudJobWatch(client("sagemaker"), client("logs"))
+        self._logs = JobLogs(client("logs"))
         self.jobs = SageMakerJobs(client("sagemaker"))
 
     def wait_for(self, ready: Callable[[], bool], seconds: float) -> bool:
@@ -119,7 +119,7 @@ class Account:
         lines: list[str] = []
         token: str | None = None
         while True:
-            more, following = self._watch.lines(name, token)
+            more, following = self._logs.lines(name, token)
             lines += more
             if following == token or not more:
                 return lines

@@ -16,7 +16,7 @@ from compilegate.ports import Schedules, Services, Topic
 from compilegate.usecases.registered import load_registration
 
 if TYPE_CHECKING:
-    from compilegate.adapters.sagemaker import CloudJobWatch
+    from compilegate.adapters.sagemaker import JobLogs
     from compilegate.adapters.state_machines import StepFunctionsExecutions
     from compilegate.adapters.stores import DynamoDbOverview
 
@@ -54,7 +54,7 @@ class Cloud:
 
     services: Services
     executions: StepFunctionsExecutions
-    watch: CloudJobWatch
+    logs: JobLogs
     overview: DynamoDbOverview
     poll_seconds: float
     production: Production

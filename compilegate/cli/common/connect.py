@@ -11,7 +11,7 @@ import boto3
 from botocore.exceptions import ClientError
 
 from compilegate.adapters import wiring
-from compilegate.adapters.sagemaker import CloudJobWatch
+from compilegate.adapters.sagemaker import JobLogs
 from compilegate.adapters.state_machines import EventBridgeSchedules, StepFunctionsExecutions
 from compilegate.adapters.stores import DynamoDbOverview, SnsTopic, client
 from compilegate.cli.common import project
@@ -138,7 +138,7 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
         executions=StepFunctionsExecutions(
             client("stepfunctions"), outputs["EvaluateStateMachine"]
         ),
-        watch=CloudJobWatch(client("sagemaker"), client("logs")),
+        logs=JobLogs(client("logs")),
         overview=DynamoDbOverview(client("dynamodb"), table),
         poll_seconds=poll_seconds,
         production=Production(

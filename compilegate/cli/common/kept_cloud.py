@@ -73,7 +73,7 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
     trials = KeptTrials(Path.cwd())
     if not trials.trials:
         raise unavailable
-    document = trials.newest.document
+    document = trials.trials[-1].document
     typer.echo(
         f"The local cloud does not run; shown is what trials left in {TRIALS}, the newest at "
         f"{minute(document['kept_at'])}.",

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,20 +15,20 @@ from rich.console import Console
 from compilegate.adapters.bundle import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.check import read_files
-from compilegate.cli.common.cloud import Cloud, StartedCloud
+from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.trials.screen import screen
-from compilegate.cli.trials.view import TrialView, TrialWatcher
+from compilegate.cli.trials.view import TrialView, TrialWatcher, View, Watcher
 from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, ProblemWithFix
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
-from compilegate.usecases.registration import Package, submit
+from compilegate.usecases.registration import submit
 
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0
 LOST_AFTER = 10
-View_co = TypeVar("View_co", bound=TrialView, covariant=True)
+AWS_ERRORS = (BotoCoreError, ClientError, OSError)
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,12 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
     Raises DrainedError, before anything is uploaded, while the deployment is drained.
     """
     refuse_if_drained(cloud.services)
+    store, trial_id = cloud.services.store, naming.trial_id(time.time_ns() // 1_000_000)
     for file in files:
-        read_workload(file.path, store=cloud.services.store)
-    trial_id = naming.trial_id(time.time_ns() // 1_000_000)
-    trials = [submit(_package(file), trial=trial_id, store=cloud.services.store) for file in files]
+        read_workload(file.path, store=store)
+    # With what the report of its trial has to say of its script.
+    packages = [replace(package(file), notes=notes_on(file)) for file in files]
+    trials = [submit(one, trial=trial_id, store=store) for one in packages]
     started: list[StartedTrial] = []
     try:
         for trial in trials:
@@ -74,9 +75,27 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
     return started
 
 
-def _package(file: WorkloadFile) -> Package:
-    """The file's package with what the report of its trial has to say of its script."""
-    return replace(package(file), notes=notes_on(file))
+def start_or_go_on(
+    files: Sequence[WorkloadFile], running: Sequence[str], cloud: Cloud
+) -> tuple[list[StartedTrial], list[StartedTrial]]:
+    """The trials of these workloads in their order, and others that go on.
+
+    ``running`` are executions of a local cloud that was killed and started again. A workload whose
+    trial goes on is given no second one: the two would wait for each other.
+    """
+    started: dict[str, StartedTrial] = {}
+    for arn in running:
+        trial = Trial.from_event(cloud.executions.input_of(arn))
+        started[trial.workload] = StartedTrial(trial, arn)
+        name = naming.execution_name(trial.workload, trial.trial)
+        typer.echo(
+            f"The local cloud had been killed; {name} goes on, with the file and the code that it "
+            "was started with.", err=True,
+        )  # fmt: skip
+    new = start([file for file in files if file.workload.name not in started], cloud)
+    started |= {item.trial.workload: item for item in new}
+    asked_for = [started.pop(file.workload.name) for file in files]
+    return asked_for, list(started.values())
 
 
 def follow(
@@ -92,23 +111,15 @@ def follow(
     return watch(watchers, cloud.poll_seconds, console, on_end=on_end, on_look=on_look)
 
 
-class Watcher(Protocol[View_co]):
-    """Reads one execution again and again."""
-
-    def read(self) -> View_co:
-        """As it is now."""
-        ...
-
-
 def watch(
-    watchers: Sequence[Watcher[View_co]],
+    watchers: Sequence[Watcher[View]],
     poll_seconds: float,
     console: Console,
     *,
     what: str = "trial",
-    on_end: Callable[[View_co], None] | None = None,
-    on_look: Callable[[Sequence[View_co]], None] | None = None,
-) -> list[View_co]:
+    on_end: Callable[[View], None] | None = None,
+    on_look: Callable[[Sequence[View]], None] | None = None,
+) -> list[View]:
     """Show progress until every execution has ended; returns the last view of each.
 
     ``on_look`` gets the views each time, ``on_end`` the last view of each once it has ended.
@@ -120,7 +131,7 @@ def watch(
             try:
                 views = [watcher.read() for watcher in watchers]
                 lost = 0
-            except (BotoCoreError, ClientError, OSError) as error:
+            except AWS_ERRORS as error:
                 lost += 1
                 if lost >= LOST_AFTER:
                     raise EnvironmentNotReadyError(
@@ -145,54 +156,13 @@ def watch(
 def stop(started: Sequence[StartedTrial], cloud: Cloud, cause: str = STOP_CAUSE) -> None:
     """Stop the executions and wait a moment for their jobs to end."""
     for item in started:
-        with contextlib.suppress(BotoCoreError, ClientError, OSError):
+        with contextlib.suppress(*AWS_ERRORS):
             cloud.executions.stop(item.arn, cause)
+    names = [(item.trial.workload, item.trial.trial) for item in started]
     deadline = time.monotonic() + STOP_SECONDS
-    while time.monotonic() < deadline and _any_job_active(started, cloud):
-        time.sleep(0.2)
-
-
-def _any_job_active(started: Sequence[StartedTrial], cloud: Cloud) -> bool:
-    try:
-        return any(
-            naming.own_jobs(
-                item.trial.workload,
-                item.trial.trial,
-                cloud.services.jobs.active(
-                    naming.trial_job_prefix(item.trial.workload, item.trial.trial)
-                ),
-            )
-            for item in started
-        )
-    except (BotoCoreError, ClientError, OSError):
-        return False
-
-
-# Trials that ran in a local cloud when it was killed: who starts it again follows them.
-
-
-def interrupted(started: StartedCloud) -> list[StartedTrial]:
-    """Trials that go on because this command started their cloud again."""
-    executions = started.cloud.executions
-    arns = executions.running_arns() if started.started_now and started.resumed else ()
-    return [StartedTrial(Trial.from_event(executions.input_of(arn)), arn) for arn in arns]
-
-
-def start_or_go_on(
-    files: Sequence[WorkloadFile], before: Sequence[StartedTrial], cloud: Cloud
-) -> tuple[list[StartedTrial], list[StartedTrial]]:
-    """The trials of these workloads in their order, and others that go on.
-
-    A workload whose trial goes on is given no second one: the two would wait for each other.
-    """
-    going_on = {item.trial.workload: item for item in before}
-    for item in before:
-        name = naming.execution_name(item.trial.workload, item.trial.trial)
-        typer.echo(
-            f"The local cloud had been killed; {name} goes on, with the file and the code that it "
-            "was started with.", err=True,
-        )  # fmt: skip
-    new = start([file for file in files if file.workload.name not in going_on], cloud)
-    started = going_on | {item.trial.workload: item for item in new}
-    asked_for = [started.pop(file.workload.name) for file in files]
-    return asked_for, list(started.values())
+    with contextlib.suppress(*AWS_ERRORS):
+        while time.monotonic() < deadline and any(
+            naming.own_jobs(*name, cloud.services.jobs.active(naming.trial_job_prefix(*name)))
+            for name in names
+        ):
+            time.sleep(0.2)

@@ -1,19 +1,21 @@
-"""A running trial at one moment, and how it is read."""
+"""A trial or a production run at one moment, and how it is read."""
 
 from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Generic, TypeVar
 
-from compilegate.adapters.state_machines import ExecutionState
+from compilegate.adapters.state_machines import ExecutionState, StepFunctionsExecutions
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.failures import ACTIVE
-from compilegate.domain.planning.arms import ArmPlan, arm_of, measured_by
+from compilegate.domain.planning.arms import arm_of, measured_by
 from compilegate.domain.production.attempts import Attempt, attempt_number, attempt_of
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import WorkloadHistory
@@ -43,9 +45,9 @@ class JobLines:
     def take(self, lines: Iterable[str]) -> None:
         """Read more lines; those that are not progress are skipped."""
         for line in lines:
-            values = _values(line)
-            if not values:
-                continue
+            prefix = _PREFIX.match(line)
+            parts = line[prefix.end() :].replace(";", " ").split() if prefix else ()
+            values = dict(part.split("=", 1) for part in parts if "=" in part)
             self.arm = values.get("arm", self.arm)
             if values.get("block", "").isdigit():
                 self.block = int(values["block"])
@@ -66,29 +68,13 @@ class JobLines:
         """The speed job's current arm and its position, empty for a full run."""
         return f"{self.arm}, {self.turn}" if self.arm and self.turn else ""
 
-    def latest(self, arm: str | None) -> Mapping[str, float]:
-        """The arm's last figures, empty before the first."""
-        return self.by_arm.get(arm, {})
-
-
-def _values(line: str) -> dict[str, str]:
-    prefix = _PREFIX.match(line)
-    if prefix is None:
-        return {}
-    pairs = (part.partition("=") for part in line[prefix.end() :].replace(";", " ").split())
-    return {key: value for key, equals, value in pairs if equals}
-
 
 def _numbers(values: Mapping[str, str]) -> dict[str, float]:
     numbers = {}
     for key, text in values.items():
-        try:
-            number = float(text)
-        except ValueError:
-            continue
-        if math.isfinite(number):
-            numbers[key] = number
-    return numbers
+        with suppress(ValueError):
+            numbers[key] = float(text)
+    return {key: number for key, number in numbers.items() if math.isfinite(number)}
 
 
 @dataclass(frozen=True)
@@ -108,7 +94,6 @@ class JobView:
     usd_per_hour: float | None
     lines: JobLines
     measures: tuple[str, ...] | None = None
-    instance_type: str | None = None
 
     @property
     def active(self) -> bool:
@@ -119,11 +104,6 @@ class JobView:
     def waiting(self) -> bool:
         """Whether it has been created and does not train yet."""
         return self.active and self.started_at is None
-
-    @property
-    def is_speed(self) -> bool:
-        """Whether it is a speed job."""
-        return self.arm is None
 
     def seconds(self, now: float) -> float:
         """How long it has trained."""
@@ -136,86 +116,99 @@ class JobView:
 
 @dataclass(frozen=True)
 class TrialView:
-    """One trial; ``arms`` are the plan's names, empty before there is a plan.
+    """One trial; ``stage`` is what happens now, in two or three words.
 
-    ``canary_arms`` are the arms that production has yet to train for it, in turn;
-    ``needs_approval`` says whether its promotion waits for approval.
+    ``arms`` are the plan's names, empty before there is a plan.
     """
 
     trial: Trial
     state: ExecutionState
     arms: tuple[str, ...]
     jobs: tuple[JobView, ...]
-    canary_arms: tuple[str, ...] = ()
-    needs_approval: bool = False
-
-    @property
-    def stage(self) -> str:
-        """What happens now, in two or three words."""
-        if not self.state.running:
-            return "decided" if self.state.succeeded else self.state.status.lower()
-        active = [job for job in self.jobs if job.active]
-        if active:
-            return "speed gate" if active[0].is_speed else "full runs"
-        if self.canary_arms:
-            return f"waits for production: {', '.join(self.canary_arms)}"
-        if self.needs_approval:
-            return "waits for approval, see compilegate status"
-        return "judging" if self.jobs else "checking, planning"
+    stage: str = ""
 
 
-class TrialWatcher:
+@dataclass(frozen=True)
+class RunView(TrialView):
+    """One production run; ``begun`` is None until its arm is chosen.
+
+    ``runs`` are its jobs that have ended, ``review`` is the judge's review after it.
+    """
+
+    begun: BegunRun | None = None
+    runs: Sequence[ProductionRun] = ()
+    review: Review | None = None
+
+
+View = TypeVar("View", bound=TrialView)
+
+
+class Watcher(ABC, Generic[View]):
+    """Reads one execution and its jobs again and again."""
+
+    def __init__(
+        self, trial: Trial, arn: str, executions: StepFunctionsExecutions, cloud: Cloud
+    ) -> None:
+        self._trial, self._arn, self._executions, self._cloud = trial, arn, executions, cloud
+        self._jobs: dict[str, JobView] = {}
+
+    @abstractmethod
+    def read(self) -> View:
+        """As it is now."""
+
+    @abstractmethod
+    def _placed(self, job: JobView) -> JobView | None:
+        """The job with its arm and price, once they are known; None for a foreign one."""
+
+    def _read_jobs(self) -> tuple[JobView, ...]:
+        workload, trial = self._trial.workload, self._trial.trial
+        listed = self._cloud.services.jobs.statuses(naming.trial_job_prefix(workload, trial))
+        for name in naming.own_jobs(workload, trial, listed):
+            previous = self._jobs.get(name)
+            if previous is None or previous.active:
+                job = self._placed(read_job(name, previous, self._cloud))
+                if job is not None:
+                    self._jobs[name] = job
+        return tuple(self._jobs.values())
+
+
+class TrialWatcher(Watcher[TrialView]):
     """Reads one trial repeatedly."""
 
     def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
-        self.trial, self.arn = trial, arn
-        self._cloud = cloud
+        super().__init__(trial, arn, cloud.executions, cloud)
         self._plan: RecordedPlan | None = None
-        self._jobs: dict[str, JobView] = {}
 
     def read(self) -> TrialView:
         """The trial as it is now."""
-        state = self._cloud.executions.describe(self.arn)
+        state = self._executions.describe(self._arn)
         if self._plan is None:
-            self._plan = find_plan(self._cloud.services.store, self.trial)
-        plan = self._plan
-        if plan is not None:
-            prefix = naming.trial_job_prefix(self.trial.workload, self.trial.trial)
-            for name in self._cloud.watch.names(prefix):
-                run = naming.job_run(self.trial.workload, self.trial.trial, name)
-                previous = self._jobs.get(name)
-                if run is not None and (previous is None or previous.active):
-                    self._jobs[name] = self._read_job(name, run, plan.arms, previous)
-        jobs = tuple(self._jobs.values())
-        return TrialView(
-            self.trial,
-            state,
-            tuple(arm.name for arm in plan.arms) if plan else (),
-            jobs,
-            canary_arms=self._canary_arms(state, jobs) if plan and plan.is_canary else (),
-            needs_approval=self._needs_approval(state, jobs),
-        )
+            self._plan = find_plan(self._cloud.services.store, self._trial)
+        arms = tuple(arm.name for arm in self._plan.arms) if self._plan else ()
+        jobs = self._read_jobs() if self._plan else ()
+        return TrialView(self._trial, state, arms, jobs, self._stage(state, jobs))
 
-    def _canary_arms(self, state: ExecutionState, jobs: Sequence[JobView]) -> tuple[str, ...]:
-        if not state.running or any(job.active for job in jobs):
-            return ()
-        return tuple(
-            run.arm
-            for round_ in waiting_rounds(self.trial.workload, self._cloud)
-            if round_.trial == self.trial.trial
-            for run in round_.runs
-        )
+    def _stage(self, state: ExecutionState, jobs: Sequence[JobView]) -> str:
+        if not state.running:
+            return "decided" if state.succeeded else state.status.lower()
+        active = [job for job in jobs if job.active]
+        if active:
+            return "speed gate" if active[0].arm is None else "full runs"
+        if self._plan is not None and self._plan.is_canary:
+            rounds = waiting_rounds(self._trial.workload, self._cloud)
+            own = [run.arm for one in rounds if one.trial == self._trial.trial for run in one.runs]
+            if own:
+                return f"waits for production: {', '.join(own)}"
+        approval = approval_of(self._trial, self._cloud.services.ledger) if jobs else None
+        if approval is not None and approval.answer is None:
+            return "waits for approval, see compilegate status"
+        return "judging" if jobs else "checking, planning"
 
-    def _needs_approval(self, state: ExecutionState, jobs: Sequence[JobView]) -> bool:
-        if not state.running or not jobs or any(job.active for job in jobs):
-            return False
-        approval = approval_of(self.trial, self._cloud.services.ledger)
-        return approval is not None and approval.answer is None
-
-    def _read_job(
-        self, name: str, run: naming.RunId, arms: Sequence[ArmPlan], previous: JobView | None
-    ) -> JobView:
-        job = read_job(name, previous, self._cloud)
+    def _placed(self, job: JobView) -> JobView | None:
+        run = naming.job_run(self._trial.workload, self._trial.trial, job.name)
+        if run is None or self._plan is None:
+            return None
+        arms = self._plan.arms
         return replace(
             job,
             run=run.text,
@@ -235,8 +228,9 @@ def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
     """A job as it is now, without the run and arm that its name stands for."""
     described = cloud.services.jobs.describe(name)
     lines = previous.lines if previous else JobLines()
-    messages, lines.token = cloud.watch.lines(name, lines.token)
+    messages, lines.token = cloud.logs.lines(name, lines.token)
     lines.take(messages)
+    started, ended = described.get("TrainingStartTime"), described.get("TrainingEndTime")
     return JobView(
         name=name,
         run="",
@@ -244,107 +238,66 @@ def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
         # A job that was just listed may not be described yet.
         status=str(described.get("TrainingJobStatus", "InProgress")),
         detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
-        started_at=_epoch(described.get("TrainingStartTime")),
-        ended_at=_epoch(described.get("TrainingEndTime")),
+        started_at=started and started.timestamp(),
+        ended_at=ended and ended.timestamp(),
         usd_per_hour=None,
         lines=lines,
-        instance_type=(described.get("ResourceConfig") or {}).get("InstanceType"),
     )
 
 
-def _epoch(moment: Any) -> float | None:
-    return None if moment is None else float(moment.timestamp())
-
-
-# A production run at one moment, and how it is read.
-
-
-@dataclass(frozen=True)
-class RunView(TrialView):
-    """One production run; ``begun`` is None until its arm is chosen.
-
-    ``past`` are its ledger entries, ``review`` is the judge's review after it.
-    """
-
-    begun: BegunRun | None = None
-    past: WorkloadHistory = field(default_factory=WorkloadHistory)
-    review: Review | None = None
-
-    @property
-    def runs(self) -> Sequence[ProductionRun]:
-        """Its jobs that have ended."""
-        return self.past.runs
-
-    @property
-    def stage(self) -> str:
-        """What happens now, in two or three words."""
-        if not self.state.running:
-            return "done" if self.state.succeeded else self.state.status.lower()
-        if self.begun is None:
-            return "reading the flag"
-        if any(job.active for job in self.jobs):
-            return "training"
-        if self.runs:
-            return "recording"
-        return "waits for machines" if self.jobs else "building the job"
-
-
-class RunWatcher:
+class RunWatcher(Watcher[RunView]):
     """Reads one production run again and again."""
 
     def __init__(self, workload: str, run: str, arn: str, cloud: Cloud) -> None:
-        self.run, self.arn = Trial(workload, run, ""), arn
-        self._cloud = cloud
+        super().__init__(Trial(workload, run, ""), arn, cloud.production.executions, cloud)
         self._begun: BegunRun | None = None
         self._builder: RunJobs | None = None
-        self._jobs: dict[str, JobView] = {}
 
     def read(self) -> RunView:
         """The run as it is now."""
         # The execution first, so that what its last step wrote is read after it.
-        state = self._cloud.production.executions.describe(self.arn)
-        self._begun = self._begun or self._read_begun()
-        if self._begun is not None:
-            self._read_jobs()
-        jobs = tuple(self._jobs.values())
+        state, run = self._executions.describe(self._arn), self._trial.trial
+        if self._begun is None:
+            with suppress(NotFoundError):
+                ledger = self._cloud.services.ledger
+                self._begun = load_begun(self._trial.workload, run, ledger)
+        jobs = () if self._begun is None else self._read_jobs()
+        runs = self._past(ledger_keys.run_entries(run)).runs
         return RunView(
-            trial=self.run,
+            trial=self._trial,
             state=state,
             arms=tuple(dict.fromkeys(str(job.arm) for job in jobs)),
             jobs=jobs,
+            stage=self._stage(state, jobs, ended=bool(runs)),
             begun=self._begun,
-            past=self._past(ledger_keys.run_entries(self.run.trial)),
-            review=self._past(ledger_keys.watch_entry(self.run.trial)).review_of(self.run.trial),
+            runs=runs,
+            review=self._past(ledger_keys.watch_entry(run)).review_of(run),
         )
 
+    def _stage(self, state: ExecutionState, jobs: Sequence[JobView], *, ended: bool) -> str:
+        if not state.running:
+            return "done" if state.succeeded else state.status.lower()
+        if self._begun is None:
+            return "reading the flag"
+        if any(job.active for job in jobs):
+            return "training"
+        if ended:
+            return "recording"
+        return "waits for machines" if jobs else "building the job"
+
     def _past(self, prefix: str) -> WorkloadHistory:
-        return self._cloud.services.ledger.history(self.run.workload, prefix)
+        return self._cloud.services.ledger.history(self._trial.workload, prefix)
 
-    def _read_begun(self) -> BegunRun | None:
-        try:
-            return load_begun(self.run.workload, self.run.trial, self._cloud.services.ledger)
-        except NotFoundError:
-            return None
-
-    def _read_jobs(self) -> None:
-        prefix = naming.trial_job_prefix(self.run.workload, self.run.trial)
-        listed = self._cloud.watch.names(prefix)
-        for name in naming.own_jobs(self.run.workload, self.run.trial, listed):
-            previous = self._jobs.get(name)
-            if previous is None or previous.active:
-                job = read_job(name, previous, self._cloud)
-                self._jobs[name] = self._placed(job, name.removeprefix(prefix))
-
-    def _placed(self, job: JobView, run: str) -> JobView:
-        """The job with its arm and price, once the ledger has them."""
+    def _placed(self, job: JobView) -> JobView | None:
         begun = self._begun
         if begun is None:
-            return job
-        waits = self._past(ledger_keys.wait_entries(self.run.trial)).waits
+            return None
+        waits = self._past(ledger_keys.wait_entries(self._trial.trial)).waits
         attempt = attempt_of(attempt_number(job.name), waits)
+        run = naming.trial_job_prefix(self._trial.workload, self._trial.trial)
         return replace(
             job,
-            run=run.rpartition("-r")[0],
+            run=job.name.removeprefix(run).rpartition("-r")[0],
             arm=attempt.arm(begun),
             usd_per_hour=self._price(begun, attempt),
         )
