@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -33,7 +33,6 @@ from compilegate.domain.decision import (
 )
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.formats import UNKNOWN, money, plural
-from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
 from compilegate.domain.reasons import Reason
@@ -49,11 +48,8 @@ TOO_DEEP = "the document is nested too deeply"
 
 def read_json(file: str) -> object:
     """One JSON document, from standard input where the file is ``-``."""
-    if file == STANDARD_INPUT:
-        text = _standard_input().read()
-    else:
-        path = _existing(file, "name an evidence document (JSON)")
-        text = path.read_text(encoding="utf-8", errors="replace")
+    with _opened(file, "name an evidence document (JSON)") as opened:
+        text = opened.read()
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -61,8 +57,17 @@ def read_json(file: str) -> object:
         raise InvalidInputError(f"is not JSON: {error}", file=file, fix=fix) from error
 
 
-def _existing(file: str, fix: str) -> Path:
-    """The path of a file, a pipe or a device; raises InvalidInputError for anything else."""
+@contextmanager
+def _opened(file: str, fix: str) -> Iterator[TextIO]:
+    """A file, a pipe, a device or standard input, as UTF-8 whatever the locale says.
+
+    Broken UTF-8 affects its own line only. Raises InvalidInputError for anything else.
+    """
+    if file == STANDARD_INPUT:
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+        yield sys.stdin
+        return
     path = Path(file)
     try:
         there = path.exists() and not path.is_dir()
@@ -70,33 +75,8 @@ def _existing(file: str, fix: str) -> Path:
         there = False
     if not there:
         raise InvalidInputError("is not a file", file=file, fix=fix)
-    return path
-
-
-@contextmanager
-def _lines_of(file: str) -> Iterator[TextIO]:
-    """The lines of a file or of standard input; broken UTF-8 affects its own line only."""
-    if file == STANDARD_INPUT:
-        yield _standard_input()
-        return
-    path = _existing(file, "name a file of JSON lines, or -")
     with path.open(encoding="utf-8", errors="replace") as opened:
         yield opened
-
-
-def _standard_input() -> TextIO:
-    """Standard input as UTF-8, whatever the locale says."""
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-    return sys.stdin
-
-
-def evidence_of(document: object) -> Evidence | None:
-    """The evidence, None where the document breaks the contract."""
-    try:
-        return read_evidence(document) if isinstance(document, Mapping) else None
-    except InvalidEvidenceError:
-        return None
 
 
 def judged(document: object) -> Decision:
@@ -128,38 +108,29 @@ def _invalid(document: object, why: str) -> Decision:
 
 def stream(file: str, stage: str) -> int:
     """Answer every line; the exit code is that of bad input if a line was not JSON, else 0."""
-    out, eager, code = sys.stdout, not _is_file(sys.stdout), 0
-    with _lines_of(file) as lines:
+    out, code = sys.stdout, 0
+    try:
+        eager = not stat.S_ISREG(os.fstat(out.fileno()).st_mode)
+    except (OSError, ValueError):  # a stream in memory
+        eager = True
+    with _opened(file, "name a file of JSON lines, or -") as lines:
         # A terminal that shows the decisions needs no count of them.
         counted = lines if out.isatty() else progress(lines, None, "Judging")
         for number, line in enumerate(counted, start=1):
             if not line.strip():
                 continue
-            decision, readable = _decided(line, number)
-            code = code if readable else BAD_INPUT
+            try:
+                decision = judged(json.loads(line))
+            except ValueError as error:
+                decision, code = _invalid(None, f"line {number} is not JSON: {error}"), BAD_INPUT
+            except RecursionError:
+                decision, code = _invalid(None, f"line {number}: {TOO_DEEP}"), BAD_INPUT
             flag = naming.flag_parameter(stage, decision.workload)
             out.write(json.dumps(decision.to_dict(flag), separators=(",", ":")) + "\n")
             if eager:  # a reader of the pipe gets each decision when it is made
                 out.flush()
     out.flush()
     return code
-
-
-def _decided(line: str, number: int) -> tuple[Decision, bool]:
-    try:
-        document = json.loads(line)
-    except ValueError as error:
-        return _invalid(None, f"line {number} is not JSON: {error}"), False
-    except RecursionError:
-        return _invalid(None, f"line {number}: {TOO_DEEP}"), False
-    return judged(document), True
-
-
-def _is_file(out: TextIO) -> bool:
-    try:
-        return stat.S_ISREG(os.fstat(out.fileno()).st_mode)
-    except (OSError, ValueError):  # a stream in memory
-        return False
 
 
 REFUSED = 11
@@ -184,67 +155,56 @@ REQUIRES = {
     **dict.fromkeys(PLAN_OPTIONS, "--plan"),
 }
 
-FileArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE",
-        help="An evidence document (JSON), - for standard input; with --plan also a workload file.",
-    ),
-]
-JsonlOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Many documents, one per line; - is standard input."),
-]
-ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="Show every number with formula, inputs and meaning.")
-]
-PlanOption = Annotated[
-    bool, typer.Option("--plan", help="Show how many full runs a proof of quality takes.")
-]
-SpreadOption = Annotated[
-    float | None, typer.Option(help="With --plan: standard deviation of the metric between runs.")
-]
-MarginOption = Annotated[
-    float | None, typer.Option(help="With --plan: the loss to rule out, in the metric's unit.")
-]
-HistoryOption = Annotated[
-    int | None, typer.Option(help="With --plan: number of past baseline runs.")
-]
-MaxRunsOption = Annotated[
-    int | None, typer.Option(help="With --plan: full runs allowed per candidate.")
-]
-CandidatesOption = Annotated[
-    int | None, typer.Option(help="With --plan: candidates that share alpha.")
-]
-AlphaOption = Annotated[
-    float | None,
-    typer.Option(help="With --plan: probability of a wrong promotion. Default: 0.05."),
-]
-ReplayOption = Annotated[
-    str | None,
-    typer.Option(metavar="DECISION_ID", help="Repeat a recorded decision on its evidence."),
-]
-WorkloadOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="With --replay: search only this workload."),
-]
-
 
 def judge(
     ctx: typer.Context,
-    file: FileArgument = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="An evidence document (JSON), - for standard input; with --plan also a workload "
+            "file.",
+        ),
+    ] = None,
     *,
-    jsonl: JsonlOption = None,
-    explain: ExplainOption = False,
-    plan: PlanOption = False,
-    spread: SpreadOption = None,
-    margin: MarginOption = None,
-    history: HistoryOption = None,
-    max_runs: MaxRunsOption = None,
-    candidates: CandidatesOption = None,
-    alpha: AlphaOption = None,
-    replay: ReplayOption = None,
-    workload: WorkloadOption = None,
+    jsonl: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Many documents, one per line; - is standard input."),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show every number with formula, inputs and meaning.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show how many full runs a proof of quality takes.")
+    ] = False,
+    spread: Annotated[
+        float | None,
+        typer.Option(help="With --plan: standard deviation of the metric between runs."),
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(help="With --plan: the loss to rule out, in the metric's unit."),
+    ] = None,
+    history: Annotated[
+        int | None, typer.Option(help="With --plan: number of past baseline runs.")
+    ] = None,
+    max_runs: Annotated[
+        int | None, typer.Option(help="With --plan: full runs allowed per candidate.")
+    ] = None,
+    candidates: Annotated[
+        int | None, typer.Option(help="With --plan: candidates that share alpha.")
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="With --plan: probability of a wrong promotion. Default: 0.05."),
+    ] = None,
+    replay: Annotated[
+        str | None,
+        typer.Option(metavar="DECISION_ID", help="Repeat a recorded decision on its evidence."),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --replay: search only this workload.")
+    ] = None,
     local: LocalOption = False,
     stage: StageOption = None,
     as_json: JsonOption = False,
@@ -317,21 +277,21 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     document = read_json(file)
     decision = judged(document)
     shown = decision.to_dict(naming.flag_parameter(stage, decision.workload))
-    items: Sequence[Any] | None = None
+    items: Sequence[Any] = ()
     if explain:
         from compilegate.explain.explain import explain as explained  # noqa: PLC0415 - slow
 
         items = explained(document, decision)
-    if as_json and items is not None:
-        emit_json({"decision": shown, "explanation": [item.to_dict() for item in items]})
-    elif as_json:
-        emit_json(shown)
-    else:
-        show_decision(read(Decision, shown), evidence_of(document), silent_arms(document))
-        if items is not None:
+    if not as_json:
+        _show_decision(read(Decision, shown), document)
+        if explain:
             from compilegate.cli.judge.explanation import show_explanation  # noqa: PLC0415 - only if asked
 
             show_explanation(items)
+    elif explain:
+        emit_json({"decision": shown, "explanation": [item.to_dict() for item in items]})
+    else:
+        emit_json(shown)
     return EXIT_CODES[decision.verdict]
 
 
@@ -347,19 +307,20 @@ def _plan(file: str | None, options: Mapping[str, Any], *, as_json: bool) -> int
     return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
 
-def show_decision(
-    decision: Decision, evidence: Evidence | None, silent: Mapping[str, Reason]
-) -> None:
+def _show_decision(decision: Decision, document: object) -> None:
     """Verdict first, then reasons, figures and the next step."""
+    evidence = None
+    if isinstance(document, Mapping):
+        with suppress(InvalidEvidenceError):
+            evidence = read_evidence(document)
     rows = [
         ("candidate", decision.candidate or UNKNOWN),
         *decision_rows(decision),
         ("judge", f"{decision.judge_version}, decision {decision.decision_id}"),
         *(("control", text) for text in control_sentences(decision.controls)),
+        ("next", next_words(decision.next) if decision.next else ""),
     ]
-    if decision.next:
-        rows.append(("next", next_words(decision.next)))
-    reasons = shown_reasons(decision, evidence, silent=silent)
+    reasons = shown_reasons(decision, evidence, silent=silent_arms(document))
     show(
         "judge", {"workload": decision.workload, "verdict": decision.verdict},
         explained_reasons=reasons, rows=rows,

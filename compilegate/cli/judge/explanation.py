@@ -26,18 +26,20 @@ SMALLEST = 1e-7
 
 
 def show_explanation(items: Sequence[Item]) -> None:
-    """Sections in the order of the questions."""
+    """Sections in the order of the questions, of each number one item or the rows of a table."""
     sections = [
         {
             "title": f"{QUESTIONS[section]}{f' ({arm})' if arm else ''}",
             "groups": [
-                _group(list(same))
-                for _, same in groupby(group, key=lambda one: (one.arm, one.name))
+                list(same) for _, same in groupby(group, key=lambda one: (one.arm, one.name))
             ],
         }
         for (section, arm), group in groupby(items, key=_section_and_arm)
     ]
-    show("judge_explained", {"sections": sections}, equals=_equals, value_text=value_text)
+    show(
+        "judge_explained", {"sections": sections},
+        ANSWER=ANSWER, table_of=_table, value_text=value_text,
+    )  # fmt: skip
 
 
 def _section_and_arm(item: Item) -> tuple[Section, str | None]:
@@ -45,44 +47,20 @@ def _section_and_arm(item: Item) -> tuple[Section, str | None]:
     return item.section, None if item.section is Section.FAIRNESS else item.arm
 
 
-def _group(items: Sequence[Item]) -> dict[str, Any]:
-    """One number, or the rows of a table."""
-    first = items[0]
-    return {
-        "first": first,
-        "is_answer": first.name == ANSWER,
-        "table": _table(items) if len(items) > 1 else None,
-        "arm": f" ({first.arm})" if first.section is Section.FAIRNESS and first.arm else "",
-        "how": "; ".join(part for part in (first.formula, inputs_text(first)) if part),
-    }
-
-
 def _table(items: Sequence[Item]) -> dict[str, Any]:
     """What the rows share is shown once, below them."""
     sentences = {item.words for item in items}
+    differ = len(sentences) > 1
     names = list(dict.fromkeys(name for item in items for name in item.inputs))
     rows = []
     for item in items:
         values = [(item.value, item.unit), *((item.inputs.get(name), None) for name in names)]
         cells = [_bare(value, unit, fixed) for value, unit in values]
-        rows.append([item.symbol or "", *cells, *([item.words] if len(sentences) > 1 else [])])
-    columns = ["", "value", *names, *([""] if len(sentences) > 1 else [])]
-    return {
-        "columns": columns,
-        "rows": rows,
-        "right": [index for index, name in enumerate(columns) if name],
-        "words": items[0].words if len(sentences) == 1 else "",
-    }
-
-
-def _equals(formula: str | None) -> str:
-    """The prefix of a formula that is not an equation itself."""
-    return "= " if formula and " = " not in formula else ""
-
-
-def inputs_text(item: Item) -> str:
-    """``alpha=0.05, K=2``."""
-    return ", ".join(f"{key}={value_text(value, None)}" for key, value in item.inputs.items())
+        rows.append([item.symbol or "", *cells, *([item.words] if differ else [])])
+    columns = ["", "value", *names, *([""] if differ else [])]
+    right = [index for index, name in enumerate(columns) if name]
+    words = "" if differ else items[0].words
+    return {"columns": columns, "rows": rows, "right": right, "words": words}
 
 
 def value_text(value: Any, unit: str | None) -> str:

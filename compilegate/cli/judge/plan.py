@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,9 @@ def plan(file: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
                 "is out of range", field=name, value=value, fix=f"use {low:g} to {high:g}"
             )
     if file is not None:
-        recorded = _recorded(file)
-        answered = answer(_question(file, recorded.question, options))
-        evaluation = recorded.evaluation
+        question, evaluation = _recorded(file)
+        answered = answer(_changed(question, options, file))
         return {**answered, "evaluation": write(evaluation)} if evaluation else answered
-    alpha, candidates = options.get("--alpha", Policy().alpha), options.get("--candidates", 1)
     if not {"--spread", "--margin"} & options.keys():
         for name in ("--history", "--max-runs"):
             if name in options:
@@ -55,82 +54,62 @@ def plan(file: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
                     "requires --spread and --margin, or a FILE", field=name, value=options[name],
                     fix="add them, or name a FILE that has them",
                 )  # fmt: skip
-        return planning_table(alpha, candidates)
+        return planning_table(
+            options.get("--alpha", Policy().alpha), options.get("--candidates", 1)
+        )
     for name in ("--spread", "--margin"):
         if name not in options:
             fix = "use both --spread and --margin"
             raise InvalidInputError("is missing", field=name, fix=fix)
-    return answer(
-        Question(
-            spread=options["--spread"],
-            margin=options["--margin"],
-            history=options.get("--history", 0),
-            candidates=candidates,
-            policies=default_policies(alpha, options.get("--max-runs")),
-            label=_label(options),
-        )
-    )
+    question = Question(0.0, 0.0, 0, 1, default_policies(Policy().alpha))
+    return answer(_changed(question, options, file))
 
 
-def _label(options: Mapping[str, Any]) -> str | None:
-    """The user's own limit is not a policy's mode."""
-    return "allowed" if "--max-runs" in options else None
-
-
-def _question(file: str, question: Question, options: Mapping[str, Any]) -> Question:
-    """The file's case, with the options in place of its values."""
-    spread = options.get("--spread", question.spread)
-    if not spread:
-        raise InvalidInputError(
-            "has no spread: at least two different past results are needed", file=file,
-            field="quality.history", fix="add past results of the baseline, or use --spread",
-        )  # fmt: skip
+def _changed(question: Question, options: Mapping[str, Any], file: str | None) -> Question:
+    """The case with the options in place of its values."""
+    named = {name: f"--{name}" for name in ("spread", "margin", "history", "candidates")}
+    values = {name: options[option] for name, option in named.items() if option in options}
     policies = list(question.policies)
     if "--alpha" in options:
         policies = [replace(policy, alpha=options["--alpha"]) for policy in policies]
     if "--max-runs" in options:
         most = options["--max-runs"]
         policies = [replace(policies[-1], quality_runs="hybrid", max_quality_runs=most)]
-    return replace(
-        question,
-        spread=spread,
-        margin=options.get("--margin", question.margin),
-        history=options.get("--history", question.history),
-        candidates=options.get("--candidates", question.candidates),
-        policies=policies,
-        label=_label(options),
-    )
+        values["label"] = "allowed"  # the user's own limit is not a policy's mode
+    changed = replace(question, policies=policies, **values)
+    if file is not None and not changed.spread:
+        raise InvalidInputError(
+            "has no spread: at least two different past results are needed", file=file,
+            field="quality.history", fix="add past results of the baseline, or use --spread",
+        )  # fmt: skip
+    return changed
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A file's case, whose spread may be 0; ``evaluation`` is the judge's split of the spread."""
+def _recorded(file: str) -> tuple[Question, EvaluationFinding | None]:
+    """The case of a workload file, in its modes, or of an evidence document.
 
-    question: Question
-    evaluation: EvaluationFinding | None = None
-
-
-def _recorded(file: str) -> Recorded:
-    """The case of a workload file, in its modes, or of an evidence document."""
+    Its spread, pooled over history and baseline as the judge does, is 0 where it is unknown. Of
+    evidence also the judge's split of the spread.
+    """
     if file != STANDARD_INPUT and Path(file).suffix in (".yaml", ".yml"):
         try:
             workload = parse_workload(load_yaml(Path(file)))
         except InvalidInputError as error:
             raise error if error.file else error.in_file(file) from error
-        return Recorded(
-            Question(
-                spread=_spread(Samples((), (), workload.quality.history)),
-                margin=workload.quality.margin,
-                history=len(workload.quality.history),
-                candidates=max(1, len(workload.candidates)),
-                policies=with_shadow(workload.policy),
-                runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
-            )
+        samples = Samples((), (), workload.quality.history)
+        question = Question(
+            spread=math.sqrt(samples.pooled_variance or 0.0),
+            margin=workload.quality.margin,
+            history=len(workload.quality.history),
+            candidates=max(1, len(workload.candidates)),
+            policies=with_shadow(workload.policy),
+            runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
         )
+        return question, None
     evidence = read_evidence(read_json(file))
-    runs = metrics(evidence.baseline.full_runs)
+    samples = Samples((), metrics(evidence.baseline.full_runs), evidence.quality.history)
     question = Question(
-        spread=_spread(Samples((), runs, evidence.quality.history)),
+        spread=math.sqrt(samples.pooled_variance or 0.0),
         margin=evidence.quality.margin,
         history=len(evidence.quality.history),
         candidates=len(evidence.candidates),
@@ -138,12 +117,7 @@ def _recorded(file: str) -> Recorded:
         runs_remaining=evidence.runs_left(),
     )
     quality = judge(evidence).quality
-    return Recorded(question, quality.evaluation if quality else None)
-
-
-def _spread(samples: Samples) -> float:
-    """Pooled over history and baseline, as the judge does; 0 where it is unknown."""
-    return math.sqrt(samples.pooled_variance or 0.0)
+    return question, quality.evaluation if quality else None
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:
@@ -161,30 +135,28 @@ def show_plan(plan: Mapping[str, Any]) -> None:
         return
     designs = [design for design in plan["designs"] if design["max_runs"]]
     titles = [f"{design['mode']} <= {design['max_runs']}" for design in designs]
+    split = plan.get("evaluation", ())
+    words = evaluation_words(read(EvaluationSplit, split)) if "larger" in split else ""
     show(
         "judge_plan_case", plan,
         titles=["runs of a candidate", *titles], rows=_design_rows(designs) if designs else [],
-        evaluation_words=_evaluation_words(plan), schedule=SCHEDULE,
+        evaluation_words=words, schedule=SCHEDULE,
     )  # fmt: skip
-
-
-def _evaluation_words(plan: Mapping[str, Any]) -> str:
-    split = plan.get("evaluation", ())
-    return evaluation_words(read(EvaluationSplit, split)) if "larger" in split else ""
 
 
 def _grid(
     cells: Sequence[Mapping[str, Any]], row: str, title: str, shown: Callable[[Any], str]
 ) -> dict[str, Any]:
     columns = list(dict.fromkeys((c["mode"], c["max_runs"], c["history"]) for c in cells))
-    titles = [title]
-    for index, (mode, most, history) in enumerate(columns):
-        first = index == 0 or columns[index - 1][0] != mode
-        titles.append(f"{f'{mode} <= {most}' if first else ''}\n{history}")
-    rows = []
-    for key in dict.fromkeys(c[row] for c in cells):
-        texts = {(c["mode"], c["max_runs"], c["history"]): shown(c) for c in cells if c[row] == key}
-        rows.append([f"{key:g}", *(texts.get(column, "") for column in columns)])
+    titles, seen = [title], set[str]()
+    for mode, most, history in columns:
+        titles.append(f"{'' if mode in seen else f'{mode} <= {most}'}\n{history}")
+        seen.add(mode)
+    texts = {(c["mode"], c["max_runs"], c["history"], c[row]): shown(c) for c in cells}
+    rows = [
+        [f"{key:g}", *(texts.get((*column, key), "") for column in columns)]
+        for key in dict.fromkeys(c[row] for c in cells)
+    ]
     return {"titles": titles, "rows": rows}
 
 
@@ -199,13 +171,10 @@ def _design_rows(designs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         )
     ]
     rows += [[""], ["margin that they prove, 80%"]]
-    margins: list[Any] = [one["provable_margin_by_runs"] for one in designs]
-    longest: list[Any] = max(margins, key=len)
-    for index, row in enumerate(longest):
-        cells = [
-            "" if index >= len(one) else significant(one[index]["margin"])
-            if one[index]["margin"] else NONE
-            for one in margins
-        ]  # fmt: skip
-        rows.append([f"{row['runs']:>4} runs", *cells])
+    for looks in zip_longest(*(design["provable_margin_by_runs"] for design in designs)):
+        runs = next(look["runs"] for look in looks if look)
+        margins = (
+            look and (significant(look["margin"]) if look["margin"] else NONE) for look in looks
+        )
+        rows.append([f"{runs:>4} runs", *(margin or "" for margin in margins)])
     return rows
