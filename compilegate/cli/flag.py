@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
@@ -24,9 +25,8 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import Override, agrees
-from compilegate.domain.production.history import Approval, answer_words, check_answer
+from compilegate.domain.production.history import answer_words, check_answer
 from compilegate.domain.records.flags import HUMAN, Author, FlagVersion
-from compilegate.domain.trial.planned_candidates import PlannedCandidate
 from compilegate.domain.utc import minute
 from compilegate.ports import Services
 from compilegate.report.notifications.production import flag_changed
@@ -61,57 +61,43 @@ def flag_screen(workload: str, services: Services) -> tuple[dict[str, Any], dict
         problem = f"it is on ({parameter.candidate}), but no recorded change turned it on"
     flag = parameter if parameter is not None and problem is None else OFF
     last = versions[-1] if versions else None
-    override = next((version for version in reversed(versions) if version.by_human), None)
+    human = next((version for version in reversed(versions) if version.by_human), None)
+    changed, by_hand = (one.to_entry() if one else {} for one in (last, human))
     document = {
         "workload": workload,
         "name": name,
         "set": raw is not None,
-        "enabled": flag.enabled,
-        "state": flag.state,
-        "candidate": flag.candidate,
-        "overrides": dict(flag.overrides),
-        "decision_id": flag.decision_id,
-        "since": flag.since,
+        **asdict(flag),
         "version": last.version if last else 0,
-        "change": _keys(last, *CHANGE_KEYS),
-        "human": _keys(override, *HUMAN_KEYS),
+        "change": {key: changed.get(key) for key in CHANGE_KEYS} if changed else None,
+        "human": {key: by_hand.get(key) for key in HUMAN_KEYS} if by_hand else None,
         "agrees": fits,
         "problem": problem,
     }
     return document, {
-        "parameter": parameter, "flag": flag, "last": last, "override": override, **WORDS,
+        "parameter": parameter, "flag": flag, "last": last, "override": human, **WORDS,
     }  # fmt: skip
-
-
-def _keys(version: FlagVersion | None, *keys: str) -> dict[str, Any] | None:
-    entry = version.to_entry() if version else {}
-    return {key: entry.get(key) for key in keys} if entry else None
 
 
 def change_line(version: FlagVersion) -> str:
     """``2026-11-20 10:00 UTC  off -> on (probation), candidate compile, by …: enable``."""
-    before, after = version.previous, version.flag
+    after, before = version.flag, "on" if version.previous.enabled else "off"
     candidate = f", candidate {after.candidate}" if after.candidate else ""
-    step = f"{_on(before)} -> {on_words(after)}"
+    step = f"{before} -> {on_words(after)}"
     return f"{minute(version.at)}  {step}{candidate}, {version.action} by {who(version)}"
 
 
 def who(author: FlagVersion | Author) -> str:
     """A person's name or the state machine's, and who approved the change."""
-    by = author.by
-    name = by.removeprefix(HUMAN) if by.startswith(HUMAN) else WHO.get(by, by)
-    details = author.details if isinstance(author, FlagVersion) else {}
-    approved_by = details.get("approved_by")
+    name = WHO.get(author.by, author.by.removeprefix(HUMAN))
+    approved_by = author.details.get("approved_by") if isinstance(author, FlagVersion) else None
     return f"{name}, approved by {approved_by.removeprefix(HUMAN)}" if approved_by else name
-
-
-def _on(flag: Flag) -> str:
-    return "on" if flag.enabled else "off"
 
 
 def on_words(flag: Flag) -> str:
     """``on (probation)``; a flag that is simply off is ``off``."""
-    return _on(flag) if flag.state == OFF.state else f"{_on(flag)} ({flag.state})"
+    on = "on" if flag.enabled else "off"
+    return on if flag.state == OFF.state else f"{on} ({flag.state})"
 
 
 # What the flag's templates call.
@@ -120,9 +106,6 @@ WORDS = {"who": who, "change_line": change_line, "on_words": on_words}
 
 # ``compilegate flag set | revert``: manual overrides.
 
-CandidateOption = Annotated[
-    str, typer.Option("--candidate", metavar="NAME", help="A candidate of a trial.")
-]
 PRECEDENCE = "Trials that have already begun cannot change this; newer evidence can."
 
 
@@ -131,7 +114,9 @@ def set_flag(
     invocation: Invocation,
     workload: NameArgument,
     *,
-    candidate: CandidateOption,
+    candidate: Annotated[
+        str, typer.Option("--candidate", metavar="NAME", help="A candidate of a trial.")
+    ],
     reason: ReasonOption,
     yes: YesOption = False,
 ) -> None:
@@ -147,7 +132,21 @@ def set_flag(
     cloud = invocation.open_cloud()
     chosen = find_candidate(workload, candidate, cloud.services)
     override = Override(cloud.who(), reason)
-    confirm(_effect_of_set(workload, chosen), yes=yes, as_json=invocation.as_json)
+    changes = ", ".join(f"{key} {value}" for key, value in chosen.flag.overrides.items())
+    of_another = " of another candidate" if chosen.verdict == Verdict.PROMOTE else ""
+    proof = (
+        f"Trial {chosen.trial} has proven it."
+        if chosen.proven
+        else f"No trial has proven it: trial {chosen.trial} ended with "
+        f"{chosen.verdict}{of_another}."
+    )
+    effect = [
+        f"{workload}: turns the flag on for candidate {chosen.name} ({changes}); production trains "
+        "with it from its next run on.",
+        f"{proof} The flag is in probation: a proven regression in production turns it off again.",
+        PRECEDENCE,
+    ]
+    confirm(effect, yes=yes, as_json=invocation.as_json)
     made = set_by_hand(workload, chosen, override, services=cloud.services)
     _report_change(invocation, cloud, workload, made, override)
 
@@ -180,29 +179,18 @@ def revert(
     _report_change(invocation, cloud, workload, made, override)
 
 
-def _effect_of_set(workload: str, chosen: PlannedCandidate) -> list[str]:
-    changes = ", ".join(f"{key} {value}" for key, value in chosen.flag.overrides.items())
-    of_another = " of another candidate" if chosen.verdict == Verdict.PROMOTE else ""
-    proof = (
-        f"Trial {chosen.trial} has proven it."
-        if chosen.proven
-        else f"No trial has proven it: trial {chosen.trial} ended with "
-        f"{chosen.verdict}{of_another}."
-    )
-    return [
-        f"{workload}: turns the flag on for candidate {chosen.name} ({changes}); production trains "
-        "with it from its next run on.",
-        f"{proof} The flag is in probation: a proven regression in production turns it off again.",
-        PRECEDENCE,
-    ]
-
-
 def _report_change(
     invocation: Invocation, cloud: Cloud, workload: str, made: Changed, override: Override
 ) -> None:
     """Notify the owner and show the record; typer.Exit(1) if the parameter was not written."""
     version = flag_versions(workload, cloud.services)[made.version - 1]
-    unsent = _publish(workload, version, cloud)
+    unsent = None if cloud.topic else "the stack has no topic"
+    if cloud.topic is not None:
+        try:
+            owner = owner_of_workload(workload, cloud.services.store)
+            cloud.topic.publish(flag_changed(workload, version, owner=owner, stage=cloud.stage))
+        except Exception as error:  # noqa: BLE001 - the flag has changed in any case
+            unsent = f"{type(error).__name__}: {error}"
     document = {
         "workload": workload, "changed": made.changed, "version": made.version,
         "by": override.who, "reason": version.reason, "enabled": made.flag.enabled,
@@ -215,18 +203,6 @@ def _report_change(
     invocation.answer(document, "flag_changed", change=change_line(version), repair=repair)
     if made.unwritten is not None:
         raise typer.Exit(FAILURE)
-
-
-def _publish(workload: str, version: FlagVersion, cloud: Cloud) -> str | None:
-    """Publish the change; returns why that failed, else None. The change stands either way."""
-    if cloud.topic is None:
-        return "the stack has no topic"
-    try:
-        owner = owner_of_workload(workload, cloud.services.store)
-        cloud.topic.publish(flag_changed(workload, version, owner=owner, stage=cloud.stage))
-    except Exception as error:  # noqa: BLE001 - the flag has changed in any case
-        return f"{type(error).__name__}: {error}"
-    return None
 
 
 # ``compilegate flag approve | reject``: answer a promotion that waits for approval.
@@ -249,7 +225,6 @@ The workload's flag does not change.
 compilegate flag reject bert-docs --reason "not before the release"
 compilegate flag reject bert-docs --reason "too little gain" --local --yes
 """
-ANSWER_KEYS = ("approved", "by", "at", "reason")
 
 
 def answer_command(*, approved: bool) -> Callable[..., None]:
@@ -266,46 +241,34 @@ def answer_command(*, approved: bool) -> Callable[..., None]:
         cloud = invocation.open_cloud()
         approval = question(workload, cloud.services)
         override = Override(cloud.who(), reason)
+        trial, candidate = approval.trial, approval.asked.candidate
+        effect = (
+            f"turns the flag on for candidate {candidate}, proven by trial {trial}. Production "
+            "uses it from the next run and monitors the results."
+            if approved
+            else f"leaves the flag unchanged. Candidate {candidate} of trial {trial} is not "
+            "promoted."
+        )
         if approval.answer is not None:
             check_answer(approval.answer, approved=approved, workload=workload, stage=cloud.stage)
-        confirm(
-            [_effect_of_answer(workload, approval, approved=approved)],
-            yes=yes,
-            as_json=invocation.as_json,
-        )
+            effect = (
+                f"trial {trial} ({candidate}) was already answered: "
+                f"{answer_words(approval.answer)}. Nothing changes; a waiting trial resumes."
+            )
+        confirm([f"{workload}: {effect}"], yes=yes, as_json=invocation.as_json)
         answered = answer_approval(workload, override, approved=approved, services=cloud.services)
+        answer = answered.answer
+        document = {
+            "workload": workload, "trial": answered.trial, "approved": answer.approved,
+            "by": answer.by, "at": answer.at, "reason": answer.reason,
+            "repeated": answered.repeated, "woken": answered.woken,
+        }  # fmt: skip
         invocation.answer(
-            {
-                "workload": workload,
-                "trial": answered.trial,
-                **{key: getattr(answered.answer, key) for key in ANSWER_KEYS},
-                "repeated": answered.repeated,
-                "woken": answered.woken,
-            },
-            "flag_answer",
-            who=answered.answer.by.removeprefix(HUMAN),
+            document, "flag_answer", who=answer.by.removeprefix(HUMAN),
             status=command_at("compilegate status", cloud.stage),
-        )
+        )  # fmt: skip
 
     return command
-
-
-def _effect_of_answer(workload: str, approval: Approval, *, approved: bool) -> str:
-    candidate = approval.asked.candidate
-    if approval.answer is not None:
-        return (
-            f"{workload}: trial {approval.trial} ({candidate}) was already answered: "
-            f"{answer_words(approval.answer)}. Nothing changes; a waiting trial resumes."
-        )
-    if approved:
-        return (
-            f"{workload}: turns the flag on for candidate {candidate}, proven by trial "
-            f"{approval.trial}. Production uses it from the next run and monitors the results."
-        )
-    return (
-        f"{workload}: leaves the flag unchanged. Candidate {candidate} of trial {approval.trial} "
-        "is not promoted."
-    )
 
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
@@ -318,10 +281,7 @@ def flag() -> None:
 
 @app.command("show")
 @on_cloud
-def show(
-    invocation: Invocation,
-    workload: NameArgument,
-) -> None:
+def show(invocation: Invocation, workload: NameArgument) -> None:
     """Show a workload's flag, since when it holds, and why.
 
     \b
@@ -337,10 +297,7 @@ def show(
 
 @app.command("history")
 @on_cloud
-def history(
-    invocation: Invocation,
-    workload: NameArgument,
-) -> None:
+def history(invocation: Invocation, workload: NameArgument) -> None:
     """Show every change of a workload's flag, newest first.
 
     With author, reason and evidence.
@@ -361,10 +318,7 @@ def history(
 
 @app.command("repair")
 @on_cloud
-def repair(
-    invocation: Invocation,
-    workload: NameArgument,
-) -> None:
+def repair(invocation: Invocation, workload: NameArgument) -> None:
     """Restore a lost or edited parameter from the ledger.
 
     \b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -13,7 +13,7 @@ from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.error_handling import STOPPED
 from compilegate.cli.common.output import confirm, console
 from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
-from compilegate.domain.draining import DrainSteps, Work, next_steps
+from compilegate.domain.draining import Work, next_steps
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,
@@ -32,31 +32,27 @@ from compilegate.usecases.operations.drain import Deployment, Drainage, begin_dr
 from compilegate.usecases.operations.drain import unlock as release
 
 STILL_RUNNING = 11
-
-CheckOption = Annotated[
-    bool, typer.Option("--check", help="Only show whether anything runs; changes nothing.")
-]
-UndoOption = Annotated[
-    bool, typer.Option("--undo", help="Allow work to start again and enable the schedules.")
-]
-StopJobsOption = Annotated[
-    bool,
-    typer.Option("--stop-jobs", help="Also stop production's training jobs, unfinished."),
-]
-TimeoutOption = Annotated[
-    float | None,
-    typer.Option("--timeout", metavar="MINUTES", min=0, help="The longest wait."),
-]
+KINDS = ("executions", "jobs", "leases")  # of what a drain stops
 
 
 @on_cloud
 def drain(
     invocation: Invocation,
     *,
-    check: CheckOption = False,
-    undo: UndoOption = False,
-    stop_jobs: StopJobsOption = False,
-    timeout: TimeoutOption = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only show whether anything runs; changes nothing.")
+    ] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Allow work to start again and enable the schedules.")
+    ] = False,
+    stop_jobs: Annotated[
+        bool,
+        typer.Option("--stop-jobs", help="Also stop production's training jobs, unfinished."),
+    ] = False,
+    timeout: Annotated[
+        float | None,
+        typer.Option("--timeout", metavar="MINUTES", min=0, help="The longest wait."),
+    ] = None,
     yes: YesOption = False,
 ) -> None:
     """Stop trials, start nothing new, wait until no job runs.
@@ -92,12 +88,48 @@ def drain(
          "drain --undo`. Running trials are stopped and have to be rerun. Production's training "
          f"jobs {jobs}. Flags do not change."], yes=yes, as_json=invocation.as_json,
     )  # fmt: skip
-    report = _drain(
-        deployment, by, stop_jobs=stop_jobs, minutes=timeout, poll=cloud.poll_seconds,
-        quiet=invocation.as_json,
-    )  # fmt: skip
-    report.answer(invocation, cloud, "drain")
-    raise typer.Exit(0 if report.work.idle else STILL_RUNNING)
+    mark = begin_drain(deployment, by)
+    try:
+        work, stopped = _wait(
+            Drainage(deployment, time.monotonic), cloud.poll_seconds, stop_jobs=stop_jobs,
+            minutes=timeout, quiet=invocation.as_json,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo(
+            "Stopped waiting. Nothing new starts. To continue: compilegate drain\n"
+            "To allow work again: compilegate drain --undo",
+            err=True,
+        )
+        raise typer.Exit(STOPPED) from None
+    _answer(invocation, cloud, "drain", work, mark, stopped=stopped)
+    raise typer.Exit(0 if work.idle else STILL_RUNNING)
+
+
+def _wait(
+    drainage: Drainage, poll: float, *, stop_jobs: bool, minutes: float | None, quiet: bool
+) -> tuple[Work, dict[str, list[str]]]:
+    """Drain until nothing is left or the time is up; what is left, and what was stopped."""
+    stopped = {kind: list[str]() for kind in KINDS}
+    shown, began = "", time.monotonic()
+    while True:
+        work = drainage.read()
+        if (line := in_progress(work)) != shown:
+            shown = line
+            console(stderr=quiet).print(line, soft_wrap=True)
+        if work.idle:
+            return work, stopped
+        steps = next_steps(work, stop_jobs=stop_jobs)
+        drainage.take(steps)
+        names = (
+            [one.name for one in steps.executions],
+            [one.name for one in steps.jobs],
+            [one.workload for one in steps.leases],
+        )
+        for kind, new in zip(KINDS, names, strict=True):
+            stopped[kind] = list(dict.fromkeys([*stopped[kind], *new]))
+        if minutes is not None and time.monotonic() - began >= minutes * 60:
+            return work, stopped
+        time.sleep(poll)
 
 
 def _deployment(cloud: Cloud) -> Deployment:
@@ -121,115 +153,54 @@ def _check(invocation: Invocation) -> int:
         return 0
     deployment = _deployment(cloud)
     work = Drainage(deployment, time.monotonic).read()
-    enabled = tuple(deployment.schedules.enabled())
-    report = Report(work, drain_mark(cloud.services.ledger), enabled)
-    report.answer(invocation, cloud, "drain_check")
+    enabled, mark = deployment.schedules.enabled(), drain_mark(cloud.services.ledger)
+    _answer(invocation, cloud, "drain_check", work, mark, enabled=enabled)
     return 0 if work.idle and not enabled else STILL_RUNNING
 
 
-def _drain(
-    deployment: Deployment,
-    by: str,
-    *,
-    stop_jobs: bool,
-    minutes: float | None,
-    poll: float,
-    quiet: bool,
-) -> Report:
-    report = Report(Work(), begin_drain(deployment, by))
-    drainage, shown = Drainage(deployment, time.monotonic), ""
-    deadline = None if minutes is None else time.monotonic() + minutes * 60
-    try:
-        while True:
-            report.work = drainage.read()
-            if (line := in_progress(report.work)) != shown:
-                shown = line
-                console(stderr=quiet).print(line, soft_wrap=True)
-            if report.work.idle:
-                return report
-            steps = next_steps(report.work, stop_jobs=stop_jobs)
-            drainage.take(steps)
-            report.note(steps)
-            if deadline is not None and time.monotonic() >= deadline:
-                return report
-            time.sleep(poll)
-    except KeyboardInterrupt:
-        typer.echo(
-            "Stopped waiting. Nothing new starts. To continue: compilegate drain\n"
-            "To allow work again: compilegate drain --undo",
-            err=True,
-        )
-        raise typer.Exit(STOPPED) from None
-
-
-@dataclass
-class Report:
-    """The progress of a drain; ``enabled`` are schedules that could start a run."""
-
-    work: Work
-    mark: DrainMark | None
-    enabled: tuple[str, ...] = ()
-    stopped: dict[str, list[str]] = field(
-        default_factory=lambda: {"executions": [], "jobs": [], "leases": []}
-    )
-
-    def note(self, steps: DrainSteps) -> None:
-        """Add what was stopped, each once."""
-        for kind, names in (
-            ("executions", [one.name for one in steps.executions]),
-            ("jobs", [one.name for one in steps.jobs]),
-            ("leases", [one.workload for one in steps.leases]),
-        ):
-            self.stopped[kind] += [name for name in names if name not in self.stopped[kind]]
-
-    def answer(self, invocation: Invocation, cloud: Cloud, template: str) -> None:
-        """Print the document, else its screen."""
-        work, mark = self.work, self.mark
-        holds = mark if mark and mark.drained else None
-        document = {
-            "stage": cloud.stage,
-            "drained": holds is not None,
-            "since": holds and iso(holds.at),
-            "by": holds and holds.by,
-            "idle": work.idle,
-            "in_progress": {
-                "trials": [one.name for one in work.trials],
-                "runs": [{"execution": one.name, "phase": one.phase} for one in work.runs],
-                "jobs": [one.name for one in work.jobs],
-                "leases": [one.workload for one in work.leases],
-            },
-            "schedules_enabled": list(self.enabled),
-            "schedules_disabled": list(mark.schedules) if mark else [],
-            "stopped": self.stopped,
-        }
-        runs = [f"{one.name} ({one.phase})" for one in work.runs]
-        invocation.answer(
-            document, template, stack=stack_name(cloud.stage), cloud=cloud, runs=runs,
-            under_way=in_progress(work), drained_at=holds and holds.at,
-        )  # fmt: skip
+def _answer(
+    invocation: Invocation, cloud: Cloud, template: str, work: Work, mark: DrainMark | None, *,
+    enabled: Sequence[str] = (), stopped: Mapping[str, Sequence[str]] | None = None,
+) -> None:  # fmt: skip
+    """Print how far a drain is; ``enabled`` are schedules that could start a run."""
+    holds = mark if mark and mark.drained else None
+    document = {
+        "stage": cloud.stage,
+        "drained": holds is not None,
+        "since": holds and iso(holds.at),
+        "by": holds and holds.by,
+        "idle": work.idle,
+        "in_progress": {
+            "trials": [one.name for one in work.trials],
+            "runs": [{"execution": one.name, "phase": one.phase} for one in work.runs],
+            "jobs": [one.name for one in work.jobs],
+            "leases": [one.workload for one in work.leases],
+        },
+        "schedules_enabled": list(enabled),
+        "schedules_disabled": list(mark.schedules) if mark else [],
+        "stopped": stopped or {kind: [] for kind in KINDS},
+    }
+    invocation.answer(
+        document, template, stack=stack_name(cloud.stage), cloud=cloud,
+        under_way=in_progress(work), drained_at=holds and holds.at,
+        runs=[f"{one.name} ({one.phase})" for one in work.runs],
+    )  # fmt: skip
 
 
 def in_progress(work: Work) -> str:
     """One line: what is still in progress."""
-    phases = Counter(str(run.phase) for run in work.runs)
+    phases = Counter(f"production run{{}} {run.phase}" for run in work.runs)
     counts = [
-        (len(work.trials), "trial", "trials"),
-        *(
-            (phases[name], f"production run {name}", f"production runs {name}")
-            for name in sorted(phases)
-        ),
-        (len(work.jobs), "training job", "training jobs"),
-        (len(work.leases), "lease", "leases"),
+        (len(work.trials), "trial{}"),
+        *((phases[name], name) for name in sorted(phases)),
+        (len(work.jobs), "training job{}"),
+        (len(work.leases), "lease{}"),
     ]
-    some = [plural(*count) for count in counts if count[0]]
+    some = [plural(count, name.format(""), name.format("s")) for count, name in counts if count]
     return f"In progress: {', '.join(some)}." if some else "Nothing is in progress."
 
 
 STOP_SECONDS = 30.0  # Step Functions ends an execution within about a second
-WhyOption = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; recorded.")]
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="Stop the trial that holds it, if it still runs.")
-]
 
 
 @on_cloud
@@ -237,8 +208,10 @@ def unlock(
     invocation: Invocation,
     workload: NameArgument,
     *,
-    reason: WhyOption,
-    force: ForceOption = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; recorded.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Stop the trial that holds it, if it still runs.")
+    ] = False,
     yes: YesOption = False,
 ) -> None:
     """Release the lease that an ended trial has left.

@@ -48,16 +48,15 @@ STAGES = {"speed": "speed jobs", "quality": "full runs"}
 
 def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
     """Arms as a table, then the rounds with their cost, the quotas, and what was left out."""
-    candidates = sum(arm.role == CANDIDATE for arm in plan.arms)
     values = {
         "plan": plan,
         "workload": workload,
-        "candidates": candidates,
+        "candidates": sum(arm.role == CANDIDATE for arm in plan.arms),
+        "controls": sum(arm.role == CONTROL for arm in plan.arms),
         "notes": said(plan.notes),
     }
     show(
         "plan", values,
-        controls=sum(arm.role == CONTROL for arm in plan.arms),
         columns=COLUMNS,
         rows=[_row(*arm, plan) for arm in zip(plan.arms, plan.estimate.arms, strict=True)],
         node_groups=len(node_groups(plan.arms)),
@@ -77,22 +76,17 @@ def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
 
 
 def _row(arm: ArmPlan, cost: ArmEstimate, plan: Plan) -> tuple[str, ...]:
+    """The arm's cells; what it changes is how many factors, and to what."""
     expected, low, high = map(estimated_money, (cost.usd.expected, cost.usd.low, cost.usd.high))
+    kind = "one factor" if len(arm.factors) == 1 else "bundle"
+    changes = f"{kind}: {', '.join(_changes(arm, plan.arms[0]))}"
     return (
         arm.name if arm.role == arm.name else f"{arm.name}\n({arm.role})",
-        _label(arm, plan),
+        changes if arm.factors else plan.label(arm),
         f"{arm.instance_count} x\n{arm.instance_type}",
         f"{arm.usd_per_hour:,.2f}",
         f"{expected}\n({low} to {high})",
     )
-
-
-def _label(arm: ArmPlan, plan: Plan) -> str:
-    """How many factors the arm changes, and to what."""
-    if not arm.factors:
-        return plan.label(arm)
-    kind = "one factor" if len(arm.factors) == 1 else "bundle"
-    return f"{kind}: {', '.join(_changes(arm, plan.arms[0]))}"
 
 
 def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
@@ -153,19 +147,15 @@ def plan(
     settings = project.settings(region)
     trial_plan = plan_for(workload, settings, notes=notes_on(workload_file))
     if isinstance(trial_plan, Refusal):
-        _refuse(workload, trial_plan, as_json=as_json)
-    elif as_json:
+        reason = trial_plan.reason
+        refused = {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
+        answer({"workload": workload.name, "refused": refused}, "plan_refused", as_json=as_json)
+        raise typer.Exit(REFUSED)
+    if as_json:
         requests = examples(workload, trial_plan)
         emit_json({**trial_plan.to_dict(), "placeholders": PLACEHOLDERS, "examples": requests})
     else:
         show_plan(trial_plan, workload, explain=explain)
-
-
-def _refuse(workload: Workload, refusal: Refusal, *, as_json: bool) -> None:
-    message = with_fix(refusal.reason.message, refusal.reason.fix)
-    refused = {"code": refusal.reason.code, "message": message}
-    answer({"workload": workload.name, "refused": refused}, "plan_refused", as_json=as_json)
-    raise typer.Exit(REFUSED)
 
 
 TRIAL, EXECUTION, DIGEST = "trial-id", "execution", "digest"
@@ -184,13 +174,12 @@ def examples(workload: Workload, plan: Plan) -> list[Mapping[str, Any]]:
     registered = uploaded(workload, context, DIGEST)
     # The judge begins with a single block, which is enough to stop most losers.
     names = [arm.name for arm in plan.arms]
-    jobs = speed_jobs(plan.arms, names, first_block=0, blocks=1, control_blocks={})
     speed = [
         speed_request(
             registered, job.arms, run=job.run(0), first_block=job.first_block,
             blocks=job.blocks, steps=plan.speed_steps, context=context,
         )
-        for job in jobs
+        for job in speed_jobs(plan.arms, names, first_block=0, blocks=1, control_blocks={})
     ]  # fmt: skip
     return [*speed, *full_runs(workload, plan.arms, plan.region)]
 

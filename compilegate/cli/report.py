@@ -78,17 +78,14 @@ def report(
             "requires one workload and excludes --trial", field="--history",
             fix="use: compilegate report WORKLOAD --history",
         )  # fmt: skip
+    history = out / f"{workload}-story" / "story.html"
     try:
         cloud = invocation.open_records()
     except EnvironmentNotReadyError:
-        saved = (
-            _history_file(str(workload), out) if workload_history
-            else _saved(workload, trial, out)
-        )  # fmt: skip
-        if not invocation.local or saved is None or not saved.is_file():
+        path = history if workload_history else _saved(workload, trial, out)
+        if not invocation.local or not path.is_file():
             raise
         typer.echo("The local cloud does not run; this report was saved before.", err=True)
-        path = saved
     else:
         if workload_history:
             path = save_history(str(workload), cloud.services, out)
@@ -109,15 +106,10 @@ def page_files(page: Path) -> dict[str, str]:
 
 def save_history(workload: str, services: Services, out: Path) -> Path:
     """Render the history as of now and save its files; raises NotFoundError without any."""
-    page = _history_file(workload, out)
-    files = bodies(history_page(workload, services))
-    for extension, body in files.items():
+    page = out / f"{workload}-story" / "story.html"
+    for extension, body in bodies(history_page(workload, services)).items():
         write_whole(page.with_suffix(f".{extension}"), body)
     return page
-
-
-def _history_file(workload: str, out: Path) -> Path:
-    return out / f"{workload}-story" / "story.html"
 
 
 def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
@@ -134,14 +126,14 @@ def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
     return newest[0]
 
 
-def _saved(workload: str | None, trial: str | None, out: Path) -> Path | None:
-    """The newest report saved before; a folder's name is ``{workload}-{trial}``."""
-    reports = out.glob("*/report.html")
-    for path in sorted(reports, key=lambda path: path.parent.name.rpartition("-")[2], reverse=True):
-        name, _, saved_trial = path.parent.name.rpartition("-")
-        if workload in (None, name) and trial in (None, saved_trial):
-            return path
-    return None
+def _saved(workload: str | None, trial: str | None, out: Path) -> Path:
+    """The newest report saved before, by its folder ``{workload}-{trial}``; else no file."""
+    saved = {path: path.parent.name.rpartition("-") for path in out.glob("*/report.html")}
+    asked_for = [
+        path for path, (name, _, own) in saved.items()
+        if workload in (None, name) and trial in (None, own)
+    ]  # fmt: skip
+    return max(asked_for, key=lambda path: saved[path][2], default=Path())
 
 
 class Target(StrEnum):
@@ -206,11 +198,11 @@ def export(
         text = TEXTS[to](report, trial=trial.trial, at=at)
         if out is not None:
             write_whole(out, text.encode())
-        if not invocation.as_json and out is None:
+        elif not invocation.as_json:
             typer.echo(text, nl=False)
-        else:
-            document = {"file": None if out is None else str(out), "text": text}
-            invocation.answer(document, "path", path=out)
+            return
+        document = {"file": None if out is None else str(out), "text": text}
+        invocation.answer(document, "path", path=out)
         return
     from compilegate.report.exports.arm_runs import arm_runs  # noqa: PLC0415 - with the tracker
 
@@ -223,21 +215,17 @@ def export(
                 fix="use --to junit, which shows the reasons",
             )
         )
-    where = {"to": _writer(to)(runs, out), "runs": [run.name for run in runs]}
-    invocation.answer(where, "export")
-
-
-def _writer(to: Target) -> Callable[..., str]:
-    """What writes runs to a tracker: a plug-in's function (distributions/trackers)."""
-    for plug_in in entry_points(group=TRACKERS, name=to):
-        writer: Callable[..., str] = plug_in.load()
-        return writer
-    raise EnvironmentNotReadyError(
-        ProblemWithFix(
-            f"--to {to} needs the package compilegate-trackers",
-            fix=f"pip install 'compilegate-trackers[{to}]'",
+    # What writes runs to a tracker is a plug-in's function (distributions/trackers).
+    plug_in = next(iter(entry_points(group=TRACKERS, name=to)), None)
+    if plug_in is None:
+        raise EnvironmentNotReadyError(
+            ProblemWithFix(
+                f"--to {to} needs the package compilegate-trackers",
+                fix=f"pip install 'compilegate-trackers[{to}]'",
+            )
         )
-    )
+    where = {"to": plug_in.load()(runs, out), "runs": [run.name for run in runs]}
+    invocation.answer(where, "export")
 
 
 def _decided(name: str | None, cloud: Cloud) -> tuple[Trial, int]:

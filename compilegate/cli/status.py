@@ -44,61 +44,63 @@ def read_status(cloud: Cloud, workload: str | None) -> Document:
         "running": running,
         "locks": [asdict(lock) for lock in locks if workload in (None, lock.workload)],
         "approvals": _approvals(cloud, names),
-        "production": _production(pasts),
-        "ignored_jobs": _ignored_jobs(pasts),
+        # Running ones included; newest first over all workloads.
+        "production": _newest_first([run for past in pasts.items() for run in _runs(*past)]),
+        "ignored_jobs": _newest_first(
+            [job for past in pasts.items() for job in _ignored_jobs(*past)]
+        ),
         "trials": _trials(cloud, pasts, [one["execution"] for one in running]),
     }
 
 
 def _running(cloud: Cloud, workload: str | None) -> list[Document]:
     """Executions in progress; ``carried`` are the canary runs that one waits for."""
-    return [
-        {
-            "execution": state.name, "arn": state.arn, "started_at": state.started_at,
-            "carried": _open_round(state.name, cloud),
-        }
-        for state in cloud.executions.running()
-        if workload is None or state.name.rpartition("-")[0] == workload
-    ]  # fmt: skip
-
-
-def _open_round(execution: str, cloud: Cloud) -> Document | None:
-    workload, _, trial = execution.rpartition("-")
-    for round_ in waiting_rounds(workload, cloud):
-        if round_.trial == trial:
-            arms = [run.arm for run in round_.runs]
-            return {"round": round_.round, "arms": arms, "until": round_.until}
-    return None
+    rows: list[Document] = []
+    for state in cloud.executions.running():
+        name, _, trial = state.name.rpartition("-")
+        if workload in (None, name):
+            carried = next(
+                (
+                    {
+                        "round": one.round, "arms": [run.arm for run in one.runs],
+                        "until": one.until,
+                    }
+                    for one in waiting_rounds(name, cloud)
+                    if one.trial == trial
+                ),
+                None,
+            )  # fmt: skip
+            rows.append({
+                "execution": state.name, "arn": state.arn, "started_at": state.started_at,
+                "carried": carried,
+            })  # fmt: skip
+    return rows
 
 
 def _trials(cloud: Cloud, pasts: Pasts, running: Collection[str]) -> list[Document]:
     """The last trials of each workload that ended, newest first over all of them.
 
-    ``report_missing`` is the command that writes the report of a decision without one.
+    ``report_missing`` is the command that writes the report of a decision without one, where the
+    trial does not run: it may still write it.
     """
     rows: list[Document] = []
+    store = cloud.services.store
     for name, past in pasts.items():
         records: list[TrialDecided | TrialFailed] = [*past.decided, *past.failed]
         records.sort(key=lambda record: record.key)
         records.sort(key=lambda record: record.at, reverse=True)
-        for place, record in enumerate(records[:LAST]):
-            row = {"workload": name, **record.to_entry()}
-            # Only the newest: each check is a call.
-            if place == 0 and _has_no_report(name, record, cloud, running):
-                row["report_missing"] = report_command(name, record.trial, cloud)
-            rows.append(row)
+        own: list[Document] = [{"workload": name, **one.to_entry()} for one in records[:LAST]]
+        newest = records[0] if records else None  # only of the newest: each check is a call
+        if (
+            isinstance(newest, TrialDecided)
+            and naming.execution_name(name, newest.trial) not in running
+            and not store.exists(
+                f"s3://{store.bucket}/{naming.report_key(name, newest.trial, 'html')}"
+            )
+        ):
+            own[0]["report_missing"] = report_command(name, newest.trial, cloud)
+        rows += own
     return _newest_first(rows)
-
-
-def _has_no_report(
-    workload: str, record: TrialDecided | TrialFailed, cloud: Cloud, running: Collection[str]
-) -> bool:
-    """Whether a decided trial ended without its report; one that runs may still write it."""
-    trial = record.trial
-    if isinstance(record, TrialFailed) or naming.execution_name(workload, trial) in running:
-        return False
-    store = cloud.services.store
-    return not store.exists(f"s3://{store.bucket}/{naming.report_key(workload, trial, 'html')}")
 
 
 def _approvals(cloud: Cloud, workloads: Collection[str]) -> list[Document]:
@@ -120,13 +122,8 @@ def _approvals(cloud: Cloud, workloads: Collection[str]) -> list[Document]:
     return sorted(approvals, key=lambda one: one["asked_at"])
 
 
-def _production(pasts: Pasts) -> list[Document]:
-    """The last runs of each workload, running ones included, newest first over all of them."""
-    return _newest_first([one for name, past in pasts.items() for one in _runs(name, past)[-LAST:]])
-
-
 def _runs(workload: str, past: WorkloadHistory) -> list[Document]:
-    """Production runs, oldest first; of one under way, job, counts and USD are None."""
+    """The last production runs, oldest first; of one under way, job, counts and USD are None."""
     ended = [
         {
             "workload": workload, "run": run.run, "job": run.job, "at": run.started_at,
@@ -136,7 +133,6 @@ def _runs(workload: str, past: WorkloadHistory) -> list[Document]:
         for run in past.runs
     ]  # fmt: skip
     recent = time.time() - RUN_SECONDS
-    begun = [one for one in past.begun if one.run not in past.ended_runs and one.at > recent]
     waits = {wait.run: wait.reason for wait in sorted(past.waits, key=lambda wait: wait.key)}
     under_way = [
         {
@@ -144,22 +140,21 @@ def _runs(workload: str, past: WorkloadHistory) -> list[Document]:
             "arm": one.arm, "why": one.why, "status": WAITS if one.run in waits else UNDER_WAY,
             "counts": None, "reason": waits.get(one.run) or one.flag_told, "usd": None,
         }
-        for one in begun
+        for one in past.begun
+        if one.run not in past.ended_runs and one.at > recent
     ]  # fmt: skip
-    return sorted([*ended, *under_way], key=lambda one: one["at"])
+    rows: list[Document] = [*ended, *under_way]
+    return sorted(rows, key=lambda one: one["at"])[-LAST:]
 
 
-def _ignored_jobs(pasts: Pasts) -> list[Document]:
-    """The last jobs of each workload that did not count, since it was registered last."""
-    rows: list[Document] = []
-    for name, past in pasts.items():
-        since = past.registrations[-1].at if past.registrations else 0
-        ignored = [one for one in past.records if isinstance(one, IgnoredJob) and one.at >= since]
-        rows += [
-            {"workload": name, **one.to_entry(), "fix": advice(one.code)}
-            for one in sorted(ignored, key=lambda one: one.at)[-LAST:]
-        ]
-    return _newest_first(rows)
+def _ignored_jobs(workload: str, past: WorkloadHistory) -> list[Document]:
+    """The last jobs that did not count, since the workload was registered last."""
+    since = past.registrations[-1].at if past.registrations else 0
+    ignored = [one for one in past.records if isinstance(one, IgnoredJob) and one.at >= since]
+    return [
+        {"workload": workload, **one.to_entry(), "fix": advice(one.code)}
+        for one in sorted(ignored, key=lambda one: one.at)[-LAST:]
+    ]
 
 
 def _newest_first(rows: list[Document]) -> list[Document]:
