@@ -16,10 +16,14 @@ from __future__ import annotations
 import importlib.util
 import warnings
 
+from compilegate.flags.forms import (
+    estimator_arguments,
+    model_trainer_arguments,
+    pipeline_values,
+    training_job_request,
+)
 from compilegate.flags.reading import resolve
 from compilegate.flags.release import may_release
-from compilegate.flags.request import pipeline_values, training_job_request
-from compilegate.flags.sdk_jobs import estimator_arguments, model_trainer_arguments
 
 __all__ = [
     "estimator_arguments",

@@ -121,6 +121,16 @@ def _seconds() -> float:
     return SECONDS
 
 
+def client_of(service: str) -> Any:
+    """A client with the environment's credentials and region."""
+    import boto3  # noqa: PLC0415 - a script that passes its own client need not have it
+    from botocore.config import Config  # noqa: PLC0415 - as above
+
+    # A job must not hang on what it may not reach; attempts are counted in backoff.py.
+    once = {"total_max_attempts": 1}
+    return boto3.client(service, config=Config(connect_timeout=3, read_timeout=5, retries=once))
+
+
 def limited(client: Any, most_bytes: int, seconds: float) -> Any:
     """The client with a bound on an answer's size and time; others are returned as they are.
 

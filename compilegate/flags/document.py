@@ -64,21 +64,16 @@ def read(text: str) -> FlagDocument:
         raise UnreadableFlagError(f"the flag is not JSON. Fix: {UPDATE}") from error
     if not isinstance(document, dict):
         raise UnreadableFlagError(f"the flag is not a JSON object. Fix: {UPDATE}")
-    overrides = document.get("overrides")
-    flag = FlagDocument(
-        enabled=document.get("enabled"),  # type: ignore[arg-type] # checked below, all at once
-        state=document.get("state"),  # type: ignore[arg-type]
-        candidate=document.get("candidate"),
-        overrides={} if overrides is None else overrides,
-        decision_id=document.get("decision_id"),
-    )
+    keys = ("enabled", "state", "candidate", "overrides", "decision_id")
+    values: list[Any] = [document.get(key) for key in keys]
+    enabled, state, candidate, overrides, decision_id = values
     problems = {
         "schema": type(document.get("schema")) is int and document["schema"] == SCHEMA,
-        "enabled": isinstance(flag.enabled, bool),
-        "state": flag.state in STATES and not (flag.enabled and flag.state in NEVER_ON),
-        "candidate": flag.candidate is None or _is_text(flag.candidate),
-        "overrides": isinstance(flag.overrides, dict),
-        "decision_id": flag.decision_id is None or _is_text(flag.decision_id),
+        "enabled": isinstance(enabled, bool),
+        "state": state in STATES and not (enabled and state in NEVER_ON),
+        "candidate": candidate is None or _is_text(candidate),
+        "overrides": overrides is None or isinstance(overrides, dict),
+        "decision_id": decision_id is None or _is_text(decision_id),
     }
     for key, sound in problems.items():
         if not sound:
@@ -86,7 +81,7 @@ def read(text: str) -> FlagDocument:
                 f"flag.{key} is nothing that this release can read (got "
                 f"{str(document.get(key))[:120]!r}). Fix: {UPDATE}"
             )
-    return flag
+    return FlagDocument(enabled, state, candidate, overrides or {}, decision_id)
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
@@ -125,23 +120,6 @@ def _is_count(most: int) -> Callable[[object], bool]:
     return lambda value: type(value) is int and 0 < value <= most
 
 
-def _is_rate(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value <= MOST_LEARNING_RATE  # type: ignore[operator]
-
-
-def _is_path(value: object) -> bool:
-    return isinstance(value, str) and entry_point_survives(value)
-
-
-def _is_argument(name: str) -> bool:
-    """Whether a script can have an argument of this name, and a flag may set it."""
-    return (
-        name_survives(name)
-        and name not in OWN_HYPERPARAMETERS
-        and not name.startswith(TOOLKIT_PREFIX)
-    )
-
-
 def _is_plain(value: object) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
@@ -149,9 +127,13 @@ def _is_plain(value: object) -> bool:
 
 
 def _are_arguments(value: object) -> bool:
-    """A mapping of names to plain values."""
+    """Plain values by names that a script's arguments can have and a flag may set."""
     return isinstance(value, dict) and all(
-        _is_argument(name) and _is_plain(one) for name, one in value.items()
+        name_survives(name)
+        and name not in OWN_HYPERPARAMETERS
+        and not name.startswith(TOOLKIT_PREFIX)
+        and _is_plain(one)
+        for name, one in value.items()
     )
 
 
@@ -163,21 +145,17 @@ def _is_framework(value: object) -> bool:
     )
 
 
-def _one_of(words: tuple[str, ...]) -> Callable[[object], bool]:
-    return lambda value: value in words
-
-
 _INSTANCE = re.compile(r"ml\.[a-z0-9-]+\.[a-z0-9-]+")
 _CHECKS: Mapping[str, Callable[[Any], bool]] = {
-    "compiler": _one_of(NAMES),
-    "compile_mode": _one_of(MODES),
+    "compiler": lambda value: value in NAMES,
+    "compile_mode": lambda value: value in MODES,
     "batch_size": _is_count(MOST_SAMPLES),
-    "learning_rate": _is_rate,
-    "precision": _one_of(PRECISIONS),
+    "learning_rate": lambda value: type(value) in (int, float) and 0 < value <= MOST_LEARNING_RATE,
+    "precision": lambda value: value in PRECISIONS,
     "instance_type": lambda value: _is_text(value) and _INSTANCE.fullmatch(value) is not None,
     "instance_count": _is_count(MOST_INSTANCES),
-    "distribution": _one_of(DISTRIBUTIONS),
-    "entry_point": _is_path,
+    "distribution": lambda value: value in DISTRIBUTIONS,
+    "entry_point": lambda value: isinstance(value, str) and entry_point_survives(value),
     "hyperparameters": _are_arguments,
     "framework": _is_framework,
     "image": _is_text,

@@ -15,8 +15,16 @@ from compilegate.domain import naming
 from compilegate.domain.followers import WATCHED
 from compilegate.flags import document
 from compilegate.flags.backoff import Backoff, call_with_retry, error_code
-from compilegate.flags.bounded import MOST_BYTES, Calls, bounds, calls_of, forget, limited
-from compilegate.flags.document import BASELINE, FlagDocument
+from compilegate.flags.bounded import (
+    MOST_BYTES,
+    Calls,
+    bounds,
+    calls_of,
+    client_of,
+    forget,
+    limited,
+)
+from compilegate.flags.document import BASELINE
 
 STAGE_VARIABLE = "COMPILEGATE_STAGE"
 # Jobs that carry their arm: the first that Compilegate starts, the second that a team does.
@@ -99,8 +107,15 @@ def stage_name(explicit: str | None) -> str:
 
 def _choice(parameter: str, client: Any, calls: Calls, backoff: Backoff, seconds: float) -> Choice:
     def text_of_it() -> str | None:
-        ssm = limited(client or _ssm(), MOST_BYTES, seconds)
-        return call_with_retry(lambda: _read(parameter, ssm), backoff)
+        ssm = limited(client or client_of("ssm"), MOST_BYTES, seconds)
+        try:
+            answer = call_with_retry(lambda: ssm.get_parameter(Name=parameter), backoff)
+        except Exception as error:
+            if error_code(error) == ABSENT:
+                return None
+            raise
+        value: str = answer["Parameter"]["Value"]
+        return value
 
     try:
         text = calls.within(seconds, text_of_it)
@@ -118,15 +133,6 @@ def _choice(parameter: str, client: Any, calls: Calls, backoff: Backoff, seconds
             STAGE_VARIABLE,
         )
         return Choice(problem="absent")
-    return _of(flag, parameter)
-
-
-def _unusable(parameter: str, error: Exception) -> Choice:
-    logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
-    return Choice(problem=f"{type(error).__name__}: {error}")
-
-
-def _of(flag: FlagDocument, parameter: str) -> Choice:
     if not flag.enabled:
         return Choice(decision_id=flag.decision_id)
     if not flag.overrides or not flag.candidate:
@@ -136,20 +142,6 @@ def _of(flag: FlagDocument, parameter: str) -> Choice:
     return Choice(flag.candidate, dict(flag.overrides), flag.decision_id, watched=watched)
 
 
-def _read(parameter: str, client: Any) -> str | None:
-    try:
-        value: str = client.get_parameter(Name=parameter)["Parameter"]["Value"]
-    except Exception as error:
-        if error_code(error) == ABSENT:
-            return None
-        raise
-    return value
-
-
-def _ssm() -> Any:
-    import boto3  # noqa: PLC0415 - a script that passes its own client need not have it
-    from botocore.config import Config  # noqa: PLC0415 - as above
-
-    # A training job must not hang on a flag it may not reach; attempts are counted in backoff.py.
-    once = {"total_max_attempts": 1}
-    return boto3.client("ssm", config=Config(connect_timeout=3, read_timeout=5, retries=once))
+def _unusable(parameter: str, error: Exception) -> Choice:
+    logger.warning("%s cannot be used, training with the baseline: %s", parameter, error)
+    return Choice(problem=f"{type(error).__name__}: {error}")

@@ -9,7 +9,13 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.followers import RELEASED
 from compilegate.flags.backoff import Backoff, call_with_retry
-from compilegate.flags.bounded import MOST_BYTES_OF_A_JOB, bounds, calls_of, limited
+from compilegate.flags.bounded import (
+    MOST_BYTES_OF_A_JOB,
+    bounds,
+    calls_of,
+    client_of,
+    limited,
+)
 
 ARN = "arn:"
 KIND = "training-job/"
@@ -28,10 +34,7 @@ def may_release(job: str, *, client: Any = None, backoff: Backoff | None = None)
     try:
         waits, seconds = bounds(backoff)
         tags = calls_of("sagemaker", client).within(
-            seconds,
-            lambda: _tags(
-                job, limited(client or _sagemaker(), MOST_BYTES_OF_A_JOB, seconds), waits
-            ),
+            seconds, lambda: _tags(job, client, waits, seconds)
         )
     except Exception as error:  # noqa: BLE001 - without tags the model is unproven
         logger.warning("%s is not released, its tags cannot be read: %s", job, error)
@@ -42,32 +45,19 @@ def may_release(job: str, *, client: Any = None, backoff: Backoff | None = None)
     return tag in (None, RELEASED)
 
 
-def _tags(job: str, client: Any, backoff: Backoff) -> dict[str, str]:
-    arn = job if job.startswith(ARN) else _arn(job, client, backoff)
+def _tags(job: str, client: Any, backoff: Backoff, seconds: float) -> dict[str, str]:
+    sagemaker = limited(client or client_of("sagemaker"), MOST_BYTES_OF_A_JOB, seconds)
+    arn = job
+    if not job.startswith(ARN):
+        named = partial(sagemaker.describe_training_job, TrainingJobName=job)
+        arn = str(call_with_retry(named, backoff)["TrainingJobArn"])
     if KIND not in arn:
         raise ValueError("is not the ARN of a training job")
     tags: dict[str, str] = {}
-    token: str | None = None
+    page: dict[str, str] = {"ResourceArn": arn}
     while True:
-        page = {"ResourceArn": arn, **({"NextToken": token} if token else {})}
-        answer = call_with_retry(partial(client.list_tags, **page), backoff)
-        tags |= {tag["Key"]: tag["Value"] for tag in answer["Tags"]}
-        token = answer.get("NextToken")
-        if not token:
+        answer = call_with_retry(partial(sagemaker.list_tags, **page), backoff)
+        tags.update((tag["Key"], tag["Value"]) for tag in answer["Tags"])
+        if not answer.get("NextToken"):
             return tags
-
-
-def _arn(name: str, client: Any, backoff: Backoff) -> str:
-    described = call_with_retry(
-        partial(client.describe_training_job, TrainingJobName=name), backoff
-    )
-    return str(described["TrainingJobArn"])
-
-
-def _sagemaker() -> Any:
-    import boto3  # noqa: PLC0415 - a pipeline that passes its own client need not have it
-    from botocore.config import Config  # noqa: PLC0415 - as above
-
-    # Attempts are counted in backoff.py.
-    once = {"total_max_attempts": 1}
-    return boto3.client("sagemaker", config=Config(retries=once))
+        page["NextToken"] = answer["NextToken"]

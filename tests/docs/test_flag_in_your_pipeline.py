@@ -47,7 +47,7 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
         vars(stub).update(members)
         monkeypatch.setitem(sys.modules, name, stub)
     ssm = promoted(compiler="torch_compile", batch_size=48, instance_type="ml.p4d.24xlarge")
-    monkeypatch.setattr(reading, "_ssm", lambda: ssm)
+    monkeypatch.setattr(reading, "client_of", lambda _: ssm)
     for variable in (*reading.ARM_VARIABLES, reading.STAGE_VARIABLE, "RANK"):
         monkeypatch.delenv(variable, raising=False)
     reading.forget()

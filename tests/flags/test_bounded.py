@@ -272,7 +272,7 @@ def test_threads_that_wait_for_another_ones_answer_wait_no_longer_than_they_may(
 
 def test_credentials_that_never_come_hold_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     go = threading.Event()
-    monkeypatch.setattr(reading, "_ssm", lambda: go.wait(20) and FakeSsm(ON.to_json()))
+    monkeypatch.setattr(reading, "client_of", lambda _: go.wait(20) and FakeSsm(ON.to_json()))
     began = time.monotonic()
 
     job = estimator_arguments("bert-docs", hyperparameters={"epochs": 3})
