@@ -96,7 +96,7 @@ def find_reasons(
         except ClientError as error:
             if error_code(error) not in DENIED:
                 raise
-            reasons.append(reason("not_checked", f"{part}: {error.operation_name} was denied"))
+            reasons.append(reason("not_checked", part=part, call=error.operation_name))
     return reasons
 
 
@@ -110,7 +110,7 @@ def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
         outputs = stack_outputs(account.client("cloudformation"), account.stage)
     except NotDeployedError as error:
         problem, _ = parts_of(message_of(error))
-        return [reason("not_deployed", problem)]
+        return [reason("not_deployed", problem=problem)]
     iam = account.client("iam")
     arns = [f"{outputs['JobRoles']}{demand.workload}" for demand in demands]
     policies = {arn: deployment_facts.trust_policy(iam, arn) for arn in arns}

@@ -1,7 +1,7 @@
-"""Whether a deployment can work: its network, its account, and every code of what can be wrong.
+"""Whether a deployment can work: its network, its account, and what can be wrong with either.
 
 The registry of reasons (``reasons.toml``) describes codes whose fix and source differ from case
-to case. Here every code has one of each, so its table holds the whole reason but the message.
+to case. Here every code has one of each, so ``deployment.toml`` holds the whole reason.
 """
 
 from __future__ import annotations
@@ -9,121 +9,22 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compilegate.domain.reasons import Reason, Severity
+from compilegate.domain.wording import fill, sentences
 
-TRAIN_VPC = "https://docs.aws.amazon.com/sagemaker/latest/dg/train-vpc.html"
-BOOTSTRAPPING = "https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping.html"
-INTERNET_GATEWAY_GUIDE = (
-    "https://docs.aws.amazon.com/vpc/latest/userguide/VPC_Internet_Gateway.html"
-)
-VPC_CONFIG = "https://docs.aws.amazon.com/sagemaker/latest/APIReference/API_VpcConfig.html"
-VPC_DNS = "https://docs.aws.amazon.com/vpc/latest/userguide/AmazonDNS-concepts.html"
-QUOTAS = "https://docs.aws.amazon.com/general/latest/gr/sagemaker.html"
-ROLES = "https://docs.aws.amazon.com/sagemaker/latest/dg/sagemaker-roles.html"
-
-SUBNETS, GROUPS = "vpc.subnet_ids", "vpc.security_group_ids"
+FILE = Path(__file__).with_suffix(".toml")
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One code; ``field`` is a key of cdk.json's context, or the part of the deployment."""
-
-    severity: Severity
-    field: str
-    fix: str
-    source: str
-
-
-RULES: Mapping[str, Rule] = {
-    "bootstrap_missing": Rule(
-        Severity.BLOCK, "bootstrap", "prepare it, once per account and region:\nmake bootstrap",
-        BOOTSTRAPPING,
-    ),
-    "bootstrap_too_old": Rule(
-        Severity.BLOCK, "bootstrap", "bring it up to date:\nmake bootstrap", BOOTSTRAPPING,
-    ),
-    "not_deployed": Rule(
-        Severity.WARN, "stack", "deploy it:\nmake deploy", "docs/operating.md",
-    ),
-    "vpc_not_deployed": Rule(
-        Severity.WARN, "vpc", "restore the setting in cdk.json, or deploy it:\nmake deploy",
-        "docs/operating.md",
-    ),
-    "role_not_assumable": Rule(
-        Severity.BLOCK, "JobRoles",
-        "restore its trust policy for sagemaker.amazonaws.com, or delete the role: the next run "
-        "makes it again", ROLES,
-    ),
-    "quota_too_small": Rule(
-        Severity.BLOCK, "training.instance_type",
-        "request an increase of the quota in Service Quotas, or name another instance type",
-        QUOTAS,
-    ),
-    "quota_unknown": Rule(
-        Severity.INFO, "training.instance_type",
-        "look it up in Service Quotas; to read it here the credentials need "
-        "servicequotas:GetServiceQuota and servicequotas:ListServiceQuotas",
-        QUOTAS,
-    ),
-    "vpc_subnet_missing": Rule(
-        Severity.BLOCK, SUBNETS, "name subnets of this account and region", VPC_CONFIG,
-    ),
-    "vpc_group_missing": Rule(
-        Severity.BLOCK, GROUPS, "name security groups of this account and region", VPC_CONFIG,
-    ),
-    "vpc_several": Rule(
-        Severity.BLOCK, "vpc", "name subnets and security groups of one VPC", VPC_CONFIG,
-    ),
-    "vpc_dedicated": Rule(
-        Severity.BLOCK, SUBNETS, "name subnets of a VPC with default tenancy", TRAIN_VPC,
-    ),
-    "vpc_no_dns": Rule(
-        Severity.BLOCK, "vpc", "set enableDnsSupport of the VPC to true", VPC_DNS,
-    ),
-    "vpc_no_route_to_s3": Rule(
-        Severity.BLOCK, SUBNETS,
-        "create a gateway endpoint for S3 and add it to the route tables of these subnets",
-        TRAIN_VPC,
-    ),
-    "vpc_no_outbound": Rule(
-        Severity.BLOCK, GROUPS, "allow outbound connections to port 443, at least to S3",
-        TRAIN_VPC,
-    ),
-    "vpc_group_closed_to_itself": Rule(
-        Severity.BLOCK, GROUPS,
-        "add an inbound rule to a group: all traffic, source the group itself", TRAIN_VPC,
-    ),
-    "vpc_group_closed_to_efa": Rule(
-        Severity.BLOCK, GROUPS,
-        "add an inbound and an outbound rule: all traffic, from and to the group itself",
-        TRAIN_VPC,
-    ),
-    "vpc_too_few_addresses": Rule(
-        Severity.BLOCK, SUBNETS, "name larger subnets, or free addresses in these", TRAIN_VPC,
-    ),
-    "vpc_small_subnet": Rule(
-        Severity.WARN, SUBNETS, "name larger subnets, so that each of them can hold a job",
-        TRAIN_VPC,
-    ),
-    "vpc_no_internet": Rule(
-        Severity.INFO, SUBNETS,
-        "nothing to do for scripts that use S3 alone; for a script that calls another AWS service "
-        "create an interface endpoint for that service; for one that installs packages or "
-        "downloads models add a NAT gateway, or put them in the image or an input channel",
-        TRAIN_VPC,
-    ),
-    "not_checked": Rule(
-        Severity.INFO, "deployment", "use credentials that may make this call", "docs/operating.md",
-    ),
-}  # fmt: skip
-
-
-def reason(code: str, message: str, *, severity: Severity | None = None) -> Reason:
-    """The reason of one code; a ``severity`` replaces the rule's."""
-    rule = RULES[code]
-    return Reason(code, message, None, severity or rule.severity, rule.field, rule.fix, rule.source)
+def reason(code: str, *, severity: Severity | None = None, **values: Any) -> Reason:
+    """The reason of one code; a ``severity`` replaces that of the code."""
+    says = sentences(FILE)[code]
+    return Reason(
+        code, fill(says["message"], values), severity=severity or Severity(says["severity"]),
+        field=says["field"], fix=says["fix"], source=says["source"],
+    )  # fmt: skip
 
 
 # Whether training jobs can work in a VPC: what the network is, and what is wrong with it.
@@ -181,18 +82,13 @@ class Permission:
     cidrs: tuple[str, ...] = ()
     prefix_lists: tuple[str, ...] = ()
 
-    def allows_port(self, port: int) -> bool:
-        """Whether TCP connections to a port are let through."""
+    def allows(self, *ports: int) -> bool:
+        """Whether TCP connections to all of these ports are let through."""
         if self.protocol == ALL_TRAFFIC:
             return True
         if self.protocol != "tcp" or self.from_port is None or self.to_port is None:
             return False
-        return self.from_port <= port <= self.to_port
-
-    @property
-    def allows_every_port(self) -> bool:
-        """Whether TCP connections to any port are let through."""
-        return self.allows_port(1024) and self.allows_port(65535)
+        return self.from_port <= min(ports) and max(ports) <= self.to_port
 
 
 @dataclass(frozen=True)
@@ -249,50 +145,45 @@ class Demand:
         """Private addresses that the job takes."""
         return self.instances * (ADDRESSES_WITH_EFA if self.efa else ADDRESSES)
 
+    def __str__(self) -> str:
+        """The job as messages name it."""
+        return f"{self.workload} ({self.instances} x {self.instance_type})"
+
 
 def examine_network(network: Network, demands: Sequence[Demand]) -> list[Reason]:
     """What is wrong with the network for these jobs; without any, for the smallest job."""
     return [
-        *_missing(network),
         *_one_vpc(network),
         *_addresses(network.subnets, demands),
         *_to_s3(network),
-        *_between_instances(network, demands),
+        *(_between_instances(network, demands) if network.groups else ()),
         *_outbound(network),
-        *_no_internet(network),
     ]
 
 
-def _missing(network: Network) -> Iterator[Reason]:
-    if network.missing_subnets:
-        yield reason("vpc_subnet_missing", f"{_list(network.missing_subnets)} not found")
-    if network.missing_groups:
-        yield reason("vpc_group_missing", f"{_list(network.missing_groups)} not found")
-
-
 def _one_vpc(network: Network) -> Iterator[Reason]:
-    vpcs = {subnet.vpc_id for subnet in network.subnets}
-    vpcs |= {group.vpc_id for group in network.groups}
+    vpcs = sorted({one.vpc_id for one in (*network.subnets, *network.groups)})
+    if network.missing_subnets:
+        yield reason("vpc_subnet_missing", names=", ".join(network.missing_subnets))
+    if network.missing_groups:
+        yield reason("vpc_group_missing", names=", ".join(network.missing_groups))
     if len(vpcs) > 1:
-        yield reason("vpc_several", f"subnets and security groups are of {_list(sorted(vpcs))}")
+        yield reason("vpc_several", names=", ".join(vpcs))
     if network.tenancy != "default":
-        message = f"the VPC has {network.tenancy} tenancy, which training jobs cannot use"
-        yield reason("vpc_dedicated", message)
+        yield reason("vpc_dedicated", tenancy=network.tenancy)
     if not network.dns:
-        yield reason("vpc_no_dns", "the VPC does not resolve DNS names, including that of S3")
+        yield reason("vpc_no_dns")
 
 
 def _addresses(subnets: Sequence[Subnet], demands: Sequence[Demand]) -> Iterator[Reason]:
     """SageMaker puts a job's network interfaces into one of the subnets."""
     most = max(demands, key=lambda demand: demand.addresses, default=None)
     needed = ADDRESSES if most is None else most.addresses
-    what = "a job of one instance" if most is None else _job(most)
     small = [subnet for subnet in subnets if subnet.free_addresses < needed]
-    if not small:
-        return
-    free = ", ".join(f"{subnet.subnet_id} has {subnet.free_addresses} free" for subnet in small)
-    code = "vpc_too_few_addresses" if len(small) == len(subnets) else "vpc_small_subnet"
-    yield reason(code, f"{what} needs {needed} addresses; {free}")
+    if small:
+        code = "vpc_too_few_addresses" if len(small) == len(subnets) else "vpc_small_subnet"
+        free = (f"{subnet.subnet_id} has {subnet.free_addresses} free" for subnet in small)
+        yield reason(code, job=most or "a job of one instance", needed=needed, free=", ".join(free))
 
 
 def _to_s3(network: Network) -> Iterator[Reason]:
@@ -305,34 +196,25 @@ def _to_s3(network: Network) -> Iterator[Reason]:
         if not (by_name or subnet.route_table_id in tables or subnet.reaches_the_internet)
     ]
     if cut_off:
-        message = (
-            f"{_list(cut_off)} have no route to S3: jobs can neither read their data and code nor "
-            "save a model"
-        )
-        yield reason("vpc_no_route_to_s3", message)
+        yield reason("vpc_no_route_to_s3", names=", ".join(cut_off))
 
 
 def _between_instances(network: Network, demands: Sequence[Demand]) -> Iterator[Reason]:
     """What jobs of several instances need; a warning where no such job is named."""
     several = [demand for demand in demands if demand.instances > 1]
+    if demands and not several:
+        return
     inbound = [rule for group in network.groups for rule in group.inbound]
-    if not network.groups or (demands and not several):
-        return
-    own = {group.group_id for group in network.groups}
-    if not any(rule.allows_every_port and _from_job(rule, own, network) for rule in inbound):
-        who = _job(several[0]) if several else "a job of several instances"
-        message = f"{who} cannot work: no security group lets the instances of a job communicate"
-        severity = Severity.BLOCK if several else Severity.WARN
-        yield reason("vpc_group_closed_to_itself", message, severity=severity)
-        return
-    efa = next((demand for demand in several if demand.efa), None)
     outbound = [rule for group in network.groups for rule in group.outbound]
-    if efa and not (_all_to_itself(inbound, own) and _all_to_itself(outbound, own)):
-        message = (
-            f"{_job(efa)} uses an Elastic Fabric Adapter, which needs rules for all traffic in "
-            "both directions that name the group itself"
-        )
-        yield reason("vpc_group_closed_to_efa", message)
+    own = {group.group_id for group in network.groups}
+    efa = next((demand for demand in several if demand.efa), None)
+    if not any(rule.allows(1024, 65535) and _from_job(rule, own, network) for rule in inbound):
+        yield reason(
+            "vpc_group_closed_to_itself", severity=Severity.BLOCK if several else Severity.WARN,
+            job=several[0] if several else "a job of several instances",
+        )  # fmt: skip
+    elif efa and not (_all_to_itself(inbound, own) and _all_to_itself(outbound, own)):
+        yield reason("vpc_group_closed_to_efa", job=efa)
 
 
 def _from_job(rule: Permission, own: set[str], network: Network) -> bool:
@@ -353,27 +235,14 @@ def _all_to_itself(rules: Iterable[Permission], own: set[str]) -> bool:
 def _outbound(network: Network) -> Iterator[Reason]:
     rules = [rule for group in network.groups for rule in group.outbound]
     if network.groups and not any(
-        rule.allows_port(443) and (rule.cidrs or rule.prefix_lists) for rule in rules
+        rule.allows(443) and (rule.cidrs or rule.prefix_lists) for rule in rules
     ):
-        yield reason("vpc_no_outbound", "no security group lets instances connect to port 443")
-
-
-def _no_internet(network: Network) -> Iterator[Reason]:
+        yield reason("vpc_no_outbound")
     closed = [one.subnet_id for one in network.subnets if not one.reaches_the_internet]
-    if not closed:
-        return
-    present = {one.service for one in network.endpoints if one.private_dns}
-    missing = [service for service in OFTEN_CALLED if service not in present]
-    without = f"; without an interface endpoint: {', '.join(missing)}" if missing else ""
-    yield reason("vpc_no_internet", f"{_list(closed)} cannot reach the internet{without}")
-
-
-def _job(demand: Demand) -> str:
-    return f"{demand.workload} ({demand.instances} x {demand.instance_type})"
-
-
-def _list(names: Sequence[str]) -> str:
-    return ", ".join(names)
+    if closed:
+        present = {one.service for one in network.endpoints if one.private_dns}
+        missing = [service for service in OFTEN_CALLED if service not in present]
+        yield reason("vpc_no_internet", names=", ".join(closed), missing=", ".join(missing))
 
 
 # Whether the account is ready: bootstrapped, deployed, role and quotas in place.
@@ -390,58 +259,45 @@ class VpcSetting:
     subnet_ids: tuple[str, ...]
     security_group_ids: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """The setting as messages name it."""
+        return ", ".join((*self.subnet_ids, *self.security_group_ids))
+
 
 def examine_bootstrap(version: int | None, place: str) -> Iterator[Reason]:
     """``version`` of the bootstrap stack in ``place``, None where there is none."""
     if version is None:
-        yield reason("bootstrap_missing", f"{place} is not prepared for CDK deployments")
+        yield reason("bootstrap_missing", place=place)
     elif version < OLDEST_BOOTSTRAP:
-        message = f"{place} was prepared by an old CDK (version {version})"
-        yield reason("bootstrap_too_old", f"{message}; {OLDEST_BOOTSTRAP} or later is needed")
+        yield reason("bootstrap_too_old", place=place, version=version, oldest=OLDEST_BOOTSTRAP)
 
 
 def examine_role(trust: Mapping[str, Any] | None, arn: str) -> Iterator[Reason]:
     """``trust`` is the role's trust policy, None where no job of its workload has needed it yet."""
-    if trust is not None and SAGEMAKER not in set(_trusted(trust)):
-        yield reason("role_not_assumable", f"{arn} cannot be assumed by {SAGEMAKER}")
+    if trust is None:
+        return
+    statements, trusted = trust.get("Statement", []), set[str]()
+    for statement in statements if isinstance(statements, list) else [statements]:
+        if statement.get("Effect") == "Allow":
+            service = statement.get("Principal", {}).get("Service", ())
+            trusted.update([service] if isinstance(service, str) else service)
+    if SAGEMAKER not in trusted:
+        yield reason("role_not_assumable", arn=arn)
 
 
 def examine_quotas(quotas: Mapping[str, int | None], demands: Sequence[Demand]) -> Iterator[Reason]:
     """``quotas`` are instances that training jobs may use at once, None where unknown."""
     for demand in demands:
         quota = quotas.get(demand.instance_type)
-        if quota is None:
-            yield reason(
-                "quota_unknown",
-                f"the quota for {demand.instance_type} could not be read, so whether "
-                f"{demand.workload} may use {demand.instances} is unknown",
-            )
-        elif quota < demand.instances:
-            yield reason(
-                "quota_too_small",
-                f"{demand.workload} uses {demand.instances} x {demand.instance_type} for one job, "
-                f"but the account may use only {quota} at once",
-            )
+        code = "quota_unknown" if quota is None else "quota_too_small"
+        if quota is None or quota < demand.instances:
+            yield reason(code, quota=quota, **vars(demand))
 
 
 def examine_setting(configured: VpcSetting | None, deployed: VpcSetting | None) -> Iterator[Reason]:
     """Whether what cdk.json says is what was deployed."""
     if configured != deployed:
+        nothing = "no VPC"
         yield reason(
-            "vpc_not_deployed",
-            f"cdk.json has {_words(configured)}, but {_words(deployed)} is deployed",
+            "vpc_not_deployed", configured=configured or nothing, deployed=deployed or nothing
         )
-
-
-def _trusted(trust: Mapping[str, Any]) -> Iterator[str]:
-    statements = trust.get("Statement", [])
-    for statement in statements if isinstance(statements, list) else [statements]:
-        service = statement.get("Principal", {}).get("Service", ())
-        if statement.get("Effect") == "Allow":
-            yield from [service] if isinstance(service, str) else service
-
-
-def _words(setting: VpcSetting | None) -> str:
-    if setting is None:
-        return "no VPC"
-    return ", ".join((*setting.subnet_ids, *setting.security_group_ids))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.deployment import (
-    RULES,
+    FILE,
     Demand,
     Endpoint,
     Network,
@@ -23,6 +23,7 @@ from compilegate.domain.deployment import (
     examine_setting,
 )
 from compilegate.domain.reasons import Severity
+from compilegate.domain.wording import sentences
 
 ITSELF = Permission("-1", groups=("sg-1",))
 OUT = Permission("-1", cidrs=("0.0.0.0/0",))
@@ -215,5 +216,7 @@ def test_a_vpc_that_is_configured_and_not_deployed() -> None:
     assert "subnet-1, sg-1" in reason.message
 
 
-def test_every_code_has_a_fix_and_a_source() -> None:
-    assert [] == [code for code, rule in RULES.items() if not (rule.fix and rule.source)]
+def test_every_code_has_the_same_keys_and_a_severity() -> None:
+    for code, says in sentences(FILE).items():
+        assert ["severity", "field", "message", "fix", "source"] == list(says), code
+        assert all(says.values()) and Severity(says["severity"])

@@ -7,8 +7,9 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, STAGE
-from compilegate.domain.deployment import RULES
+from compilegate.domain.deployment import FILE
 from compilegate.domain.naming import LIVE
+from compilegate.domain.wording import sentences
 
 # Called by EventBridge, which does not wait for an answer.
 ASYNCHRONOUS = {"abort_trial", "record_run", "sweep", "weekly_digest"}
@@ -184,7 +185,7 @@ def test_the_operating_page_has_a_row_for_every_alarm_that_says_what_it_means(te
 
 def test_the_operating_page_explains_vpc_rules_and_what_a_removal_leaves():
     elsewhere = {"vpc_subnet_missing", "vpc_group_missing", "vpc_several", "vpc_not_deployed"}
-    network = {code for code in RULES if code.startswith("vpc_")} - elsewhere
+    network = {code for code in sentences(FILE) if code.startswith("vpc_")} - elsewhere
 
     assert [] == [code for code in sorted(network) if f"`{code}`" not in PAGE]
     assert all(word in PAGE for word in ("DataBucket", "LedgerTable", "schedule-key-deletion"))
