@@ -19,7 +19,7 @@ from compilegate.cli.common.help import CommandGroup
 from compilegate.cli.common.output import waiting
 from compilegate.cli.common.session import JsonOption, session
 from compilegate.cli.common.template import answer
-from compilegate.domain.compilers import COMPILERS, has_own_image
+from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.formats import plural
 from compilegate.facts import load_facts
@@ -127,7 +127,7 @@ def _topic_command(topic: str, screen: Mapping[str, Any]) -> Callable[..., None]
             marks=MARKS, old_days=OLD_DAYS,
         )  # fmt: skip
 
-    own_images = " or ".join(["none", *filter(has_own_image, COMPILERS)])
+    own_images = " or ".join(["none", *(one.name for one in COMPILERS.values() if one.own_image)])
     parameters = []
     for name in screen["options"]:
         kind, default = (bool, False) if name == "managed_compiler" else (str | None, None)

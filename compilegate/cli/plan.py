@@ -14,7 +14,7 @@ from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.common.session import FileArgument, JsonOption, RegionOption
 from compilegate.cli.common.template import answer, show
 from compilegate.domain import naming
-from compilegate.domain.compilers import keeps_cache
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.formats import estimated_money
 from compilegate.domain.judging.next_step import FIRST_SEED
 from compilegate.domain.judging.statistics import looks
@@ -71,7 +71,7 @@ def show_plan(plan: Plan, workload: Workload, *, explain: bool) -> None:
             "plan_explained", values,
             looks=looks(plan.max_quality_runs),
             compilations={a.compiler: a.compile_seconds for a in plan.arms if a.compile_seconds},
-            keeps_cache=keeps_cache, startup_hours=STARTUP_HOURS, segment_hours=SEGMENT_HOURS,
+            compiler_named=compiler_named, startup_hours=STARTUP_HOURS, segment_hours=SEGMENT_HOURS,
         )  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def _row(arm: ArmPlan, cost: ArmEstimate, plan: Plan) -> tuple[str, ...]:
 def _changes(arm: ArmPlan, baseline: ArmPlan) -> Iterator[str]:
     """What the arm changes, in short."""
     by_xla = arm.distribution == "pytorchxla"  # that compiler's own launcher, no factor
-    if not keeps_cache(arm.compiler):
+    if not compiler_named(arm.compiler).keeps_cache:
         yield "managed compiler (by pytorchxla)" if by_xla else "managed compiler"
     elif arm.compiler != "none":
         yield f"{arm.compiler} {arm.compile_mode or ''}".strip()

@@ -212,10 +212,9 @@ def _arms(workload: Workload, only: Sequence[str]) -> tuple[list[ArmPlan], list[
     here: dict[str, ArmPlan] = {}
     others = [*choice.left_out]
     for arm in planned:
-        compiler = compiler_named(arm.compiler)
         if arm.role == CONTROL:
             continue
-        if arm.framework or (compiler is not None and compiler.launching is not None):
+        if arm.framework or compiler_named(arm.compiler).launching is not None:
             others.append((arm.name, "its image exists on AWS only"))
         else:
             here[arm.name] = arm

@@ -162,13 +162,14 @@ def examine_network(network: Network, demands: Sequence[Demand]) -> list[Reason]
 
 
 def _one_vpc(network: Network) -> Iterator[Reason]:
-    vpcs = sorted({one.vpc_id for one in (*network.subnets, *network.groups)})
+    vpcs = {subnet.vpc_id for subnet in network.subnets}
+    vpcs |= {group.vpc_id for group in network.groups}
     if network.missing_subnets:
         yield reason("vpc_subnet_missing", names=", ".join(network.missing_subnets))
     if network.missing_groups:
         yield reason("vpc_group_missing", names=", ".join(network.missing_groups))
     if len(vpcs) > 1:
-        yield reason("vpc_several", names=", ".join(vpcs))
+        yield reason("vpc_several", names=", ".join(sorted(vpcs)))
     if network.tenancy != "default":
         yield reason("vpc_dedicated", tenancy=network.tenancy)
     if not network.dns:

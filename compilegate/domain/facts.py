@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Protocol
 
-from compilegate.domain.compilers import has_own_image
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage, library
 
 # Framework versions as people write them: ``2.1`` names every ``2.1.x``.
@@ -151,12 +151,12 @@ def own_image(
 
     A compiler with images of its own is built into them; every other comes with the framework.
     """
-    built_in = compiler if has_own_image(compiler) else None
+    built_in = compiler if compiler_named(compiler).own_image else None
     uris = [
         row.uri
         for row in rows
         if row.framework == framework.name
-        and built_in == (row.compiler if has_own_image(row.compiler) else None)
+        and built_in == (row.compiler if compiler_named(row.compiler).own_image else None)
         and _same(framework.version, row.version)
         and _same(framework.transformers, row.transformers)
         and _same(framework.python, row.python)
@@ -451,7 +451,7 @@ class Facts:
             image = compiler_image(self.managed.images, self.registries, framework, region)
             if same and image.uri is not None and native.uri is not None:
                 image = native  # the compiler is inside: hyperparameters switch it on
-        elif has_own_image(compiler):
+        elif compiler_named(compiler).own_image:
             text = f"no image of {framework.name} {label(framework)} with {compiler} is on file"
             return Image(None, "no_compiler_image", text)
         if image.uri is None or image.uri not in self.absent_images:

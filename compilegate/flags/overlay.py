@@ -20,7 +20,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import for_launcher, survives
-from compilegate.domain.compilers import has_own_image
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.followers import REFRESH_EVERY
 from compilegate.flags.reading import Choice, choose, stage_name
 
@@ -112,7 +112,7 @@ def _check(overrides: Mapping[str, Any]) -> None:
     """Raises CannotCarryError for what no form of a job can carry."""
     if "framework" in overrides and "image" not in overrides:
         raise CannotCarryError("the flag names another framework without its image")
-    if has_own_image(overrides.get("compiler")):
+    if compiler_named(overrides.get("compiler")).own_image:
         raise CannotCarryError(
             f"{overrides['compiler']} changes image and launcher together: let a registered "
             "schedule train this workload"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from compilegate.domain.compilers import COMPILERS, compile_overhead, compute_speedup
+from compilegate.domain.compilers import COMPILERS, NO_COMPILER, compiler_named
 from compilegate.domain.compilers.descriptor import Compiler
 
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
@@ -31,8 +31,8 @@ def test_a_compiler_that_a_library_brings_says_since_when_and_where_that_stands(
 
 
 def test_the_overhead_of_a_family_goes_before_the_general_one() -> None:
-    general = compile_overhead("torch_compile", "transformer")
-    own = compile_overhead("torch_compile", "diffusion")
+    general = compiler_named("torch_compile").overhead("transformer")
+    own = compiler_named("torch_compile").overhead("diffusion")
 
     assert general is not None
     assert own is not None
@@ -40,5 +40,6 @@ def test_the_overhead_of_a_family_goes_before_the_general_one() -> None:
 
 
 def test_nothing_is_assumed_without_a_compiler() -> None:
-    assert compile_overhead("none", "transformer") is None
-    assert compute_speedup("none") is None
+    assert NO_COMPILER is compiler_named("none") is compiler_named(None) is compiler_named("gcc")
+    assert (None, None) == (NO_COMPILER.overhead("transformer"), NO_COMPILER.compute_speedup)
+    assert (True, False) == (NO_COMPILER.keeps_cache, NO_COMPILER.own_image)

@@ -11,7 +11,7 @@ import importlib
 import pkgutil
 from collections.abc import Mapping
 
-from compilegate.domain.compilers.descriptor import CompileOverhead, Compiler, ComputeSpeedup
+from compilegate.domain.compilers.descriptor import Compiler
 
 _DESCRIPTORS = sorted(
     (
@@ -30,30 +30,10 @@ NAMES = ("none", *COMPILERS)
 MODES = tuple(dict.fromkeys(mode for compiler in _DESCRIPTORS for mode in compiler.modes))
 
 
-def compiler_named(name: object) -> Compiler | None:
-    """The compiler of that name, None for ``none`` and for what is not a compiler."""
-    return COMPILERS.get(name) if isinstance(name, str) else None
+# Of a job that turns on none: it has no image of its own, and nothing is assumed of it.
+NO_COMPILER = Compiler("none", rank=-1, title="no compiler", proof="")
 
 
-def compile_overhead(name: object, family: str) -> CompileOverhead | None:
-    """Compile seconds that are assumed for a model family; None when nothing is assumed."""
-    compiler = compiler_named(name)
-    return None if compiler is None else compiler.overhead(family)
-
-
-def compute_speedup(name: object) -> ComputeSpeedup | None:
-    """What the compiler may do to compute; None when nothing is assumed for it."""
-    compiler = compiler_named(name)
-    return None if compiler is None else compiler.compute_speedup
-
-
-def has_own_image(name: object) -> bool:
-    """Whether jobs of that compiler run in images of its own, with launchers of its own."""
-    compiler = compiler_named(name)
-    return compiler is not None and compiler.own_image
-
-
-def keeps_cache(name: object) -> bool:
-    """Whether what that compiler made in one job serves the next one."""
-    compiler = compiler_named(name)
-    return compiler is None or compiler.keeps_cache
+def compiler_named(name: object) -> Compiler:
+    """The compiler of that name; ``NO_COMPILER`` for ``none`` and for what is not a compiler."""
+    return COMPILERS.get(name, NO_COMPILER) if isinstance(name, str) else NO_COMPILER

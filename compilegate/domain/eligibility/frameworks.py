@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.compilers import COMPILERS, compiler_named, has_own_image
+from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.eligibility.job import NO_GRAPH_FRAMEWORKS, CandidateJob
 from compilegate.domain.facts import CompilerImage, age, label, matches, parts
 from compilegate.domain.reasons import Reason
@@ -26,8 +26,8 @@ PROFILERS = (
 
 def compiler_rule(job: CandidateJob) -> Iterator[Reason]:
     """A compiler needs a graph, and the framework that it is part of in a version that has it."""
-    compiler, framework = compiler_named(job.compiler), job.framework
-    if compiler is None:
+    compiler, framework = job.descriptor, job.framework
+    if not job.compiled:
         return
     if not job.has_graph:
         tree = framework.name in NO_GRAPH_FRAMEWORKS
@@ -65,7 +65,7 @@ def image_rule(job: CandidateJob) -> Iterator[Reason]:
     if job.compiled and not job.has_graph:
         return  # the job would not start
     runs = [(job.baseline, "the baseline")]
-    if not job.managed and (job.candidate.framework is not None or has_own_image(job.compiler)):
+    if not job.managed and (job.candidate.framework is not None or job.descriptor.own_image):
         runs.append((job, "the candidate"))
     for run, whose in runs:
         image, field = run.image(), run.field("framework.version")
@@ -97,7 +97,7 @@ def _separation(job: CandidateJob, *, older: bool) -> str:
     workload, control = job.workload, f"{job.candidate.name}{CONTROL_SUFFIX}"
     taken = any(one.name == control for one in workload.candidates)
     twin = job.image("none").uri is not None and job.framework.kind == workload.framework.kind
-    if has_own_image(job.compiler) and twin and not taken:
+    if job.descriptor.own_image and twin and not taken:
         return (
             f"the trial's control {control}, the same version without the compiler, measures "
             f"what that {'step back costs' if older else 'version changes'} and what the "
@@ -228,8 +228,7 @@ def _lines(row: CompilerImage, job: CandidateJob) -> str:
 
 def script_rule(job: CandidateJob) -> Iterator[Reason]:
     """Compilers and fp8 may need a script with calls of its own, which a candidate may bring."""
-    row, training, compiler = fitting_image(job), job.training, compiler_named(job.compiler)
-    needs = None if compiler is None else compiler.script_needs
+    row, training, needs = fitting_image(job), job.training, job.descriptor.script_needs
     xla = row is not None and training.distribution == "pytorchxla"
     if xla and not training.entry_point.endswith(".py"):
         yield job.finds("script_unsupported", entry_point=training.entry_point)

@@ -7,13 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from compilegate.domain.compilers import (
-    COMPILERS,
-    DEFAULT,
-    compile_overhead,
-    compute_speedup,
-    keeps_cache,
-)
+from compilegate.domain.compilers import COMPILERS, DEFAULT, compiler_named
+from compilegate.domain.compilers.descriptor import Compiler
 from compilegate.domain.decision import ArmFigures
 from compilegate.domain.economics import (
     Range,
@@ -157,6 +152,11 @@ class CandidateJob:
         return self.candidate.compiler or "none"
 
     @property
+    def descriptor(self) -> Compiler:
+        """What is known of that compiler."""
+        return compiler_named(self.compiler)
+
+    @property
     def compiled(self) -> bool:
         """Whether the candidate switches a compiler on."""
         return self.compiler != "none"
@@ -228,9 +228,9 @@ class CandidateJob:
         Profile first, then the last trial on the same image, then what is assumed of the compiler.
         """
         warm, cold, basis = self._profiled() or self._measured_in_a_trial()
-        if not keeps_cache(self.compiler):
+        if not self.descriptor.keeps_cache:
             warm = cold = max((one for one in (warm, cold) if one is not None), default=None)
-        assumed = compile_overhead(self.compiler, self.workload.model.family)
+        assumed = self.descriptor.overhead(self.workload.model.family)
         if assumed is None:
             return None if warm is None else Overhead(warm, max(warm, cold or 0.0), True, basis)
         if warm is None:
@@ -281,7 +281,7 @@ class CandidateJob:
 
         None without a compiler, without a graph to compile, or when the cluster changes too.
         """
-        assumed = compute_speedup(self.compiler)
+        assumed = self.descriptor.compute_speedup
         if assumed is None or not self.has_graph or not self.same_cluster:
             return None
         share = max(0.0, 1 - sum(self.waits))

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from compilegate.domain.compilers import compute_speedup
 from compilegate.domain.economics import WEEKS_PER_YEAR, Range, amdahl_speedup, payback_days
 from compilegate.domain.eligibility.job import BreakEven, CandidateJob, Overhead
 from compilegate.domain.formats import significant
@@ -30,7 +29,7 @@ UNLIKELY_SPEEDUP = 3.0
 
 def bottleneck_rule(job: CandidateJob) -> Iterator[Reason]:
     """The largest speed-up this job could see, and whether that could ever be promoted."""
-    assumed = compute_speedup(job.compiler)
+    assumed = job.descriptor.compute_speedup
     if job.plausible_speedup is not None and assumed is not None:
         most, required = job.plausible_speedup.high, job.workload.policy.promote_speedup
         data, communication = job.waits
@@ -259,7 +258,7 @@ def _with_saving(economics: Economics, lead: CandidateJob) -> Economics:
 
 
 def _assumptions(lead: CandidateJob) -> Iterator[str]:
-    overhead, speedup = lead.overhead, compute_speedup(lead.compiler)
+    overhead, speedup = lead.overhead, lead.descriptor.compute_speedup
     if overhead:
         warm, cold = f"{overhead.warm_seconds:g} s of a run", f"{overhead.cold_seconds:g} s"
         same = overhead.warm_seconds == overhead.cold_seconds

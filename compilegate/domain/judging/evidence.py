@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.compilers import has_own_image
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import Section, key
 from compilegate.domain.fields import Fields
@@ -431,7 +431,7 @@ def may_run_apart(candidate: Arm, baseline: Arm) -> bool:
     """Whether the candidate's own change explains other nodes than the baseline's."""
     return (
         bool(OWN_NODES & candidate.overrides.keys())
-        or has_own_image(candidate.overrides.get("compiler"))
+        or compiler_named(candidate.overrides.get("compiler")).own_image
         or candidate.devices != baseline.devices
         or candidate.usd_per_hour != baseline.usd_per_hour
     )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compilegate.domain.compilers import has_own_image
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.judging.evaluation_sets import different_sets
 from compilegate.domain.judging.evidence import (
     PROBATION,
@@ -205,7 +205,7 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
 
 def _explained(candidate: Arm) -> frozenset[str]:
     names = {name for key in candidate.overrides for name in EXPLAINED.get(key, set())}
-    if has_own_image(candidate.overrides.get("compiler")):
+    if compiler_named(candidate.overrides.get("compiler")).own_image:
         names |= OWN_IMAGE_EXPLAINS
     return frozenset(names)
 

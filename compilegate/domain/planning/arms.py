@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.compilers import DEFAULT, compile_overhead, compiler_named, has_own_image
+from compilegate.domain.compilers import DEFAULT, compiler_named
 from compilegate.domain.facts import Facts
 from compilegate.domain.flag import OVERRIDE_KEYS, Flag
 from compilegate.domain.reasons import Reason
@@ -107,7 +107,7 @@ class ArmPlan:
         """
         return (
             self.image, self.instance_type, self.instance_count, self.distribution,
-            self.entry_point, has_own_image(self.compiler),
+            self.entry_point, compiler_named(self.compiler).own_image,
         )  # fmt: skip
 
 
@@ -163,8 +163,7 @@ def _differs(candidate: Candidate, workload: Workload, key: str) -> bool:
         return False
     if key == "compiler":
         return bool(value != "none")
-    compiler = compiler_named(candidate.compiler)
-    launching = None if compiler is None else compiler.launching
+    launching = compiler_named(candidate.compiler).launching
     if key == "distribution" and launching and value == launching.distribution:
         return False  # exists in that compiler's images only, so it cannot be varied apart
     now = getattr(workload.training, key)
@@ -272,14 +271,11 @@ def _arm(
 
 def _compile_seconds(compiler: str, workload: Workload) -> float | None:
     """A first compilation: the profile's, else what is assumed, at most a run's length."""
-    profile, descriptor = workload.profile, compiler_named(compiler)
-    profiled = descriptor is not None and descriptor.base == DEFAULT.name
-    if profiled and profile.compile_seconds_cold is not None:
-        return profile.compile_seconds_cold
-    assumed = compile_overhead(compiler, workload.model.family)
-    return (
-        None if assumed is None else min(assumed.cold_seconds, workload.schedule.run_hours * 3600)
-    )
+    profiled, descriptor = workload.profile.compile_seconds_cold, compiler_named(compiler)
+    if descriptor.base == DEFAULT.name and profiled is not None:
+        return profiled
+    assumed, most = descriptor.overhead(workload.model.family), workload.schedule.run_hours * 3600
+    return None if assumed is None else min(assumed.cold_seconds, most)
 
 
 def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
@@ -329,7 +325,7 @@ def _controls(
 def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
     """The candidate without its compiler and what only that compiler needs; None: none needed."""
     framework, compiler = candidate.framework, compiler_named(candidate.compiler)
-    if compiler is None or not compiler.own_image or framework is None:
+    if not compiler.own_image or framework is None:
         return None
     if framework.kind != workload.framework.kind:
         return None  # the workload's script could not run on it

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from compilegate.domain.compilers import keeps_cache
+from compilegate.domain.compilers import compiler_named
 from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, SpeedJob, speed_jobs
 from compilegate.domain.planning.proof import Proof
@@ -219,7 +219,7 @@ def _compilations(arm: ArmPlan, blocks: int, compiled: set[str]) -> int:
     """The managed compiler keeps no cache between jobs; any other compiles cold once."""
     if arm.compiler == "none":
         return 0
-    if not keeps_cache(arm.compiler):
+    if not compiler_named(arm.compiler).keeps_cache:
         return blocks
     first = arm.name not in compiled
     compiled.add(arm.name)

@@ -66,9 +66,9 @@ def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
 
     Raises InvalidInputError for a distribution that framework or compiler cannot run.
     """
-    compiler = compiler_named(arm.compiler)
-    if compiler is not None and compiler.launching is not None:
-        return _managed(arm, framework, script, compiler.launching)
+    launching = compiler_named(arm.compiler).launching
+    if launching is not None:
+        return _managed(arm, framework, script, launching)
     if arm.distribution == "none":
         return Launch(script)
     if (arm.distribution, framework.name) not in _LAUNCHERS:
@@ -128,10 +128,10 @@ def _model_parallel(arm: ArmPlan, framework: Framework) -> dict[str, Any]:
 
 def _refused(arm: ArmPlan, framework: Framework) -> InvalidInputError:
     compiler = compiler_named(arm.compiler)
-    launching = None if compiler is None else compiler.launching
+    launching = compiler.launching
     can = sorted(kind for kind, name in _LAUNCHERS if name == framework.name)
     under = ""
-    if compiler is not None and launching is not None:
+    if launching is not None:
         can = [launching.distribution] if framework.name in _PYTORCH else []
         under = f" under {compiler.title}"
     return InvalidInputError(

@@ -359,7 +359,7 @@ class Candidate(Section):
     def problems(self) -> Iterator[Problem]:
         """A mode that its compiler does not have."""
         compiler, mode = compiler_named(self.compiler), self.compile_mode
-        if mode and (compiler is None or mode not in compiler.modes):
+        if mode and mode not in compiler.modes:
             owners = [one.name for one in COMPILERS.values() if mode in one.modes]
             fix = f"add compiler: {owners[0]}"
             yield "compile_mode", f"is a setting of {' and '.join(owners)}", fix
