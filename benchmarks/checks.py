@@ -16,8 +16,7 @@ from typing import Any
 
 import yaml
 
-from compilegate.adapters.yaml_document import YamlDocument
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import YamlDocument, load_yaml
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts

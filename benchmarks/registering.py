@@ -26,7 +26,7 @@ from benchmarks import results
 from benchmarks.checks import SHIPPED, documents
 from compilegate.adapters.stores import RecordLedger
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.check import find_files, read_files
 from compilegate.cli.common.cloud import Cloud, Production
 from compilegate.cli.register import WORKERS, register_files

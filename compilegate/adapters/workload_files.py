@@ -18,8 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.yaml_document import YamlDocument
-from compilegate.adapters.yaml_file import read_yaml
+from compilegate.adapters.yaml_document import YamlDocument, read_yaml
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,

@@ -1,4 +1,4 @@
-"""A YAML document in plain Python, with the line of every value.
+"""The YAML document of a file in plain Python, with the line of every value.
 
 Plain scalars are YAML 1.1's words and decimal numbers only. Dates stay text, and ``5e-5`` is a
 number as YAML 1.2 has it. Numbers that YAML 1.1 reads to base 2, 8, 16 or 60 (``0755``, ``6:30``)
@@ -10,11 +10,18 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from compilegate.domain.errors import InvalidInputError
+from compilegate.place import PROJECT
+
+SCRIPT, NOTEBOOK = ".py", ".ipynb"
+EXAMPLE = PROJECT / "workloads" / "article-bert.yaml"
+# Thousands of past results fit; no text in a file this size takes long to read.
+MOST_BYTES = 256 * 1024
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # A workload file has about a hundred values, four deep.
@@ -42,6 +49,70 @@ _DECIMAL = re.compile(r"[-+]?(\d+(_\d+)*\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _OTHER_BASE = re.compile(
     r"[-+]?(0[\d_]+|0[bB][01_]+|0[xX][\da-fA-F_]+|\d[\d_]*(:[0-5]?\d)+(\.\d*)?)"
 )
+
+
+def load_yaml(path: Path) -> object:
+    """The file's document. Raises InvalidInputError for what is not one YAML document."""
+    return read_yaml(path).value
+
+
+def read_yaml(path: Path) -> YamlDocument:
+    """As ``load_yaml``, with where everything stands."""
+    text = _text(path)
+    try:
+        return YamlDocument(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = str(getattr(error, "problem", None) or error).split("\n", maxsplit=1)[0]
+        if mark is None:
+            fix = "write it as `key: value` lines"
+            raise InvalidInputError(f"is not YAML: {problem}", fix=fix) from error
+        lines = text.splitlines()
+        raise InvalidInputError(
+            f"is not YAML: {problem}",
+            field=f"line {mark.line + 1}, column {mark.column + 1}",
+            value=lines[mark.line].strip() if mark.line < len(lines) else "",
+            fix="correct the line, or the one above it; tabs cannot indent, "
+            "and text with `: ` or `#` needs quotes",
+        ) from error
+
+
+def _text(path: Path) -> str:
+    """The file's text. Raises InvalidInputError that says what a file is that holds no YAML."""
+    if not path.is_file():
+        problem = "is not a plain file" if path.exists() else "does not exist"
+        here = Path.cwd()
+        # A file that is there, in a checkout as in an installed package.
+        example = EXAMPLE.relative_to(here) if EXAMPLE.is_relative_to(here) else EXAMPLE
+        raise InvalidInputError(
+            "is a folder" if path.is_dir() else problem,
+            fix=f"name a workload file, such as {example}, or write one from a training "
+            "script: `compilegate init train.py`",
+        )
+    if path.suffix == NOTEBOOK:
+        raise InvalidInputError(
+            "is a notebook, not a workload file",
+            fix=f"convert it first: `jupyter nbconvert --to script {path}`; then `compilegate "
+            "init` writes the script's workload file",
+        )
+    if path.suffix == SCRIPT:
+        raise InvalidInputError(
+            "is a script, not a workload file",
+            fix=f"`compilegate init {path}` writes its workload file; "
+            f"`compilegate doctor {path}` examines the script",
+        )
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except (UnicodeDecodeError, OSError) as error:
+        raise InvalidInputError(
+            f"cannot be read as UTF-8 text: {error}", fix="save it as UTF-8"
+        ) from error
+    if len(data) > MOST_BYTES:
+        limit = f"{MOST_BYTES // 1024} KiB"
+        raise InvalidInputError(f"is larger than {limit}: not a workload file", fix="shorten it")
+    return text
 
 
 def plain_value(text: str) -> Any:
@@ -82,13 +153,13 @@ class YamlDocument:
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._count = 0
         self.value: Any = None
-        events: Any = yaml.parse(text, LOADER)
-        for event in events:
+        self._events: Any = yaml.parse(text, LOADER)
+        for event in self._events:
             if isinstance(event, yaml.DocumentEndEvent):
                 break
             if isinstance(event, yaml.NodeEvent):
-                self.value = self._read(event, events, "", 0)
-        for event in events:
+                self.value = self._read(event, "", 0)
+        for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 raise InvalidInputError(
                     "is more than one document: another one begins",
@@ -117,35 +188,20 @@ class YamlDocument:
                     return line
         return None
 
-    def _read(self, event: Any, events: Any, path: str, depth: int) -> Any:
+    def _read(self, event: Any, path: str, depth: int) -> Any:
         """The value that begins with ``event``; ``path`` is dotted, ``depth`` what it lies in."""
+        before, size, value = self._count, 1, None
         if isinstance(event, yaml.AliasEvent):
-            return self._aliased(event, path)
-        before = self._count
-        if isinstance(event, yaml.ScalarEvent):
+            if event.anchor not in self._anchors:
+                problem = f"is an alias of `{event.anchor}`, which is not complete before it"
+                raise _refused(event, path, problem, "write out what it stands for")
+            value, size = self._anchors[event.anchor]
+        elif isinstance(event, yaml.ScalarEvent):
             value = _scalar(event, path)
-            self._add(1, event)
-        else:
-            if event.tag not in (None, "!"):
-                raise _refused(event, path, f"has the tag {event.tag}", "write it without a tag")
-            if depth == DEEPEST:
-                raise _refused(event, path, "is not a workload: nested too deeply", "flatten it")
-            self._add(1, event)
-            is_mapping = isinstance(event, yaml.MappingStartEvent)
-            value = (self._mapping if is_mapping else self._list)(events, path, depth + 1)
-        if event.anchor:
-            self._anchors[event.anchor] = (value, self._count - before)
-        return value
-
-    def _aliased(self, event: Any, path: str) -> Any:
-        if event.anchor not in self._anchors:
-            problem = f"is an alias of `{event.anchor}`, which is not complete before it"
-            raise _refused(event, path, problem, "write out what it stands for")
-        value, size = self._anchors[event.anchor]
-        self._add(size, event)
-        return value
-
-    def _add(self, size: int, event: Any) -> None:
+        elif event.tag not in (None, "!"):
+            raise _refused(event, path, f"has the tag {event.tag}", "write it without a tag")
+        elif depth == DEEPEST:
+            raise _refused(event, path, "is not a workload: nested too deeply", "flatten it")
         self._count += size
         if self._count > MOST_VALUES:
             raise InvalidInputError(
@@ -154,20 +210,26 @@ class YamlDocument:
                 line=_line(event),
                 fix="shorten it",
             )
+        if isinstance(event, yaml.CollectionStartEvent):
+            is_mapping = isinstance(event, yaml.MappingStartEvent)
+            value = (self._mapping if is_mapping else self._list)(path, depth + 1)
+        if event.anchor and not isinstance(event, yaml.AliasEvent):
+            self._anchors[event.anchor] = (value, self._count - before)
+        return value
 
-    def _list(self, events: Any, path: str, depth: int) -> list[Any]:
+    def _list(self, path: str, depth: int) -> list[Any]:
         value: list[Any] = []
-        for event in events:
+        for event in self._events:
             if isinstance(event, yaml.SequenceEndEvent):
                 break
             self._places[id(value), len(value)] = _place(event)
-            value.append(self._read(event, events, f"{path}[{len(value)}]", depth))
+            value.append(self._read(event, f"{path}[{len(value)}]", depth))
         return value
 
-    def _mapping(self, events: Any, path: str, depth: int) -> dict[str, Any]:
+    def _mapping(self, path: str, depth: int) -> dict[str, Any]:
         value: dict[str, Any] = {}
         merged: Any = None
-        for event in events:
+        for event in self._events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
             if not isinstance(event, yaml.ScalarEvent):
@@ -181,12 +243,12 @@ class YamlDocument:
                     field=inner,
                     fix="keep one of the two",
                 )
-            first = next(events)
+            first = next(self._events)
             if key == MERGE:
-                merged = self._read(first, events, inner, depth)
+                merged = self._read(first, inner, depth)
             else:
                 self._places[id(value), key] = _place(first)
-                value[key] = self._read(first, events, inner, depth)
+                value[key] = self._read(first, inner, depth)
         if merged is not None:
             self._merge(merged, value, event)
         return value
@@ -218,24 +280,19 @@ def _check_text_tag(event: Any, path: str) -> None:
 
 
 def _line(event: Any) -> int:
-    line: int = event.start_mark.line
-    return line + 1
+    return int(event.start_mark.line) + 1
 
 
 def _is_plain(event: Any) -> bool:
-    return event.tag is None and bool(event.implicit[0])
+    return isinstance(event, yaml.ScalarEvent) and event.tag is None and bool(event.implicit[0])
 
 
 def _place(event: Any) -> Place:
-    written = event.value if isinstance(event, yaml.ScalarEvent) and _is_plain(event) else None
-    return Place(_line(event), written)
+    return Place(_line(event), event.value if _is_plain(event) else None)
 
 
 def _refused(event: Any, path: str, problem: str, fix: str) -> InvalidInputError:
+    written = event.value if isinstance(event, yaml.ScalarEvent) else None
     return InvalidInputError(
-        problem,
-        field=path or "document",
-        line=_line(event),
-        written=event.value if isinstance(event, yaml.ScalarEvent) else None,
-        fix=fix,
+        problem, field=path or "document", line=_line(event), written=written, fix=fix
     )

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
-from compilegate.adapters.yaml_file import MOST_BYTES
+from compilegate.adapters.yaml_document import MOST_BYTES
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import BAD_INPUT, error_document, worst_exit_code
 from compilegate.cli.common.outcome import saving_between

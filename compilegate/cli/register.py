@@ -17,7 +17,7 @@ import typer
 from compilegate.adapters.bundle import Packages
 from compilegate.adapters.stores import CONNECTIONS
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.check import find_files, is_folder, read_files
 from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.error_handling import error_fields, exit_code, explain, worst_exit_code

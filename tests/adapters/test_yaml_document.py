@@ -12,8 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.adapters.yaml_document import Place, YamlDocument
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import Place, YamlDocument, load_yaml
 from compilegate.domain.errors import InvalidInputError
 
 TEXT = """\

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli import demo, demo_production
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.production.registration import FAULT_VARIABLE

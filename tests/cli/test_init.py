@@ -13,7 +13,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import load_yaml
 from tests.cli.conftest import Invoke
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "training" / "scripts" / "init"

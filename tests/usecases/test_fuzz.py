@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.job_outputs import read_output
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import load_yaml
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, InvalidInputError
 from compilegate.domain.flag import OFF, parse_flag

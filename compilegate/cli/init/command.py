@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.adapters.workload_files import write_whole
-from compilegate.adapters.yaml_file import NOTEBOOK, SCRIPT
+from compilegate.adapters.yaml_document import NOTEBOOK, SCRIPT
 from compilegate.cli.common import project
 from compilegate.cli.common.output import is_interactive
 from compilegate.cli.common.own_compiling import note_of

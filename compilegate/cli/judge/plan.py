@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.yaml_file import load_yaml
+from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.common.template import show
 from compilegate.cli.judge.command import PLAN_OPTIONS, STANDARD_INPUT, read_json
 from compilegate.domain.codec import read, write
