@@ -39,14 +39,22 @@ from compilegate.usecases.records import read_document
 
 def write_whole(path: Path, body: bytes) -> None:
     """Write a file; raises EnvironmentNotReadyError where that fails, the old one then stays."""
+    fresh = None
     try:
         if path.exists() and not path.is_file():  # a device or a pipe cannot be replaced
             path.write_bytes(body)
-        else:
-            _replace(path.resolve(), body)  # what a link names, not the link
+            return
+        place = path.resolve()  # what a link names, not the link
+        fresh = place.with_name(f".{place.name}.{os.getpid()}")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(body)
+        fresh.replace(place)
     except BrokenPipeError:
         raise
     except OSError as error:
+        with suppress(OSError):
+            if fresh:
+                fresh.unlink(missing_ok=True)
         raise EnvironmentNotReadyError(unwritten(str(path), error)) from error
 
 
@@ -56,18 +64,6 @@ def unwritten(what: str, error: OSError) -> ProblemWithFix:
         f"{what} could not be written: {error.strerror or error}",
         fix="free space on its disk or make its folder writable, then rerun the command",
     )
-
-
-def _replace(place: Path, body: bytes) -> None:
-    fresh = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(body)
-        fresh.replace(place)
-    except OSError:
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
-        raise
 
 
 # Data on this disk; that of the shipped workloads is written by a script of theirs.
@@ -142,8 +138,10 @@ def errors_elsewhere(
     behind: list[InvalidInputError] = []
     wrong = _sections(errors)
     while isinstance(document, Mapping) and LEADING not in wrong:
+        sound = {key: value for key, value in document.items() if str(key) not in wrong}
+        stand_ins = {key: value for key, value in STAND_INS.items() if key in wrong}
         try:
-            examine(read_document(_without(document, wrong)))
+            examine(read_document(sound | stand_ins))
         except InvalidInputError as error:
             fresh = [one for one in error.each if not _sections([one]) & wrong]
         else:
@@ -158,11 +156,6 @@ def errors_elsewhere(
 def _sections(errors: Sequence[InvalidInputError]) -> set[str]:
     named = {_INNER.split(one.field or "")[0] for one in errors}
     return named | {_TOGETHER[name] for name in named if name in _TOGETHER}
-
-
-def _without(document: Mapping[Any, Any], wrong: set[str]) -> dict[Any, Any]:
-    sound = {key: value for key, value in document.items() if str(key) not in wrong}
-    return sound | {key: value for key, value in STAND_INS.items() if key in wrong}
 
 
 S3 = "s3://"
@@ -206,22 +199,23 @@ def read_workload(
     Raises InvalidInputError with every error found: file, line, field, value and fix.
     """
     document = None
+
+    def checked(workload: Workload) -> WorkloadFile:
+        if not needs_inputs:
+            workload = replace(workload, training=replace(workload.training, inputs={}))
+        return _checked(path, workload, store, needs_prepared=needs_prepared, elsewhere=elsewhere)
+
     try:
         document = read_yaml(path)
-
-        def checked(workload: Workload) -> WorkloadFile:
-            if not needs_inputs:
-                workload = replace(workload, training=replace(workload.training, inputs={}))
-            return _checked(
-                path, workload, store, needs_prepared=needs_prepared, elsewhere=elsewhere
-            )
-
+        still_open = {field: _still_open(field, document) for field in _to_do(document.value, "")}
         try:
-            workload = _parsed(document)
+            workload = read_document(document.value)
+            Reading([*still_open.values()]).end()
         except InvalidInputError as error:
-            raise together(
-                [*error.each, *errors_elsewhere(document.value, error.each, checked)]
-            ) from error
+            own = [one for one in error.each if one.field not in still_open]
+            every = [*still_open.values(), *own]
+            elsewhere_ = errors_elsewhere(document.value, every, checked)
+            raise together([*every, *elsewhere_]) from error
         return checked(workload)
     except InvalidInputError as error:
         raise together([_placed(one, path, document) for one in error.each]) from error
@@ -244,20 +238,6 @@ def _placed(
     return error.in_file(str(path), line=place.line, written=written)
 
 
-def _parsed(document: YamlDocument) -> Workload:
-    """The workload; raises InvalidInputError for what is wrong and what is still to be written."""
-    open_ = {
-        field: _still_open(field, document.comment(field)) for field in _to_do(document.value, "")
-    }
-    try:
-        workload = read_document(document.value)
-    except InvalidInputError as error:
-        others = [one for one in error.each if one.field not in open_]
-        raise together([*open_.values(), *others]) from error
-    Reading(list(open_.values())).end()
-    return workload
-
-
 def _to_do(value: object, path: str) -> Iterator[str]:
     """The dotted paths of values that ``compilegate init`` has left open."""
     if value == TO_DO:
@@ -270,7 +250,8 @@ def _to_do(value: object, path: str) -> Iterator[str]:
             yield from _to_do(item, f"{path}[{index}]")
 
 
-def _still_open(field: str, comment: str) -> InvalidInputError:
+def _still_open(field: str, document: YamlDocument) -> InvalidInputError:
+    comment = document.comment(field)
     fix = f"replace TODO: {comment}" if comment else "replace TODO by its value"
     return InvalidInputError("is still to be written", field=field, value=TO_DO, fix=fix)
 
@@ -287,10 +268,20 @@ def _checked(
     source_dir = project / workload.training.source_dir
     reading, local = Reading(), {}
     with reading.noting():
-        _check_no_package(workload, source_dir)
-    for entry_point, values, place in _starts(workload):
+        # The toolkit decides by this one file (sagemaker-training, ``_entry_point_type.py``).
+        if (source_dir / PACKAGE_FILE).is_file():
+            raise InvalidInputError(
+                f"has {PACKAGE_FILE} at its root: SageMaker's container toolkit would install the "
+                "folder as a package and start a module of it instead of the entry point",
+                field="training.source_dir",
+                value=workload.training.source_dir,
+                fix=f"name a folder without {PACKAGE_FILE}, and list what it installs in "
+                "requirements.txt there",
+            )
+    for start in _starts(workload, source_dir):
         with reading.noting():
-            _check_started(entry_point, values, place, source_dir)
+            for field, script in start.items():
+                _check_script(script, field, source_dir)
     with reading.noting():
         check_script_arguments(workload)
     with reading.noting():
@@ -320,18 +311,14 @@ def _timezones() -> frozenset[str]:
 
 def _check_timezone(zone: str) -> None:
     """Whether this machine knows the zone; one without a list of zones leaves it to AWS."""
-    if zone == UTC:
-        return
-    timezones = _timezones()
-    if not timezones or zone in timezones:
-        return
-    close = difflib.get_close_matches(zone, timezones, n=1)
-    raise InvalidInputError(
-        "is not a time zone",
-        field="schedule.timezone",
-        value=zone,
-        fix=f"write {close[0] if close else 'a name such as Europe/Berlin'}",
-    )
+    if zone != UTC and _timezones() and zone not in _timezones():
+        close = difflib.get_close_matches(zone, _timezones(), n=1)
+        raise InvalidInputError(
+            "is not a time zone",
+            field="schedule.timezone",
+            value=zone,
+            fix=f"write {close[0] if close else 'a name such as Europe/Berlin'}",
+        )
 
 
 def _project(workload: Workload, path: Path) -> Path:
@@ -355,47 +342,34 @@ def _project(workload: Workload, path: Path) -> Path:
     )
 
 
-def _check_no_package(workload: Workload, source_dir: Path) -> None:
-    """The toolkit decides by this one file (sagemaker-training, ``_entry_point_type.py``)."""
-    if (source_dir / PACKAGE_FILE).is_file():
-        raise InvalidInputError(
-            f"has {PACKAGE_FILE} at its root: SageMaker's container toolkit would install the "
-            "folder as a package and start a module of it instead of the entry point",
-            field="training.source_dir",
-            value=workload.training.source_dir,
-            fix=f"name a folder without {PACKAGE_FILE}, and list what it installs in "
-            "requirements.txt there",
-        )
+def _starts(workload: Workload, source_dir: Path) -> Iterator[dict[str, str]]:
+    """The scripts that each start names, by field.
 
-
-def _starts(workload: Workload) -> Iterator[tuple[str, Mapping[str, object], str]]:
-    """Every entry point with its hyperparameters and the section that names it."""
+    Under the launcher, which every bundle has, the script that it runs.
+    """
     training = workload.training
-    yield training.entry_point, training.hyperparameters, "training"
-    for index, candidate in enumerate(workload.candidates):
-        if candidate.entry_point is not None:
-            values = {**training.hyperparameters, **candidate.hyperparameters}
-            yield candidate.entry_point, values, f"candidates[{index}]"
+    starts: list[tuple[str, str, Mapping[str, object]]] = [
+        ("training", training.entry_point, training.hyperparameters)
+    ]
+    for index, one in enumerate(workload.candidates):
+        if one.entry_point is not None:
+            values = {**training.hyperparameters, **one.hyperparameters}
+            starts.append((f"candidates[{index}]", one.entry_point, values))
+    for place, entry_point, values in starts:
+        scripts = {f"{place}.entry_point": entry_point}
+        if entry_point == LAUNCHER:
+            own = scripts if (source_dir / LAUNCHER).is_file() else {}
+            scripts = {**own, f"{place}.hyperparameters.script": str(values.get("script", ""))}
+        yield scripts
 
 
-def _check_started(
-    entry_point: str, values: Mapping[str, object], place: str, source_dir: Path
-) -> None:
-    """The entry point; under the launcher, which every bundle has, the script that it runs."""
-    if entry_point != LAUNCHER or (source_dir / LAUNCHER).is_file():
-        _check_entry_point(entry_point, f"{place}.entry_point", source_dir)
-    if entry_point == LAUNCHER:
-        script = str(values.get("script", ""))
-        _check_entry_point(script, f"{place}.hyperparameters.script", source_dir)
-
-
-def _check_entry_point(entry_point: str, field: str, source_dir: Path) -> None:
-    entry = (source_dir / entry_point).resolve()
-    if not entry.is_relative_to(source_dir.resolve()):
+def _check_script(name: str, field: str, source_dir: Path) -> None:
+    script = (source_dir / name).resolve()
+    if not script.is_relative_to(source_dir.resolve()):
         problem = "lies outside the source folder"
-    elif not entry.is_file():
+    elif not script.is_file():
         problem = f"is not in the source folder {source_dir}"
-    elif entry.suffix != ".py":
+    elif script.suffix != ".py":
         problem = "is not a Python file"
     else:
         return
@@ -404,6 +378,6 @@ def _check_entry_point(entry_point: str, field: str, source_dir: Path) -> None:
     raise InvalidInputError(
         problem,
         field=field,
-        value=entry_point,
+        value=name,
         fix=f"name a Python file of the source folder{listing}",
     )
