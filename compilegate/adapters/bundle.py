@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from compilegate.adapters.workload_files import WorkloadFile
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.naming import LAUNCHER, RUNTIME_PACKAGE
 from compilegate.place import PROJECT
 from compilegate.usecases.registration import InputFile, Package
@@ -51,10 +51,8 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     if len(own) == len(files):
         if not runtime.is_dir():
             raise EnvironmentNotReadyError(
-                ProblemWithFix(
-                    f"{runtime} is missing",
-                    fix=f"install Compilegate again, or copy {RUNTIME_PACKAGE}/ into {source_dir}.",
-                )
+                f"{runtime} is missing",
+                fix=f"install Compilegate again, or copy {RUNTIME_PACKAGE}/ into {source_dir}.",
             )
         files |= {f"{RUNTIME_PACKAGE}/{name}": path for name, path in files_under(runtime).items()}
         launcher = runtime.parent / LAUNCHER

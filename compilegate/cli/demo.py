@@ -35,7 +35,7 @@ from compilegate.cli.trials.start import (
     stop,
 )
 from compilegate.cli.trials.view import TrialView
-from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import clock, plural
 from compilegate.place import INSTALLED, PROJECT, work_folder
 
@@ -85,10 +85,8 @@ def demo(
     paths = workloads or sorted(WORKLOADS.glob(DEMO_FILES))
     if not paths:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                f"{WORKLOADS / DEMO_FILES} matches no file",
-                fix="run the demo from a complete checkout, or name files with --workloads.",
-            )
+            f"{WORKLOADS / DEMO_FILES} matches no file",
+            fix="run the demo from a complete checkout, or name files with --workloads.",
         )
     with demo_cloud(session(ctx).providers, progress, keep=keep) as started:
         files = read_workloads(paths)

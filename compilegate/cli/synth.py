@@ -15,7 +15,7 @@ import typer
 from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.project import own_context
 from compilegate.cli.common.session import JsonOption
-from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.place import INSTALLED, PROJECT
 
 OUTPUT = Path("cdk.out")
@@ -41,9 +41,7 @@ def synth(
     for package in CDK_PACKAGES:
         if importlib.util.find_spec(package) is None:
             install = "pip install 'compilegate[deploy]'" if INSTALLED else "run `make setup`"
-            raise EnvironmentNotReadyError(
-                ProblemWithFix(f"{package} is not installed", fix=install)
-            )
+            raise EnvironmentNotReadyError(f"{package} is not installed", fix=install)
     folder = (output or Path(os.environ.get("CDK_OUTDIR") or OUTPUT)).resolve()
     # The cdk command hands over what it read; otherwise the folder's own file is read.
     context = os.environ.get("CDK_CONTEXT_JSON") or json.dumps(own_context())
@@ -54,7 +52,7 @@ def synth(
     )  # fmt: skip
     if ended.returncode:
         raise EnvironmentNotReadyError(
-            ProblemWithFix("the CDK app did not synthesise, see above", fix="correct what it names")
+            "the CDK app did not synthesise, see above", fix="correct what it names"
         )
     if as_json:
         emit_json({"assembly": str(folder)})

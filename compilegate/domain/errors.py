@@ -31,7 +31,10 @@ MOST_OF_PATH = 500
 
 
 class CompilegateError(Exception):
-    """Base of every error with a message meant for people."""
+    """Base of every error with a message meant for people; ``fix`` is what to do about it."""
+
+    def __init__(self, message: str, *, fix: str = "") -> None:
+        super().__init__(ProblemWithFix(message, fix=fix) if fix else message)
 
 
 class InvalidInputError(CompilegateError):

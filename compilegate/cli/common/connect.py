@@ -22,7 +22,6 @@ from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     NoStackError,
     NotDeployedError,
-    ProblemWithFix,
 )
 from compilegate.domain.naming import stack_name
 from compilegate.ports import Settings
@@ -74,15 +73,11 @@ def local() -> Cloud:
         raise EnvironmentNotReadyError(explain(error)) from error
     if status.state is None:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                "The local cloud does not run", fix="start it with `compilegate local up`."
-            )
+            "The local cloud does not run", fix="start it with `compilegate local up`."
         )
     if status.outputs is None:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                "The local cloud runs without the app", fix="deploy it with `compilegate local up`."
-            )
+            "The local cloud runs without the app", fix="deploy it with `compilegate local up`."
         )
     _aim_at(status.state)
     return cloud_of(status.outputs, LOCAL_STAGE, LOCAL_POLL_SECONDS)
@@ -120,11 +115,9 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
     missing = [name for name in NEEDED_OUTPUTS if name not in outputs]
     if missing:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                f"The stack {stack_name(stage)} was deployed by another release: it has no output "
-                f"{missing[0]}",
-                fix="deploy this release with `make deploy`, or use the release that is deployed.",
-            )
+            f"The stack {stack_name(stage)} was deployed by another release: it has no output "
+            f"{missing[0]}",
+            fix="deploy this release with `make deploy`, or use the release that is deployed.",
         )
     settings = Settings(
         stage=stage,
@@ -171,17 +164,13 @@ def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
         if "does not exist" not in str(error):
             raise
         raise NoStackError(
-            ProblemWithFix(
-                f"There is no stack {name} in {region}", fix=f"{_how_to_deploy(stage, region)}."
-            )
+            f"There is no stack {name} in {region}", fix=f"{_how_to_deploy(stage, region)}."
         ) from None
     status = str(stack["StackStatus"])
     if status in _UNUSABLE:
         raise NotDeployedError(
-            ProblemWithFix(
-                f"The stack {name} in {region} is not usable ({status})",
-                fix=f"{_UNUSABLE[status]}.",
-            )
+            f"The stack {name} in {region} is not usable ({status})",
+            fix=f"{_UNUSABLE[status]}.",
         )
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -48,8 +49,9 @@ READER_GONE = 141
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
 EMBEDDED_CLOUD = "compilegate_localcloud"
 DEBUG_VARIABLE = "COMPILEGATE_DEBUG"
-# An error's ``kind`` for programs; the others are bad_input, aws and unexpected.
+# An error's ``kind`` for programs; the others are aws and unexpected.
 KINDS = {
+    InvalidInputError: "bad_input",
     InvalidEvidenceError: "invalid_evidence",
     NotFoundError: "not_found",
     WorkloadLockedError: "locked",
@@ -58,6 +60,21 @@ KINDS = {
     EnvironmentNotReadyError: "not_ready",
     CompilegateError: "failure",
 }
+# What an error of botocore means and what helps, by its class and AWS's code. Classes by their
+# names, so that botocore need not be imported.
+AWS = (
+    ("(NoCredentials|PartialCredentials|TokenRetrieval)Error.*|(Unauthorized)?SSO.*",
+     "there are no usable AWS credentials ({error})",
+     "run `aws configure` or `aws sso login`, or set AWS_PROFILE; without an account use --local"),
+    ("ProfileNotFound.*", "{error}", "correct AWS_PROFILE"),
+    ("(EndpointConnection|ConnectTimeout|ReadTimeout)Error.*", "{error}",
+     "check the network and AWS_REGION, then rerun the command"),
+    (".* (ExpiredToken(Exception)?|InvalidClientTokenId|UnrecognizedClientException"
+     "|RequestExpired)",
+     "AWS does not accept the credentials ({code})", "renew them and rerun the command"),
+    (".* AccessDenied.*", "the credentials lack a permission: {error}", "use a role that has it"),
+    ("ClientError.*", "AWS refused the request: {error}", ""),
+)  # fmt: skip
 
 
 class ErrorHandlingGroup(CommandGroup):
@@ -161,12 +178,8 @@ def error_fields(error: Exception) -> dict[str, object]:
     unknown = dict.fromkeys(("file", "field", "value", "problem", "fix", "line"))
     if isinstance(error, typer.TyperException):
         return {**unknown, "problem": error.format_message(), "kind": "bad_input"}
-    kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
-    if kind is None and (has_no_room(error) or _explain_embedded_cloud(error)):
-        kind = "not_ready"
-    if kind is None:
-        kind = "aws" if _explain_aws(error) else "unexpected"
-    problem, fix = parts_of(explain(error))
+    kind, message = _kind_and_message(error)
+    problem, fix = parts_of(message)
     fix = fix.removesuffix(".") if fix else None
     return {**unknown, "problem": problem, "fix": fix, "kind": kind}
 
@@ -185,54 +198,29 @@ def worst_exit_code(codes: Collection[int]) -> int:
 
 def explain(error: Exception) -> str:
     """One message for people; an unforeseen error names the switch that shows its traceback."""
-    if isinstance(error, CompilegateError):
-        return message_of(error)
-    if message := _explain_embedded_cloud(error) or _explain_aws(error):
-        return message
-    if isinstance(error, OSError) and has_no_room(error):
-        return unwritten(str(error.filename or "the output"), error)
-    text = shorten(str(error))
-    return f"{type(error).__name__}: {text}\nFor a traceback: compilegate --debug …"
+    return _kind_and_message(error)[1]
 
 
-def _explain_embedded_cloud(error: Any) -> str | None:
-    """An error of the embedded cloud, by module name: a package that need not be installed."""
+def _kind_and_message(error: Any) -> tuple[str, str]:
+    kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
+    if kind is not None:
+        return kind, message_of(error)
+    # By the module's name: a package that need not be installed.
     if type(error).__module__ == f"{EMBEDDED_CLOUD}.errors":
-        return ProblemWithFix(error.problem, fix=error.fix) if error.fix else str(error.problem)
+        message = ProblemWithFix(error.problem, fix=error.fix) if error.fix else str(error.problem)
+        return "not_ready", message
     if isinstance(error, ModuleNotFoundError) and error.name == EMBEDDED_CLOUD:
-        return ProblemWithFix(
-            "The package compilegate-localcloud is not installed",
-            fix="pip install 'compilegate[local]'.",
-        )
-    return None
-
-
-def _explain_aws(error: Exception) -> str | None:
-    """A botocore error's meaning, by class name so that botocore need not be imported."""
+        problem = "The package compilegate-localcloud is not installed"
+        return "not_ready", ProblemWithFix(problem, fix="pip install 'compilegate[local]'.")
+    if has_no_room(error):
+        return "not_ready", unwritten(str(error.filename or "the output"), error)
     name, code = type(error).__name__, error_code(error)
-    if name in ("NoCredentialsError", "PartialCredentialsError", "TokenRetrievalError") or (
-        name.startswith(("SSO", "UnauthorizedSSO"))
-    ):
-        return ProblemWithFix(
-            f"there are no usable AWS credentials ({error})",
-            fix="run `aws configure` or `aws sso login`, or set AWS_PROFILE; without an account "
-            "use --local",
-        )
-    if name == "ProfileNotFound":
-        return ProblemWithFix(str(error), fix="correct AWS_PROFILE")
-    if name in ("EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError"):
-        fix = "check the network and AWS_REGION, then rerun the command"
-        return ProblemWithFix(str(error), fix=fix)
-    if code in ("ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId",
-                "UnrecognizedClientException", "RequestExpired"):  # fmt: skip
-        return ProblemWithFix(
-            f"AWS does not accept the credentials ({code})", fix="renew them and rerun the command"
-        )
-    if code.startswith("AccessDenied"):
-        return ProblemWithFix(
-            f"the credentials lack a permission: {error}", fix="use a role that has it"
-        )
-    return f"AWS refused the request: {error}" if name == "ClientError" else None
+    for pattern, problem, fix in AWS:
+        if re.fullmatch(pattern, f"{name} {code}"):
+            said = problem.format(error=error, code=code)
+            return "aws", ProblemWithFix(said, fix=fix) if fix else said
+    text = shorten(str(error))
+    return "unexpected", f"{name}: {text}\nFor a traceback: compilegate --debug …"
 
 
 def _debugging(ctx: Any) -> bool:

@@ -32,8 +32,27 @@ from compilegate.usecases.records import Trial, find_flag_outcome, find_record
 from compilegate.usecases.trial.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")
-# In the order of the states that may fail (stacks/evaluate.py).
-AFTER_THE_FLAG = ("models_failed", "report_failed", "notify_failed", "release_failed")
+# What is said of a step that failed after the flag, and the command that helps, in the order of the
+# states that may fail (stacks/evaluate.py).
+AFTER_THE_FLAG = {
+    "models_failed": (
+        "Models that the candidate trained in production stay tagged compilegate:release=hold "
+        "({why}): pipelines that check the tag do not release them until it is changed.", "",
+    ),
+    "report_failed": (
+        "The decision stands, its report is missing ({why}). To write it again:",
+        "report {workload} --trial {trial}",
+    ),
+    "notify_failed": ("The owner was not notified of the decision ({why}).", ""),
+    "release_failed": (
+        "The workload's lease was not released ({why}); its next trial takes it over. To release "
+        "it now:", 'unlock {workload} --reason "not released"',
+    ),
+}  # fmt: skip
+MADE_HERE = (
+    "The decision stands; the trial could not write its report ({why}), so this one was made "
+    "from its records."
+)
 
 
 @dataclass(frozen=True)
@@ -107,21 +126,23 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
     """The end of a trial whose execution has ended; its report is saved under ``reports``."""
     services = cloud.services
     if not state.succeeded:
-        failure = _failure(trial, services, state)
-        missing = _decided_before(trial, cloud)
-        return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing)
+        return _failed(trial, cloud, state)
     recorded = find_record(services.store, trial, "decision")
     if recorded is None:
         failure = "the execution ended without a decision"
         return Outcome(trial.workload, trial.trial, None, failure, failure, None)
-    failed = failed_after_the_flag(state.output)
+    failed = {
+        name: explain(str(ended["error"]), str(ended["cause"])).rstrip(".")
+        for name in AFTER_THE_FLAG
+        if isinstance(ended := state.output.get(name), Mapping)
+    }
+    report = None
     try:
         report = save_report(trial, services, reports)
     except EnvironmentNotReadyError as error:  # it could not be written here
-        report, failed = None, {**failed, "report_failed": str(error)}
+        failed["report_failed"] = str(error)
     except Exception as error:  # noqa: BLE001 - the verdict stands, whatever a report fails of
-        report, failed = None, {"report_failed": str(error), **failed}
-    missing = _missing(trial, failed, report, cloud)
+        failed = {"report_failed": str(error), **failed}
     decision = read(Decision, recorded)
     why = next(iter(decision.messages), "no reason was recorded")
     document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
@@ -132,7 +153,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         document.get("headline") or why,
         None,
         report,
-        missing,
+        tuple(_missing(trial, step, why, report, cloud) for step, why in failed.items()),
         applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
         reasons=tuple(read(Reason, one) for one in document.get("reasons") or ())
@@ -141,51 +162,29 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
     )
 
 
-def failed_after_the_flag(output: Mapping[str, Any]) -> dict[str, str]:
-    """Why steps after the flag failed, by step, from the execution's output."""
-    return {
-        name: explain(str(failure["error"]), str(failure["cause"])).rstrip(".")
-        for name in AFTER_THE_FLAG
-        if isinstance(failure := output.get(name), Mapping)
-    }
-
-
-def _missing(
-    trial: Trial, failed: Mapping[str, str], report: Path | None, cloud: Cloud
-) -> tuple[Missing, ...]:
-    return tuple(
-        _missing_report(trial, why, report, cloud)
-        if step == "report_failed"
-        else _missing_step(step, why, trial.workload, cloud)
-        for step, why in failed.items()
-    )
-
-
-def _missing_report(trial: Trial, why: str, report: Path | None, cloud: Cloud) -> Missing:
-    if report is None:
-        return Missing(
-            f"The decision stands, its report is missing ({why}). To write it again:",
-            report_command(trial.workload, trial.trial, cloud),
+def _failed(trial: Trial, cloud: Cloud, state: ExecutionState) -> Outcome:
+    """The ledger's reason, else the error of the execution."""
+    history = cloud.services.ledger.history(trial.workload)
+    reasons = (one.reason for one in history.failed if one.trial == trial.trial)
+    failure = next(reasons, None) or explain(state.error or state.status, state.cause)
+    # An execution may be stopped from outside after its decision was recorded.
+    missing = tuple(
+        Missing(
+            f"Its decision was recorded before ({one.verdict}). The flag now:",
+            cloud.command(f"flag show {trial.workload}"),
         )
-    return Missing(
-        f"The decision stands; the trial could not write its report ({why}), so this one was made "
-        "from its records."
+        for one in history.decided
+        if one.trial == trial.trial
     )
+    return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing[:1])
 
 
-def _missing_step(step: str, why: str, workload: str, cloud: Cloud) -> Missing:
-    if step == "models_failed":
-        return Missing(
-            "Models that the candidate trained in production stay tagged compilegate:release=hold "
-            f"({why}): pipelines that check the tag do not release them until it is changed."
-        )
-    if step == "notify_failed":
-        return Missing(f"The owner was not notified of the decision ({why}).")
-    return Missing(
-        f"The workload's lease was not released ({why}); its next trial takes it over. To release "
-        "it now:",
-        cloud.command(f'unlock {workload} --reason "not released"'),
-    )
+def _missing(trial: Trial, step: str, why: str, report: Path | None, cloud: Cloud) -> Missing:
+    message, command = AFTER_THE_FLAG[step]
+    if step == "report_failed" and report is not None:
+        message, command = MADE_HERE, ""
+    words = command.format(workload=trial.workload, trial=trial.trial)
+    return Missing(message.format(why=why), cloud.command(words) if words else None)
 
 
 def report_command(workload: str, trial: str, cloud: Cloud) -> str:
@@ -212,48 +211,22 @@ def save_report(trial: Trial, services: Services, reports: Path) -> Path:
     Returns the HTML file. Raises NotFoundError when the trial left no decision.
     """
     folder = reports / f"{trial.workload}-{trial.trial}"
-    bodies = _stored_report(trial, services) or _rendered_report(trial, services)
+    keys = {name: naming.report_key(trial.workload, trial.trial, name) for name in EXTENSIONS}
+    try:
+        bodies = {name: services.store.get(key) for name, key in keys.items()}
+    except NotFoundError:
+        try:
+            made = render_trial(trial, services)
+        except ValueError as error:
+            raise NotFoundError(
+                f"trial {trial.trial} of {trial.workload} left no decision, so there is no report"
+            ) from error
+        bodies = {
+            "html": made.html.encode(), "md": made.markdown.encode(), "json": made.json.encode(),
+        }  # fmt: skip
     for extension, body in bodies.items():
         write_whole(folder / f"report.{extension}", body)
     return folder / "report.html"
-
-
-def _stored_report(trial: Trial, services: Services) -> dict[str, bytes] | None:
-    try:
-        return {
-            extension: services.store.get(naming.report_key(trial.workload, trial.trial, extension))
-            for extension in EXTENSIONS
-        }
-    except NotFoundError:
-        return None
-
-
-def _rendered_report(trial: Trial, services: Services) -> dict[str, bytes]:
-    try:
-        report = render_trial(trial, services)
-    except ValueError as error:
-        raise NotFoundError(
-            f"trial {trial.trial} of {trial.workload} left no decision, so there is no report"
-        ) from error
-    bodies = (report.html, report.markdown, report.json)
-    return {name: body.encode() for name, body in zip(EXTENSIONS, bodies, strict=True)}
-
-
-def _failure(trial: Trial, services: Services, state: ExecutionState) -> str:
-    """The ledger's reason, else the error of the execution."""
-    for failure in services.ledger.history(trial.workload).failed:
-        if failure.trial == trial.trial:
-            return failure.reason
-    return explain(state.error or state.status, state.cause)
-
-
-def _decided_before(trial: Trial, cloud: Cloud) -> tuple[Missing, ...]:
-    """An execution may be stopped from outside after its decision was recorded."""
-    for decision in cloud.services.ledger.history(trial.workload).decided:
-        if decision.trial == trial.trial:
-            text = f"Its decision was recorded before ({decision.verdict}). The flag now:"
-            return (Missing(text, cloud.command(f"flag show {trial.workload}")),)
-    return ()
 
 
 # A decision's figures as short text; what is unknown is a dash.
