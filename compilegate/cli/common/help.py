@@ -16,7 +16,7 @@ LONGEST_SUMMARY = 1000  # a first sentence is shorter
 BESIDE = 60
 INDENT = 2
 # typer names an option's value by the type in the code.
-TYPE = re.compile(r"<([^>|]+)>")
+TYPE = re.compile(r"(?P<option>^-.*)?<(?P<kind>[^>|]+)>")
 TYPES = {
     "str": "TEXT", "list[str]": "TEXT", "path": "PATH", "dir": "FOLDER",
     **dict.fromkeys(("int", "float", "int range", "float range"), "NUMBER"),
@@ -35,35 +35,29 @@ class _Formatter(typer.Context.formatter_class):  # type: ignore[misc,valid-type
     def write_dl(
         self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
-        rows = [(_kind_in_words(name), _range_in_words(meaning)) for name, meaning in rows]
+        """Kinds and ranges in words: ``--run-hours NUMBER``, ``FILE`` alone, ``[at least 1]``."""
+        rows = [(TYPE.sub(_kind, name).rstrip(), RANGE.sub(_range, text)) for name, text in rows]
         if self.width >= BESIDE:
             super().write_dl(rows, col_max, col_spacing)
         else:
             super().write_dl(rows, INDENT, 0)
 
 
-def _kind_in_words(name: str) -> str:
-    """``--run-hours NUMBER`` for typer's ``--run-hours <float range>``, ``FILE`` alone."""
-    is_option = name.startswith("-")
-    words = TYPE.sub(lambda kind: TYPES.get(kind[1], kind[0]) if is_option else "", name)
-    return words.rstrip()
+def _kind(name: re.Match[str]) -> str:
+    """An option's value; an argument is named alone."""
+    kind = TYPES.get(name["kind"], f"<{name['kind']}>")
+    return f"{name['option']}{kind}" if name["option"] else ""
 
 
-def _range_in_words(meaning: str) -> str:
-    """``[at least 1]`` for typer's ``[x>=1]``; a bound too long to be read is left out."""
-
-    def words(bounds: re.Match[str]) -> str:
-        low, high = (
-            end and end.removesuffix(".0")
-            for end in (bounds["low"] or bounds["from"], bounds["high"])
-        )
-        if high and len(high) > LONGEST_BOUND:
-            high = None
-        if low and high:
-            return f"{low} to {high}"
-        return f"at least {low}" if low else f"at most {high}"
-
-    return RANGE.sub(words, meaning)
+def _range(bounds: re.Match[str]) -> str:
+    """A bound too long to be read is left out."""
+    low = (bounds["low"] or bounds["from"] or "").removesuffix(".0")
+    high = (bounds["high"] or "").removesuffix(".0")
+    if len(high) > LONGEST_BOUND:
+        high = ""
+    if low and high:
+        return f"{low} to {high}"
+    return f"at least {low}" if low else f"at most {high}"
 
 
 class _Context(typer.Context):
