@@ -1,4 +1,4 @@
-"""Turns what AWS answers about prices, images and quotas into rows of facts; no calls here.
+"""Asks AWS about prices, images and quotas; its answers become rows of facts.
 
 Shapes: botocore's models of GetProducts (with its example), DescribeImages and ListServiceQuotas.
 What a usage type of a training instance looks like is quoted from AWS's bulk price file,
@@ -10,92 +10,27 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from compilegate.adapters.sagemaker import training_quotas
 from compilegate.adapters.stores import error_code
+from compilegate.domain.errors import BROKEN
 from compilegate.domain.facts import Facts
 
 Row = dict[str, Any]
+Clients = Callable[[str, str], Any]
 CONFIDENCE = "list"  # AWS's own price list, read from the user's account
 HOURS = ("Hrs", "Hours")
 _TRAINING = re.compile(r"(?:[A-Z0-9]+-)?Train:(?P<type>ml\.[a-z0-9-]+\.[a-z0-9-]+)")
-
-
-def price_rows(products: Iterable[str | Mapping[str, Any]], region: str) -> tuple[list[Row], str]:
-    """One row per instance type, and a note on those that the list names several prices for.
-
-    ``products`` are the entries of GetProducts' ``PriceList``: JSON as text.
-    """
-    prices_by_type: dict[str, dict[float, Row]] = defaultdict(dict)
-    for product in products:
-        for row in _prices_of(product, region):
-            prices_by_type[row["instance_type"]][row["usd_per_hour"]] = row
-    unclear = sorted(kind for kind, rows in prices_by_type.items() if len(rows) > 1)
-    rows = [next(iter(rows.values())) for rows in prices_by_type.values() if len(rows) == 1]
-    note = f"several prices are listed for {', '.join(unclear)}: left as they were" * bool(unclear)
-    return sorted(rows, key=lambda row: str(row["instance_type"])), note
-
-
-def _prices_of(product: str | Mapping[str, Any], region: str) -> Iterator[Row]:
-    document = _mapping(json.loads(product) if isinstance(product, str) else product)
-    attributes = _mapping(_mapping(document.get("product")).get("attributes"))
-    usage = str(attributes.get("usagetype"))
-    match = _TRAINING.fullmatch(usage)
-    if match is None or attributes.get("regionCode", region) != region:
-        return
-    for term in _mapping(_mapping(document.get("terms")).get("OnDemand")).values():
-        since = document.get("publicationDate") or _mapping(term).get("effectiveDate")
-        for dimension in _mapping(_mapping(term).get("priceDimensions")).values():
-            usd = _usd_per_hour(_mapping(dimension))
-            if usd is not None:
-                yield {
-                    "instance_type": match["type"], "usd_per_hour": usd, "confidence": CONFIDENCE,
-                    "region": region, "as_of": str(since)[:10] if since else None,
-                    "source": f"AWS Price List API, AmazonSageMaker, usage type {usage}",
-                }  # fmt: skip
-
-
-def _usd_per_hour(dimension: Mapping[str, Any]) -> float | None:
-    """A price of zero is a free tier's, not an instance's."""
-    text = str(_mapping(dimension.get("pricePerUnit")).get("USD", ""))
-    if dimension.get("unit") not in HOURS or not re.fullmatch(r"\d+(\.\d+)?", text):
-        return None
-    return float(text) or None
-
-
-def quota_rows(quotas: Mapping[tuple[str, bool], int], as_of: str) -> list[Row]:
-    """One row per instance type and kind of capacity."""
-    source = "Service Quotas, Amazon SageMaker"
-    return [
-        {"instance_type": kind, "spot": spot, "instances": instances, "as_of": as_of,
-         "source": source}
-        for (kind, spot), instances in sorted(quotas.items())
-    ]  # fmt: skip
-
-
-def image_row(uri: str, detail: Mapping[str, Any] | None, as_of: str) -> Row:
-    """The row of an image; ``detail`` is None where DescribeImages does not have it."""
-    pushed = None if detail is None else detail.get("imagePushedAt")
-    return {
-        "uri": uri, "found": detail is not None,
-        "pushed_at": None if pushed is None else pushed.date().isoformat(),
-        "digest": None if detail is None else detail.get("imageDigest"),
-        "as_of": as_of, "source": "ECR DescribeImages",
-    }  # fmt: skip
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-PARTS = ("prices", "images", "quotas")
+_USD = re.compile(r"\d+(\.\d+)?")
 # The Price List API has an endpoint here for every commercial region's prices
 # (botocore's endpoints: us-east-1, eu-central-1, ap-south-1).
 PRICE_ENDPOINT = "us-east-1"
-Clients = Callable[[str, str], Any]
 
 
 @dataclass
@@ -110,34 +45,23 @@ class Answers:
 def ask(facts: Facts, region: str, clients: Clients, *, parts: Sequence[str], day: str) -> Answers:
     """Read the parts; one that AWS refuses is named and does not affect the others.
 
-    ``clients`` makes a boto3 client of a service in a region; ``day`` is today's date.
+    Any other error, as of missing credentials, is raised. ``clients`` makes a boto3 client of a
+    service in a region; ``day`` is today's date.
     """
     answers = Answers()
     for part in parts:
         try:
-            _READERS[part](answers, facts, region, clients, day)
-        except Exception as error:
-            # Missing credentials and networks are the whole command's matter.
-            if not error_code(error):
-                raise
+            PARTS[part](answers, facts, region, clients, day)
+        except ClientError as error:
             answers.not_read[part] = _refusal(error)
     return answers
 
 
-def image_uris(facts: Facts, region: str) -> list[str]:
-    """Every image on file that the region should have, each once."""
-    uris = [
-        facts.registries[row.registry].uri(region, row.repository, tag)
-        for row in facts.images
-        for tag in (row.gpu_tag, row.cpu_tag)
-        if tag is not None
-    ]
-    uris += [
-        facts.registries[row.registry].uri(region, row.repository, row.tag)
-        for row in facts.managed.images
-        if region in row.regions
-    ]
-    return list(dict.fromkeys(uri for uri in uris if uri is not None))
+def _refusal(error: ClientError) -> str:
+    text = " ".join(str(error).split())
+    if error_code(error).startswith("AccessDenied"):
+        return f"not allowed for these credentials, or not by the owner: {text}"
+    return text
 
 
 def _prices(answers: Answers, _facts: Facts, region: str, clients: Clients, _day: str) -> None:
@@ -159,19 +83,58 @@ def _prices(answers: Answers, _facts: Facts, region: str, clients: Clients, _day
         answers.not_read["prices"] = f"the price list names no training instance of {region}"
 
 
+def price_rows(products: Iterable[str | Mapping[str, Any]], region: str) -> tuple[list[Row], str]:
+    """One row per instance type, and a note on those that the list names several prices for.
+
+    ``products`` are the entries of GetProducts' ``PriceList``: JSON as text.
+    """
+    prices_by_type: dict[str, dict[float, Row]] = defaultdict(dict)
+    for product in products:
+        with suppress(*BROKEN):  # of another shape than that of a price
+            document: Any = json.loads(product) if isinstance(product, str) else product
+            for row in _prices_of(document, region):
+                prices_by_type[row["instance_type"]][row["usd_per_hour"]] = row
+    unclear = sorted(kind for kind, rows in prices_by_type.items() if len(rows) > 1)
+    rows = [next(iter(rows.values())) for rows in prices_by_type.values() if len(rows) == 1]
+    note = f"several prices are listed for {', '.join(unclear)}: left as they were" * bool(unclear)
+    return sorted(rows, key=lambda row: str(row["instance_type"])), note
+
+
+def _prices_of(product: Any, region: str) -> list[Row]:
+    attributes = product["product"]["attributes"]
+    match = _TRAINING.fullmatch(attributes["usagetype"])
+    if match is None or attributes.get("regionCode", region) != region:
+        return []
+    dimensions = [
+        (product.get("publicationDate") or term.get("effectiveDate"), dimension)
+        for term in product["terms"]["OnDemand"].values()
+        for dimension in term["priceDimensions"].values()
+        if dimension["unit"] in HOURS and _USD.fullmatch(dimension["pricePerUnit"].get("USD", ""))
+    ]
+    return [
+        {
+            "instance_type": match["type"], "usd_per_hour": usd, "confidence": CONFIDENCE,
+            "region": region, "as_of": str(since)[:10] if since else None,
+            "source": f"AWS Price List API, AmazonSageMaker, usage type {attributes['usagetype']}",
+        }
+        for since, dimension in dimensions
+        if (usd := float(dimension["pricePerUnit"]["USD"]))  # zero is a free tier's
+    ]  # fmt: skip
+
+
 def _quotas(answers: Answers, _facts: Facts, region: str, clients: Clients, day: str) -> None:
     """ListServiceQuotas leaves out what was never changed, so the defaults come first."""
     client = clients("service-quotas", region)
-    limits = {
-        **training_quotas(_quotas_of(client, "list_aws_default_service_quotas")),
-        **training_quotas(_quotas_of(client, "list_service_quotas")),
-    }
-    answers.rows["quotas"] = quota_rows(limits, day)
-
-
-def _quotas_of(client: Any, operation: str) -> Iterable[Any]:
-    pages = client.get_paginator(operation).paginate(ServiceCode="sagemaker")
-    return (quota for page in pages for quota in page["Quotas"])
+    limits: dict[tuple[str, bool], int] = {}
+    for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
+        pages = client.get_paginator(operation).paginate(ServiceCode="sagemaker")
+        limits |= training_quotas(quota for page in pages for quota in page["Quotas"])
+    source = "Service Quotas, Amazon SageMaker"
+    answers.rows["quotas"] = [
+        {"instance_type": kind, "spot": spot, "instances": instances, "as_of": day,
+         "source": source}
+        for (kind, spot), instances in sorted(limits.items())
+    ]  # fmt: skip
 
 
 def _images(answers: Answers, facts: Facts, region: str, clients: Clients, day: str) -> None:
@@ -185,13 +148,27 @@ def _images(answers: Answers, facts: Facts, region: str, clients: Clients, day: 
             continue
         try:
             rows.append(image_row(uri, _described(client, uri), day))
-        except Exception as error:
-            if not error_code(error):
-                raise
-            closed.add(account)
+        except ClientError as error:
             answers.not_read[f"images of registry {account}"] = _refusal(error)
+            closed.add(account)
     if rows:
         answers.rows["images"] = rows
+
+
+def image_uris(facts: Facts, region: str) -> list[str]:
+    """Every image on file that the region should have, each once."""
+    uris = [
+        facts.registries[row.registry].uri(region, row.repository, tag)
+        for row in facts.images
+        for tag in (row.gpu_tag, row.cpu_tag)
+        if tag is not None
+    ]
+    uris += [
+        facts.registries[row.registry].uri(region, row.repository, row.tag)
+        for row in facts.managed.images
+        if region in row.regions
+    ]
+    return list(dict.fromkeys(uri for uri in uris if uri is not None))
 
 
 def _described(client: Any, uri: str) -> Any:
@@ -204,21 +181,25 @@ def _described(client: Any, uri: str) -> Any:
             repositoryName=repository,
             imageIds=[{"imageTag": tag}],
         )
-    except Exception as error:
+    except ClientError as error:
         if error_code(error) == "ImageNotFoundException":
             return None
         raise
     return next(iter(answer["imageDetails"]), None)
 
 
-def _refusal(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    if error_code(error).startswith("AccessDenied"):
-        return f"not allowed for these credentials, or not by the owner: {text}"
-    return text
+def image_row(uri: str, detail: Mapping[str, Any] | None, as_of: str) -> Row:
+    """The row of an image; ``detail`` is None where DescribeImages does not have it."""
+    known = detail or {}
+    pushed = known.get("imagePushedAt")
+    return {
+        "uri": uri, "found": detail is not None,
+        "pushed_at": None if pushed is None else pushed.date().isoformat(),
+        "digest": known.get("imageDigest"), "as_of": as_of, "source": "ECR DescribeImages",
+    }  # fmt: skip
 
 
-_READERS: dict[str, Callable[[Answers, Facts, str, Clients, str], None]] = {
+PARTS: Mapping[str, Callable[[Answers, Facts, str, Clients, str], None]] = {
     "prices": _prices,
     "images": _images,
     "quotas": _quotas,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from compilegate.domain import codec
 from compilegate.domain.facts import (
-    CompilerImage,
     Facts,
     FrameworkImage,
     Gpu,
@@ -53,36 +52,16 @@ def load_facts(region: str | None = None) -> Facts:
         return laid_over(load_facts(), read_refreshed(), region)
     images, assumptions, tested = map(read, ("framework_images", "assumptions", "tested_models"))
     common = {"source": tested["source"], "as_of": tested["as_of"]}
+    types, managed = read("instances"), read("compiler_versions")
+    gpus = {name: Gpu(name=name, **row) for name, row in types["gpus"].items()}
+    instances = (Instance(**{**row, "gpu": gpus.get(row["gpu"])}) for row in types["instances"])
     return Facts(
         as_of=images["as_of"],
-        instances=_instances(read("instances")),
+        instances={one.instance_type: one for one in instances},
         prices={row["instance_type"]: Price(**row) for row in read("prices")["prices"]},
         images=tuple(FrameworkImage(**row) for row in images["images"]),
         registries={name: Registry(**row) for name, row in images["registries"].items()},
-        managed=_managed(read("compiler_versions")),
+        managed=codec.read(ManagedCompiler, {**managed, "images": managed["versions"]}),
         tested_models=tuple(TestedModel(**common, **row) for row in tested["tested_models"]),
         lower_precision=LowerPrecision(**assumptions["lower_precision"][0]),
-    )
-
-
-def _instances(document: Mapping[str, Any]) -> dict[str, Instance]:
-    gpus = {name: Gpu(name=name, **row) for name, row in document["gpus"].items()}
-    return {
-        row["instance_type"]: Instance(**{**row, "gpu": gpus.get(row["gpu"])})
-        for row in document["instances"]
-    }
-
-
-def _managed(document: Mapping[str, Any]) -> ManagedCompiler:
-    lists = ("regions", "versions_accepted")
-    return ManagedCompiler(
-        compiler=document["compiler"],
-        status=document["status"],
-        status_source=document["status_source"],
-        instance_families=tuple(document["instance_families"]),
-        instance_families_source=document["instance_families_source"],
-        images=tuple(
-            CompilerImage(**{**row, **{key: tuple(row[key]) for key in lists}})
-            for row in document["versions"]
-        ),
     )

@@ -26,16 +26,11 @@ _TESTED = re.compile(r"(?:Transformers (?P<transformers>\S+) with )?(?P<name>\w+
 
 @dataclass(frozen=True)
 class Topic:
-    """One subject: what its rows say, the file they come from, and how they are made."""
+    """One subject: what its rows say, the file they come from, and how they are made of it."""
 
     about: str
     file: str
     rows: Callable[[Facts, str], list[Row]]
-
-    @property
-    def source_kind(self) -> str:
-        """Where the file's rows come from, in a few words."""
-        return str(read(self.file)["source_kind"])
 
 
 def age_days(as_of: str | None, today: date) -> int | None:
@@ -59,14 +54,12 @@ def overview(name: str, rows: Sequence[Mapping[str, Any]], today: date) -> Row:
         "as_of": {"oldest": oldest, "newest": dated[-1] if dated else None},
         "age_days": age_days(oldest, today),
         "undated": len(rows) - len(dated),
-        "source_kind": _kinds(name, rows),
+        "source_kind": (
+            str(read(TOPICS[name].file)["source_kind"])
+            + ", your account" * any(row.get("confidence") == "list" for row in rows)
+            + ", cdk.json" * any(row.get("given") for row in rows)
+        ),
     }
-
-
-def _kinds(name: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    read_here = any(row.get("confidence") == "list" for row in rows)
-    from_cdk = any(row.get("given") for row in rows)
-    return TOPICS[name].source_kind + ", your account" * read_here + ", cdk.json" * from_cdk
 
 
 def _images(facts: Facts, region: str) -> list[Row]:
@@ -116,45 +109,36 @@ def _instances(facts: Facts, _region: str) -> list[Row]:
 
 
 def _models(facts: Facts, _region: str) -> list[Row]:
-    return [
-        {**asdict(row), **_framework(row.framework),
-         "batch_ratio": row.batch_ratio}
-        for row in facts.tested_models
-    ]  # fmt: skip
-
-
-def _framework(label: str) -> Row:
-    """``Transformers 4.11.0 with PyTorch 1.9.0`` in the workload file's words."""
-    match = _TESTED.fullmatch(label)
-    if match is None:
-        raise ValueError(f"{label!r} names no framework")
-    prefix = "huggingface-" if match["transformers"] else ""
-    return {
-        "framework": prefix + match["name"].lower(),
-        "version": match["version"],
-        "transformers": match["transformers"],
-    }
+    """A framework such as ``Transformers 4.11.0 with PyTorch 1.9.0`` in the workload's words."""
+    rows = []
+    for row in facts.tested_models:
+        match = _TESTED.fullmatch(row.framework)
+        if match is None:
+            raise ValueError(f"{row.framework!r} names no framework")
+        prefix = "huggingface-" if match["transformers"] else ""
+        rows.append({
+            **asdict(row), "framework": prefix + match["name"].lower(),
+            "version": match["version"], "transformers": match["transformers"],
+            "batch_ratio": row.batch_ratio,
+        })  # fmt: skip
+    return rows
 
 
 def _prices(facts: Facts, _region: str) -> list[Row]:
+    given = {"given": True}
     return [
-        {**asdict(row), **({"given": True} if row.confidence == "given" else {})}
-        for row in facts.prices.values()
+        asdict(row) | (given if row.confidence == "given" else {}) for row in facts.prices.values()
     ]
 
 
 def _assumptions(facts: Facts, _region: str) -> list[Row]:
     compilers = [one for one in COMPILERS.values() if one.variant_of is None]
-    assumed: list[Row] = [
-        *({"compiler": one.name, **asdict(row)} for one in compilers for row in one.overheads),
-        *(
-            {"compiler": one.name, **asdict(row)}
-            for one in compilers
-            if (row := one.compute_speedup)
-        ),
-        {"compiler": None, **asdict(facts.lower_precision)},
+    assumed: list[tuple[str | None, Any]] = [
+        *((one.name, row) for one in compilers for row in one.overheads),
+        *((one.name, row) for one in compilers if (row := one.compute_speedup)),
+        (None, facts.lower_precision),
     ]
-    return [{"source": row["basis"], **row} for row in assumed]
+    return [{"source": row.basis, "compiler": name, **asdict(row)} for name, row in assumed]
 
 
 def _limits(_facts: Facts, _region: str) -> list[Row]:
@@ -167,8 +151,8 @@ def _limits(_facts: Facts, _region: str) -> list[Row]:
     return [*request, *document["rows"]]
 
 
-def _rows_of(file: str) -> Callable[[Facts, str], list[Row]]:
-    return lambda _facts, _region: list(read(file)["rows"])
+def _rows_of(file: str, about: str) -> Topic:
+    return Topic(about, file, lambda _facts, _region: list(read(file)["rows"]))
 
 
 TOPICS: Mapping[str, Topic] = {
@@ -178,12 +162,11 @@ TOPICS: Mapping[str, Topic] = {
     "models": Topic("batches that the managed compiler was tested with", "tested_models", _models),
     "prices": Topic("US dollars per hour of one instance, on demand", "prices", _prices),
     "assumptions": Topic("what is assumed until it is measured", "assumptions", _assumptions),
-    "request-keys": Topic("what switches what on in a request", "request_keys",
-                          _rows_of("request_keys")),
+    "request-keys": _rows_of("request_keys", "what switches what on in a request"),
     "limits": Topic("limits of the services used", "limits", _limits),
-    "lifecycle": Topic("what is frozen, unpatched or removed", "lifecycle", _rows_of("lifecycle")),
-    "failures": Topic("how compiled jobs fail", "failures", _rows_of("failures")),
-    "gaps": Topic("what the SDK lets through or refuses", "sdk_gaps", _rows_of("sdk_gaps")),
+    "lifecycle": _rows_of("lifecycle", "what is frozen, unpatched or removed"),
+    "failures": _rows_of("failures", "how compiled jobs fail"),
+    "gaps": _rows_of("sdk_gaps", "what the SDK lets through or refuses"),
 }  # fmt: skip
 
 
