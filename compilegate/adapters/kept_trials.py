@@ -23,6 +23,7 @@ from compilegate.domain.errors import (
     UnreadableRecordError,
 )
 from compilegate.domain.records import ledger
+from compilegate.domain.records.trials import TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, to_json
 
@@ -104,7 +105,7 @@ class KeptTrial:
     @property
     def ended(self) -> bool:
         """Whether its ledger says how it ended; it does not where command or cloud was killed."""
-        began = ledger_keys.started_entry(str(self.document["trial"]))
+        began = TrialStarted.key_of(trial=str(self.document["trial"]))
         own = began.removesuffix("started")
         return any(key.startswith(own) and key != began for key in self.entries)
 

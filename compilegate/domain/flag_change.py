@@ -14,7 +14,6 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
-from compilegate.domain.ledger_keys import flag_entry
 from compilegate.domain.records.flags import HUMAN, Author, FlagVersion
 from compilegate.domain.records.trials import TrialStarted
 
@@ -96,8 +95,19 @@ def held_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
     """
     if change.by_human or (change.action == REVERT and flag_of(versions).enabled):
         return None
-    unseen = (one for one in reversed(versions) if _unseen(one, change))
-    return next((one for one in unseen if one.by_human or _proves_against(one, change)), None)
+    new = change.flag
+    for one in reversed(versions):
+        if change.seen_version is None:
+            is_unseen = one.at >= change.decided_at
+        else:
+            is_unseen = one.version > change.seen_version
+        is_revert = new.enabled and (one.by, one.action) == (TRAIN, REVERT)
+        proves_against = is_revert and (
+            one.previous.candidate == new.candidate or one.previous.overrides == new.overrides
+        )
+        if is_unseen and (one.by_human or proves_against):
+            return one
+    return None
 
 
 def superseded_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
@@ -161,21 +171,6 @@ def next_version(change: FlagChange, versions: Versions, *, name: str, at: int) 
     )
 
 
-def _unseen(version: FlagVersion, change: FlagChange) -> bool:
-    """Whether what a change goes by is older than this version."""
-    if change.seen_version is None:
-        return version.at >= change.decided_at
-    return version.version > change.seen_version
-
-
-def _proves_against(version: FlagVersion, change: FlagChange) -> bool:
-    """Whether production has proven a regression of what a trial would turn on."""
-    if (version.by, version.action) != (TRAIN, REVERT) or not change.flag.enabled:
-        return False
-    was, new = version.previous, change.flag
-    return was.candidate == new.candidate or was.overrides == new.overrides
-
-
 def _effect(flag: Flag) -> tuple[bool, Mapping[str, Any]]:
     """What production reads of it."""
     return flag.enabled, flag.overrides if flag.enabled else {}
@@ -213,60 +208,48 @@ class Override:
             )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RequestedFlag:
-    """What the flag is to be, by ``set`` or ``revert``; ``details`` go into the ledger entry."""
-
-    action: str
-    flag: Flag
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-def turned_off(now: Flag) -> RequestedFlag:
+def turned_off(now: Flag) -> Flag:
     """The flag off; one that is off keeps its state, and so the reason why it is off."""
     state = "reverted" if now.enabled else now.state
-    return RequestedFlag(
-        REVERT_BY_HAND, Flag(False, state, now.candidate, decision_id=now.decision_id)
-    )
+    return Flag(False, state, now.candidate, decision_id=now.decision_id)
 
 
 def override_change(
-    requested: RequestedFlag,
+    action: str,
+    flag: Flag,
     override: Override,
-    versions: Sequence[FlagVersion],
+    versions: Versions,
     trials: Iterable[TrialStarted],
     *,
     now: int,
+    details: Mapping[str, Any] | None = None,
 ) -> FlagChange:
-    """The change that an override asks for.
+    """The change to ``flag`` that an override asks for, by ``set`` or ``revert``.
 
-    It is a new one for every override, and the same one where an interrupted command is repeated.
-    ``trials`` are those of the workload, ``now`` is in epoch seconds.
+    It is a new one for every override, and the same one where an interrupted command is repeated:
+    recently, and with no trial since, as that is not bound by the last one. ``trials`` are those of
+    the workload, ``now`` is in epoch seconds, ``details`` go into the ledger entry.
     """
-    parts = [
-        requested.action, override.who, override.reason.strip(), requested.flag.to_json(),
-    ]  # fmt: skip
+    reason = override.reason.strip()
+    parts = [action, override.who, reason, flag.to_json()]
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
-    last = versions[-1].change_id if versions else ""
-    same = last.startswith("human#") and last.endswith(f"#{digest}")
-    again = same and _may_be_interrupted(versions[-1], trials, now)
+    last = versions[-1] if versions else None
+    change_id = f"human#{FlagVersion.key_of(version=len(versions) + 1)}#{digest}"
+    if (
+        last is not None
+        and last.change_id.startswith("human#")
+        and last.change_id.endswith(f"#{digest}")
+        and abs(now - last.at) <= AGAIN_SECONDS
+        and not any(began_after(trial, last) for trial in trials)
+    ):
+        change_id = last.change_id
     return FlagChange(
-        change_id=last if again else f"human#{flag_entry(len(versions) + 1)}#{digest}",
+        change_id=change_id,
         by=f"{HUMAN}{override.who}",
-        action=requested.action,
-        flag=requested.flag,
-        reason=override.reason.strip(),
+        action=action,
+        flag=flag,
+        reason=reason,
         decided_at=now,
-        decision_id=requested.flag.decision_id,
-        details=requested.details,
+        decision_id=flag.decision_id,
+        details=details or {},
     )
-
-
-def _may_be_interrupted(last: FlagVersion, trials: Iterable[TrialStarted], now: int) -> bool:
-    """Whether the last override may be of an interrupted command: recent, no trial since.
-
-    A trial that has begun since is not bound by that override, so that a new one is needed.
-    """
-    if abs(now - last.at) > AGAIN_SECONDS:
-        return False
-    return not any(began_after(trial, last) for trial in trials)

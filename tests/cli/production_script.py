@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
@@ -85,7 +85,7 @@ class Production:
             },
         )  # fmt: skip
         entry = replace(ended, at=services.clock.now()).to_entry()
-        services.ledger.raw.put_once(workload, ledger_keys.run_entry(run, job), entry)
+        services.ledger.raw.put_once(workload, ProductionRun.key_of(run=run, job=job), entry)
         watch_production({"workload": workload, "run": run}, services=services)
 
     def _pass(self, seconds: int) -> None:

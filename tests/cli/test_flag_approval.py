@@ -12,11 +12,11 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import flag_words
 from compilegate.cli.trials.view import TrialWatcher
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.records.trials import WAIT_SECONDS, FlagOutcome
+from compilegate.domain.records.trials import WAIT_SECONDS, ApprovalAnswer, FlagOutcome
 from compilegate.usecases.flag.approval import answer_once, ask_approval, await_approval
 from compilegate.usecases.records import Trial, save_record, to_json
 from tests.cli.conftest import Invoke
@@ -47,7 +47,7 @@ def pending(providers: FakeProviders) -> Cloud:
 
 
 def answer_of(pending: Cloud) -> dict[str, Any]:
-    key = ledger_keys.approval_answer_entry(TRIAL)
+    key = ApprovalAnswer.key_of(trial=TRIAL)
     return dict(pending.services.ledger.raw.entries("bert-docs", key)[0])
 
 
@@ -102,7 +102,7 @@ def test_it_is_asked_before_it_is_answered(invoke: Invoke, pending: Cloud) -> No
     assert 2 == result.exit_code
     assert "add --yes" in result.stderr
     assert 0 == len(
-        pending.services.ledger.raw.entries("bert-docs", ledger_keys.approval_answer_entry(TRIAL))
+        pending.services.ledger.raw.entries("bert-docs", ApprovalAnswer.key_of(trial=TRIAL))
     )
 
 

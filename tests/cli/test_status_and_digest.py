@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.domain import ledger_keys
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.canary import CanaryRound
@@ -66,14 +65,16 @@ def test_status_says_what_production_did_and_is_at(invoke: Invoke, promoted: Clo
         reason="CUDA out of memory",
     )  # fmt: skip
     services.ledger.raw.put_once(
-        "bert-docs", ledger_keys.run_entry(ended.run, ended.job), replace(ended, at=now).to_entry()
+        "bert-docs",
+        ProductionRun.key_of(run=ended.run, job=ended.job),
+        replace(ended, at=now).to_entry(),
     )
     for number, run in enumerate(("r2", "r3")):
         begun = BegunRun(
             at=now - 60 + number, run=run, execution="e", arm="baseline", why="refresh", seed=1,
             number=1, spec_key="s", source_key="s",
         )  # fmt: skip
-        services.ledger.raw.put_once("bert-docs", ledger_keys.begun_entry(run), begun.to_entry())
+        services.ledger.raw.put_once("bert-docs", BegunRun.key_of(run=run), begun.to_entry())
     wait = CapacityWait(now, "r3", 0, "j", "baseline", "no free instance", 0.0, 300, None)
     services.ledger.append("bert-docs", wait)
 

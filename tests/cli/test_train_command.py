@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
@@ -47,7 +47,7 @@ def recorded(cloud: Cloud, run: str, *, number: int = 0, **fields: Any) -> None:
     status = "Completed" if ended.status == "Completed" else "Failed"
     jobs.add(job, status, ended.started_at, ended.ended_at)
     entry = dataclasses.replace(ended, at=clock.now()).to_entry()
-    cloud.services.ledger.raw.put_once("bert-docs", ledger_keys.run_entry(run, job), entry)
+    cloud.services.ledger.raw.put_once("bert-docs", ProductionRun.key_of(run=run, job=job), entry)
 
 
 def test_a_run_starts_and_is_named(invoke: Invoke, registered: Cloud) -> None:

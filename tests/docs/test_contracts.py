@@ -17,6 +17,12 @@ from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
 from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.ledger import DrainMark
+from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.trials import ApprovalRequested, TrialStarted
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
 from tests.domain.evidence_builder import judge
@@ -117,12 +123,12 @@ def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word: str) -> 
 @pytest.mark.parametrize(
     "key",
     [
-        ledger_keys.started_entry("TRIAL"), ledger_keys.flag_entry(1),
-        ledger_keys.begun_entry("RUN"), ledger_keys.run_entry("RUN", "JOB"),
+        TrialStarted.key_of(trial="TRIAL"), FlagVersion.key_of(version=1),
+        BegunRun.key_of(run="RUN"), ProductionRun.key_of(run="RUN", job="JOB"),
         ledger_keys.wait_entries("RUN"),
-        ledger_keys.watch_entry("RUN"), ledger_keys.canary_entries("TRIAL"),
-        ledger_keys.approval_entry("TRIAL"), ledger_keys.registered_entry(1),
-        ledger_keys.drain_entry(1), ledger_keys.DEPLOYMENT,
+        Review.key_of(run="RUN"), ledger_keys.canary_entries("TRIAL"),
+        ApprovalRequested.key_of(trial="TRIAL"), RegistrationChange.key_of(revision=1),
+        DrainMark.key_of(version=1), ledger_keys.DEPLOYMENT,
     ],
 )  # fmt: skip
 def test_every_ledger_key_is_on_the_page(key: str) -> None:

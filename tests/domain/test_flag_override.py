@@ -14,7 +14,6 @@ from compilegate.domain.flag_change import (
     SET,
     FlagChange,
     Override,
-    RequestedFlag,
     override_change,
     turned_off,
 )
@@ -23,18 +22,18 @@ from compilegate.domain.records.trials import TrialStarted
 
 NOW = 1_790_000_000
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, decision_id="d1")
-REQUESTED = RequestedFlag(SET, ON, {"trial": "t1"})
 ANA = Override("ana", "measured elsewhere")
 
 
 def change(
     override: Override = ANA,
-    requested: RequestedFlag = REQUESTED,
+    flag: Flag = ON,
     versions: tuple[FlagVersion, ...] = (),
     trials: tuple[TrialStarted, ...] = (),
     now: int = NOW,
 ) -> FlagChange:
-    return override_change(requested, override, versions, trials, now=now)
+    details = {"trial": "t1"}
+    return override_change(SET, flag, override, versions, trials, now=now, details=details)
 
 
 def made_of(made: FlagChange, **changes: Any) -> FlagVersion:
@@ -73,7 +72,7 @@ def test_an_override_says_who_wants_what_and_which_trial_it_rests_on() -> None:
     [(ON, "reverted"), (OFF, "off"), (Flag(False, "stale", "compile"), "stale")],
 )
 def test_a_flag_that_is_off_keeps_the_state_that_says_why(now: Flag, state: str) -> None:
-    off = turned_off(now).flag
+    off = turned_off(now)
 
     assert (False, state, now.candidate, now.decision_id, {}) == (
         off.enabled, off.state, off.candidate, off.decision_id, off.overrides,
@@ -93,7 +92,7 @@ def test_a_command_that_is_repeated_soon_is_the_same_change() -> None:
     [
         {"override": Override("ben", "measured elsewhere")},
         {"override": Override("ana", "another reason")},
-        {"requested": turned_off(ON)},
+        {"flag": turned_off(ON)},
     ],
     ids=["author", "reason", "flag"],
 )

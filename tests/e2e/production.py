@@ -10,10 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from compilegate.adapters.bundle import make_bundle
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.records import to_json
@@ -64,7 +65,7 @@ class Production:
             "flag": naming.flag_parameter("local", self.name), "from": Flag(False, "off").to_json(),
             "to": text, "overrode": None, **more,
         }  # fmt: skip
-        self.app.ledger.raw.put_once(self.name, ledger_keys.flag_entry(1), entry)
+        self.app.ledger.raw.put_once(self.name, FlagVersion.key_of(version=1), entry)
         self.set_flag(text)
 
     def start(self, **more: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.planning.arms import promoted
@@ -94,7 +94,7 @@ def record(services: Services, number: int, arm: str = "compile", **changed: Any
     services.clock.seconds = max(services.clock.seconds, BEGIN + number * DAY + 30_000)
     services.ledger.raw.put_once(
         WORKLOAD,
-        ledger_keys.run_entry(run.run, run.job),
+        ProductionRun.key_of(run=run.run, job=run.job),
         replace(run, at=services.clock.now()).to_entry(),
     )
     return run

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import codec, ledger_keys, naming
+from compilegate.domain import codec, naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import Record
 from compilegate.domain.records.runs import CapacityWait, ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialStarted
@@ -55,7 +56,7 @@ def flag_entry(
         "by": "train", "action": "revert", "reason": "r", "decision_id": "d1", "overrode": None,
         "from": was.to_json(), "to": to.to_json(), **more,
     }  # fmt: skip
-    services.ledger.raw.put_once(name, ledger_keys.flag_entry(version), entry)
+    services.ledger.raw.put_once(name, FlagVersion.key_of(version=version), entry)
 
 
 def ran(

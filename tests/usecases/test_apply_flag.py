@@ -12,6 +12,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import DocumentError
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
+from compilegate.domain.records.trials import TrialStarted
 from compilegate.domain.workload.model import Candidate
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.records import to_json
@@ -107,7 +108,7 @@ def test_a_manual_override_outranks_a_trial_that_began_earlier(
 ) -> None:
     event = decide(services, "promote", "enable")
     started = {"kind": "started", "execution": "x", "at": services.clock.now()}
-    services.ledger.raw.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
+    services.ledger.raw.put_once("bert-docs", TrialStarted.key_of(trial=TRIAL), started)
     services.clock.seconds += 10 if said == "since" else -10
     change_flag("bert-docs", flag_change("human revert"), services=services)
     services.clock.seconds += 3600
@@ -149,7 +150,7 @@ def test_a_later_word_does_not_hide_the_one_that_binds(services: Any) -> None:
     """Without a version it goes by the clocks: ana's word is newer than the trial, bo's is not."""
     event, now = decide(services, "promote", "enable"), services.clock.now()
     started = {"kind": "started", "execution": "x", "at": now}
-    services.ledger.raw.put_once("bert-docs", ledger_keys.started_entry(TRIAL), started)
+    services.ledger.raw.put_once("bert-docs", TrialStarted.key_of(trial=TRIAL), started)
     for by, seconds in (("human:ana", now + 50), ("human:bo", now - 50)):
         services.clock.seconds = seconds
         change_flag("bert-docs", replace(flag_change("human revert", by), by=by), services=services)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.errors import UnreadableRecordError, WorkloadLockedError
 from compilegate.domain.planning.rounds import LEASE_SECONDS
+from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.records import to_json
 from compilegate.usecases.registered import load_registration
@@ -313,11 +314,11 @@ def test_a_workload_that_is_registered_again_carries_the_next_round(services: An
         "kind": "registered", "at": services.clock.now(), "by": "human:ada", "revision": 2,
         "changes": [], "registration": {},
     }  # fmt: skip
-    services.ledger.raw.put_once("bert-docs", ledger_keys.registered_entry(2), again)
+    services.ledger.raw.put_once("bert-docs", RegistrationChange.key_of(revision=2), again)
     register(services)
 
     assert open_round(services, answer)["closed"] is None
-    assert 0 == next_slot(services).slot.position
+    assert 0 == next_slot(services).canary.position
 
 
 def _lost(*_: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.codec import write
 from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS, TRIAL_SECONDS
 from compilegate.domain.production.canary import open_slot
@@ -107,7 +107,7 @@ class Months:
             at=now, run=run, execution="e", arm="baseline", why="scheduled", seed=1, number=1,
             spec_key=SPEC, source_key="s",
         ).to_entry()  # fmt: skip
-        self.services.ledger.raw.put_once("bert-docs", ledger_keys.begun_entry(run), begun)
+        self.services.ledger.raw.put_once("bert-docs", BegunRun.key_of(run=run), begun)
         result = {
             "stage": "quality", "finished": True, "applied": True, "seed": slot.seed if slot else 1,
             "metric": self.metric(arm), "wall_seconds": self.seconds(arm),
@@ -116,10 +116,12 @@ class Months:
         made = ProductionRun(
             run=run, job=f"cg-bert-docs-{run}-p0-r0", arm=arm, started_at=now,
             ended_at=now + self.seconds(arm), result=result, counts=True, why="canary",
-            canary=slot.slot if slot else None, usd=1.0,
+            canary=slot.canary if slot else None, usd=1.0,
         )  # fmt: skip
         entry = replace(made, at=now).to_entry()
-        self.services.ledger.raw.put_once("bert-docs", ledger_keys.run_entry(run, made.job), entry)
+        self.services.ledger.raw.put_once(
+            "bert-docs", ProductionRun.key_of(run=run, job=made.job), entry
+        )
         close_after_run("bert-docs", made, job=self.job, services=self.services)
 
     def extra_job(self, run: dict[str, str]) -> dict[str, Any]:

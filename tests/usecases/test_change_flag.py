@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.flag_change import AGAIN_SECONDS, Override
 from compilegate.domain.records.flags import Author
+from compilegate.domain.records.trials import TrialStarted
 from compilegate.usecases.flag.change_flag import change_flag, latest_flag, repair_flag
 from compilegate.usecases.flag.override import revert_by_hand
 from tests import fakes
@@ -288,7 +288,7 @@ def begin_trial(services: Any, trial: str, after: int) -> int:
     services.clock.seconds += after
     now = int(services.clock.now())
     entry = {"kind": "started", "execution": f"arn:{WORKLOAD}-{trial}", "at": now}
-    services.ledger.raw.put_once(WORKLOAD, ledger_keys.started_entry(trial), entry)
+    services.ledger.raw.put_once(WORKLOAD, TrialStarted.key_of(trial=trial), entry)
     return now
 
 

@@ -159,7 +159,7 @@ def test_a_run_whose_only_jobs_found_no_machine_waits_and_one_that_trained_recor
 
     assert [RunPhase.RECORDING] == [one.phase for one in drainage.read().runs]
     wait = CapacityWait(1, run, 0, name, "baseline", None, 0.0, 300, None).to_entry()
-    services.ledger.raw.put_once("lm", ledger_keys.wait_entry(run, 0), wait)
+    services.ledger.raw.put_once("lm", CapacityWait.key_of(run=run, attempt=0), wait)
     assert [RunPhase.WAITING] == [one.phase for one in drainage.read().runs]
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.codec import read, write
 from compilegate.domain.console import s3_object
 from compilegate.domain.decision import Speedup
@@ -24,7 +24,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import replay_probation
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
 from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.runs import BegunRun, IgnoredJob
+from compilegate.domain.records.runs import BegunRun, IgnoredJob, ProductionRun
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report import statements
 from compilegate.usecases.flag.override import revert_by_hand
@@ -295,7 +295,9 @@ def test_runs_that_are_scheduled_later_than_they_ran_have_a_simulated_clock(
 def test_runs_without_evidence_and_failed_ones_say_why(services: Any) -> None:
     run = production_run(1, result={}, counts=False, reason="it left no evidence")
     services.ledger.raw.put_once(
-        WORKLOAD, ledger_keys.run_entry(run.run, run.job), replace(run, at=BEGIN + DAY).to_entry()
+        WORKLOAD,
+        ProductionRun.key_of(run=run.run, job=run.job),
+        replace(run, at=BEGIN + DAY).to_entry(),
     )
     record(services, 2, "baseline", finished=False, metric=None, reason="out of memory")
 

@@ -271,7 +271,7 @@ class RunWatcher(Watcher[RunView]):
             stage=self._stage(state, jobs, ended=bool(runs)),
             begun=self._begun,
             runs=runs,
-            review=self._past(ledger_keys.watch_entry(run)).review_of(run),
+            review=self._past(Review.key_of(run=run)).review_of(run),
         )
 
     def _stage(self, state: ExecutionState, jobs: Sequence[JobView], *, ended: bool) -> str:

@@ -74,17 +74,10 @@ class AttemptEnd:
     @classmethod
     def from_event(cls, event: Mapping[str, Any]) -> Self:
         """Read the state machine's event."""
+        # Of the execution's input, which a person may have written.
         first = event.get("wait_seconds")
-        return cls(
-            workload=str(event["workload"]),
-            run=str(event["run"]),
-            job=str(event["job"]),
-            attempt=read(Attempt, event["attempt"]),
-            error=str(event.get("error") or ""),
-            cause=str(event.get("cause") or ""),
-            # Of the execution's input, which a person may have written.
-            first_wait_seconds=first if isinstance(first, int | float) else FIRST_SECONDS,
-        )
+        is_number = isinstance(first, int | float)
+        return read(cls, {**event, "first_wait_seconds": first if is_number else None})
 
 
 @dataclass(frozen=True)
@@ -175,13 +168,8 @@ def next_wait(
     round_number, position = divmod(len(waits), 1 + len(fallbacks))
     if position < len(fallbacks):
         return Wait(0, fallbacks[position])
-    longest = max(first_seconds, _longest_pause(most_seconds, len(fallbacks)))
+    pauses = MOST_ATTEMPTS // (1 + len(fallbacks)) - GROWING_PAUSES
+    longest = max(first_seconds, LONGEST_SECONDS, most_seconds / pauses)
     seconds = min(first_seconds * 2 ** min(round_number, GROWING_PAUSES), longest)
     waited = sum(wait.wait_seconds + wait.spent_seconds for wait in waits)
     return Wait(round(seconds)) if waited + seconds <= most_seconds else None
-
-
-def _longest_pause(most_seconds: float, fallbacks: int) -> float:
-    """An hour, or as long as it takes for all attempts of the longest wait to be few enough."""
-    pauses = MOST_ATTEMPTS // (1 + fallbacks) - GROWING_PAUSES
-    return max(LONGEST_SECONDS, most_seconds / pauses)

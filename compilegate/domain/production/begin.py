@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -12,17 +12,20 @@ from compilegate.domain import naming
 from compilegate.domain.decision import RequestedArm
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
-from compilegate.domain.flag_change import Versions, agrees, flag_of
+from compilegate.domain.flag_change import agrees, flag_of
 from compilegate.domain.followers import REFRESH_EVERY, STALE, WATCHED
-from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.canary import OpenSlot, open_slot
-from compilegate.domain.production.fingerprint import Fingerprint, compare_with_proven
+from compilegate.domain.production.attempts import Attempt, longest_run_seconds
+from compilegate.domain.production.canary import Choice, open_slot
+from compilegate.domain.production.fingerprint import (
+    Fingerprint,
+    compare_with_proven,
+    registered_fingerprint,
+)
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.job_builder import JobBuilder
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.promotion import Promotion, standing_promotion
-from compilegate.domain.reasons import Reason
 from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
+from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # Which arm the next production run trains: a pure function of flag, history and open questions.
@@ -30,8 +33,8 @@ from compilegate.domain.workload.model import BASELINE
 # In this order: a canary run of a trial, the baseline wherever the flag is not clearly on, the runs
 # that the judge requested, a baseline run from time to time, else the candidate.
 
-# Why a run trains its arm.
-SCHEDULED, FLAG, REFRESH, CONFIRM, CANARY = "scheduled", "flag", "refresh", "confirm", "canary"
+# Why a run trains its arm; canary.py has one more.
+SCHEDULED, FLAG, REFRESH, CONFIRM = "scheduled", "flag", "refresh", "confirm"
 UNFIT = "unfit"
 UNREADABLE, MALFORMED, DIFFERS = "unreadable", "malformed", "differs"
 # Those for which a flag that may be on was not followed.
@@ -84,43 +87,22 @@ def read_flag(parameter: FlagParameter, past: WorkloadHistory) -> FlagReading:
     except InvalidInputError as error:
         explanation = f"{name} is malformed: {error}"
         return FlagReading(text=text, problem=MALFORMED, explanation=explanation, repair=True)
-    if agrees(text, versions):
-        return FlagReading(flag, text, promotion=_measured_promotion(flag, versions))
     recorded = flag_of(versions)
+    if agrees(text, versions):
+        promotion = standing_promotion(versions)
+        is_measured = promotion is not None and not promotion.by_human
+        return FlagReading(flag, text, promotion=promotion if is_measured else None)
     if not recorded.enabled and not flag.enabled:
         return FlagReading(recorded, text, repair=True)
-    values = f"{name} said {_shown(flag)} and the ledger {_shown(recorded)}"
+    said, says = (f"on ({one.candidate})" if one.enabled else "off" for one in (flag, recorded))
     return FlagReading(
         recorded if flag.enabled else flag,
         text,
         problem=DIFFERS,
-        explanation=f"{values}: the ledger's value was written again",
+        explanation=f"{name} said {said} and the ledger {says}: the ledger's value was written "
+        "again",
         repair=True,
     )
-
-
-def _measured_promotion(flag: Flag, versions: Versions) -> Promotion | None:
-    """The promotion that the flag follows, where that is what a trial has measured."""
-    promotion = standing_promotion(versions) if flag.enabled else None
-    if promotion is None or promotion.by_human or promotion.flag != flag:
-        return None
-    return promotion
-
-
-def without_stale(reading: FlagReading, changed: Sequence[Reason]) -> FlagReading:
-    """The flag off where what the run would train is unproven.
-
-    The flag itself is changed after the run (watch_production.py), which also reports it.
-    """
-    if not changed:
-        return reading
-    explanation = "; ".join(reason.message for reason in changed)
-    off = Flag(enabled=False, state=STALE, candidate=reading.flag.candidate)
-    return replace(reading, flag=off, explanation=explanation)
-
-
-def _shown(flag: Flag) -> str:
-    return f"on ({flag.candidate})" if flag.enabled else "off"
 
 
 @dataclass(frozen=True)
@@ -128,57 +110,33 @@ class Situation:
     """What is known when a run begins.
 
     ``runs`` are those since the flag took its present value, in the order of time; ``in_flight``
-    those begun meanwhile. ``review`` is the latest since then, with the runs that the judge wants
-    next.
+    those begun meanwhile. ``canary`` is what a trial that waits for runs asks for, ``review`` the
+    latest since then, with the runs that the judge wants next.
     """
 
     reading: FlagReading
     runs: Sequence[ProductionRun] = ()
     in_flight: Sequence[BegunRun] = ()
-    canary: OpenSlot | None = None
+    canary: Choice | None = None
     review: Review | None = None
     refresh_every: int = REFRESH_EVERY
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The arm of a run, and why; ``overrides`` are laid over the registered job.
-
-    ``seed`` is the one that a trial asked for; ``tags`` are the job's beside every job's.
-    """
-
-    arm: str
-    why: str
-    overrides: Mapping[str, Any] = field(default_factory=dict)
-    confirm: bool = False
-    canary: CanarySlot | None = None
-    seed: int | None = None
-    decision_id: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def next_arm(now: Situation) -> Choice:
     """Choose the arm; in doubt it is the baseline."""
     if now.canary is not None:
-        slot = now.canary
-        return Choice(
-            slot.arm, CANARY, slot.overrides, canary=slot.slot, seed=slot.seed, tags=slot.tags
-        )
+        return now.canary
     flag, problem = now.reading.flag, now.reading.problem
     if problem is not None:
         return Choice(BASELINE, problem)
     if not flag.enabled or flag.candidate is None:
         return Choice(BASELINE, STALE if flag.state == STALE else SCHEDULED)
-    requested = _requested(now)
-    if requested is not None and (requested.confirm or requested.arm == BASELINE):
-        why = CONFIRM if requested.confirm else REFRESH
-        return _of(flag, requested.arm, why, confirm=requested.confirm)
-    if flag.state in WATCHED and _since_baseline(now) >= now.refresh_every - 1:
-        return _of(flag, BASELINE, REFRESH)
-    return _of(flag, str(flag.candidate), FLAG)
-
-
-def _of(flag: Flag, arm: str, why: str, *, confirm: bool = False) -> Choice:
+    asked = _requested(now)
+    arm, why, confirm = flag.candidate, FLAG, False
+    if asked is not None and (asked.confirm or asked.arm == BASELINE):
+        arm, why, confirm = asked.arm, CONFIRM if asked.confirm else REFRESH, asked.confirm
+    elif flag.state in WATCHED and _since_baseline(now) >= now.refresh_every - 1:
+        arm, why = BASELINE, REFRESH
     overrides = {} if arm == BASELINE else flag.overrides
     return Choice(arm, why, overrides, confirm=confirm, decision_id=flag.decision_id)
 
@@ -191,12 +149,11 @@ def _requested(now: Situation) -> RequestedArm | None:
     review = now.review
     if review is None:
         return None
-    arms = (BASELINE, now.reading.flag.candidate)
-    if any(run.arm not in arms for run in review.requested):
+    if any(run.arm not in (BASELINE, now.reading.flag.candidate) for run in review.requested):
         return None
-    since = Counter(_kind(run) for run in now.in_flight)
     # What ended after the review it does not know of either.
-    since.update(_kind(run) for run in now.runs if run.ended_at > review.at)
+    since = Counter((run.arm, run.confirm) for run in now.runs if run.ended_at > review.at)
+    since.update((run.arm, run.confirm) for run in now.in_flight)
     for run in review.requested:
         if since[run.arm, run.confirm] <= 0:
             return run
@@ -204,22 +161,17 @@ def _requested(now: Situation) -> RequestedArm | None:
     return None
 
 
-def _kind(run: ProductionRun | BegunRun) -> tuple[str, bool]:
-    return run.arm, run.confirm
-
-
 def _since_baseline(now: Situation) -> int:
     """Runs of the candidate, begun ones too, since the last baseline run that is evidence."""
     count = 0
     for run in now.runs:
-        count = 0 if run.arm == BASELINE and run.counts and run.finished else count + _other(run)
+        if run.arm != BASELINE:
+            count += run.counts
+        elif run.counts and run.finished:
+            count = 0
     for begun in sorted(now.in_flight, key=lambda one: (one.at, one.run)):
         count = 0 if begun.arm == BASELINE else count + 1
     return count
-
-
-def _other(run: ProductionRun) -> int:
-    return int(run.arm != BASELINE and run.counts)
 
 
 @dataclass(frozen=True)
@@ -260,7 +212,7 @@ class BeginInput:
     start: RunStart
     reading: FlagReading
     history: WorkloadHistory
-    jobs: JobBuilder
+    jobs: RunJobs
     spec_key: str
     source_key: str
     now: int
@@ -272,35 +224,17 @@ def choose_run(inputs: BeginInput) -> BegunRun:
 
     Raises InvalidInputError where the baseline's cannot either.
     """
-    begun = _begin(inputs, _flag_to_follow(inputs))
-    problem = inputs.jobs.problem(begun, Attempt())
-    if problem is not None and begun.arm != BASELINE:
-        begun = _on_baseline(begun, str(problem))
-        problem = inputs.jobs.problem(begun, Attempt())
-    if problem is not None:
-        raise problem
-    return begun
-
-
-def _flag_to_follow(inputs: BeginInput) -> FlagReading:
-    """The flag as the run may follow it: off where what it would train is unproven."""
-    promotion = inputs.reading.promotion
-    if promotion is None or inputs.proven is None:
-        return inputs.reading
-    comparison = compare_with_proven(inputs.proven, inputs.jobs.fingerprint(promotion))
-    return without_stale(inputs.reading, comparison.changed)
-
-
-def _begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:
-    start, number = inputs.start, 1 + len(inputs.history.begun)
-    choice = next_arm(situation(inputs.history, reading, inputs.jobs, now=inputs.now))
-    return BegunRun(
+    start, jobs, number = inputs.start, inputs.jobs, 1 + len(inputs.history.begun)
+    reading = _without_stale(inputs)
+    choice = next_arm(situation(inputs.history, reading, jobs, now=inputs.now))
+    begun = BegunRun(
         at=inputs.now,
         run=start.run,
         execution=start.execution,
         arm=choice.arm,
         why=choice.why,
-        seed=_seed(choice, number),
+        # A new one for every run, so that chance shows; a trial that needs pairs sets it.
+        seed=number if choice.seed is None else choice.seed,
         number=number,
         spec_key=inputs.spec_key,
         source_key=inputs.source_key,
@@ -314,28 +248,51 @@ def _begin(inputs: BeginInput, reading: FlagReading) -> BegunRun:
         flag_told=reading.explanation,
         tags=choice.tags,
     )
+    problem = jobs.problem(begun, Attempt())
+    if problem is not None and begun.arm != BASELINE:
+        begun = replace(
+            begun, arm=BASELINE, why=UNFIT, overrides={}, confirm=False, canary=None,
+            decision_id=None, flag_problem=UNFIT, tags={},
+            flag_told=f"{begun.arm} does not fit the registered job: {problem}",
+        )  # fmt: skip
+        problem = jobs.problem(begun, Attempt())
+    if problem is not None:
+        raise problem
+    return begun
 
 
-def _on_baseline(begun: BegunRun, problem: str) -> BegunRun:
-    """The run on the baseline instead: the candidate's job cannot be built any more."""
-    return replace(
-        begun, arm=BASELINE, why=UNFIT, overrides={}, confirm=False, canary=None, decision_id=None,
-        flag_problem=UNFIT, tags={},
-        flag_told=f"{begun.arm} does not fit the registered job: {problem}",
-    )  # fmt: skip
+def _without_stale(inputs: BeginInput) -> FlagReading:
+    """The flag as the run may follow it: off where what it would train is unproven.
+
+    The flag itself is changed after the run (watch_production.py), which also reports it.
+    """
+    reading, jobs = inputs.reading, inputs.jobs
+    if reading.promotion is None or inputs.proven is None:
+        return reading
+    registered = registered_fingerprint(
+        reading.promotion, jobs.trained, jobs.facts, region=jobs.site.region
+    )
+    changed = compare_with_proven(inputs.proven, registered).changed
+    if not changed:
+        return reading
+    explanation = "; ".join(reason.message for reason in changed)
+    off = Flag(enabled=False, state=STALE, candidate=reading.flag.candidate)
+    return replace(reading, flag=off, explanation=explanation)
 
 
 def situation(
-    history: WorkloadHistory, reading: FlagReading, jobs: JobBuilder, *, now: int
+    history: WorkloadHistory, reading: FlagReading, jobs: RunJobs, *, now: int
 ) -> Situation:
     """What has happened since the flag took its present value.
 
     A run that began longer ago than any run takes is not on its way any more: its execution was
     lost, and what it should have answered is asked again.
     """
-    since = _since(reading.flag)
-    recent = max(since, now - jobs.longest_seconds)
-    reviews: Sequence[Review] = [review for review in history.reviews if review.at >= since]
+    try:
+        since = milliseconds(reading.flag.since or "") // 1000
+    except InvalidInputError:
+        since = 0
+    recent = max(since, now - longest_run_seconds(jobs.trained.workload))
     return Situation(
         reading=reading,
         runs=[run for run in history.runs if run.started_at >= since],
@@ -345,7 +302,7 @@ def situation(
             if begun.run not in history.ended_runs and begun.at >= recent
         ],
         canary=open_slot(history, now=now, job=jobs.trained.digest),
-        review=reviews[-1] if reviews else None,
+        review=next((one for one in reversed(history.reviews) if one.at >= since), None),
     )
 
 
@@ -358,16 +315,3 @@ def milliseconds(text: str) -> int:
         raise InvalidInputError("is not a time", field="scheduled", value=text, fix=fix) from error
     dated = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return int(dated.timestamp() * 1000)
-
-
-def _since(flag: Flag) -> int:
-    """Epoch second from which the flag holds, 0 where it has no valid time."""
-    try:
-        return milliseconds(flag.since or "") // 1000
-    except InvalidInputError:
-        return 0
-
-
-def _seed(choice: Choice, number: int) -> int:
-    """A new seed for every run, so that chance shows; a trial that needs pairs sets it."""
-    return number if choice.seed is None else choice.seed

@@ -9,7 +9,7 @@ were planned, so that both arms see the same weeks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import naming
@@ -22,6 +22,8 @@ from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.runs import CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
+# Why a run trains its arm: a trial asked for it.
+CANARY = "canary"
 # Why a round was closed: all its results are in; the candidate crashed or ran untreated; production
 # trains another job by now, or nothing; its time is over; the trial was aborted.
 COMPLETE, LOST, CHANGED, RETIRED = "complete", "lost", "changed", "retired"
@@ -31,20 +33,21 @@ REPORTED_ENDS = (COMPLETE, LOST, CHANGED, RETIRED)
 
 
 @dataclass(frozen=True)
-class OpenSlot:
-    """A slot that the next production run takes: which arm it trains, and with what."""
+class Choice:
+    """The arm of a run, and why; ``overrides`` are laid over the registered job.
 
-    slot: CanarySlot
+    ``canary`` is the slot that it takes and ``seed`` the one that a trial asked for; ``tags`` are
+    the job's beside those of every production job.
+    """
+
     arm: str
-    seed: int
-    overrides: Mapping[str, Any]
-    hold: bool
-
-    @property
-    def tags(self) -> dict[str, str]:
-        """What its job carries beside the tags of every production job."""
-        held = {naming.TAG_RELEASE: HOLD} if self.hold and self.arm != BASELINE else {}
-        return {naming.TAG_TRIAL: self.slot.trial, **held}
+    why: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    confirm: bool = False
+    canary: CanarySlot | None = None
+    seed: int | None = None
+    decision_id: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 def requested_round(
@@ -84,8 +87,8 @@ def open_rounds(history: WorkloadHistory, now: int) -> list[CanaryRound]:
     ]
 
 
-def open_slot(history: WorkloadHistory, *, now: int, job: str) -> OpenSlot | None:
-    """The slot that a production run of ``job`` takes at ``now``; None trains what the flag says.
+def open_slot(history: WorkloadHistory, *, now: int, job: str) -> Choice | None:
+    """What the next free slot asks of a run of ``job`` at ``now``; None trains as the flag says.
 
     None as well where ``job`` (the digest of what production trains today) is not what the
     trial measures: the candidate's changes were never tried on that.
@@ -93,30 +96,31 @@ def open_slot(history: WorkloadHistory, *, now: int, job: str) -> OpenSlot | Non
     for one in open_rounds(history, now):
         if one.job != job or result_ending(one, history) is not None:
             continue
-        taken = _taken(one, history, now)
+        ended = results(one, history)
+        # Those on their way to a result.
+        taken = {
+            begun.canary.position
+            for begun in history.begun
+            if begun.canary is not None
+            and (begun.canary.trial, begun.canary.round) == (one.trial, one.round)
+            and begun.run not in history.ended_runs
+            and now - begun.at < one.slot_seconds
+        }
         for position, requested in enumerate(one.runs):
-            if position not in taken:
-                return OpenSlot(
-                    slot=CanarySlot(one.trial, one.round, position),
-                    arm=requested.arm,
+            if ended[position] is None and position not in taken:
+                is_held = one.hold and requested.arm != BASELINE
+                return Choice(
+                    requested.arm,
+                    CANARY,
+                    one.arms[requested.arm],
+                    canary=CanarySlot(one.trial, one.round, position),
                     seed=requested.seed,
-                    overrides=one.arms[requested.arm],
-                    hold=one.hold,
+                    tags={
+                        naming.TAG_TRIAL: one.trial,
+                        **({naming.TAG_RELEASE: HOLD} if is_held else {}),
+                    },
                 )
     return None
-
-
-def _taken(canary: CanaryRound, history: WorkloadHistory, now: int) -> set[int]:
-    """Positions that have a result, or a run on its way to one."""
-    done = {position for position, run in enumerate(results(canary, history)) if run is not None}
-    for begun in history.begun:
-        slot = begun.canary
-        if slot is None or begun.run in history.ended_runs:
-            continue
-        recent = now - begun.at < canary.slot_seconds
-        if recent and (slot.trial, slot.round) == (canary.trial, canary.round):
-            done.add(slot.position)
-    return done
 
 
 def results(canary: CanaryRound, history: WorkloadHistory) -> list[ProductionRun | None]:
@@ -146,13 +150,13 @@ def canary_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
 
 def held_runs(history: WorkloadHistory, trial: str) -> list[ProductionRun]:
     """Runs of the trial's candidates whose models were held back, with any outcome."""
-    held = {one.round for one in history.rounds_of(trial) if one.hold}
+    held = {(trial, one.round) for one in history.rounds_of(trial) if one.hold}
     return [
         run
         for run in history.runs
         if run.arm != BASELINE
         and run.canary is not None
-        and (run.canary.trial, run.canary.round in held) == (trial, True)
+        and (run.canary.trial, run.canary.round) in held
     ]
 
 
@@ -188,33 +192,25 @@ def effect_of_run(run: ProductionRun, history: WorkloadHistory, job: str | None)
     """What follows ``run``, which ``history`` has.
 
     ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
-    unknown.
+    unknown. A run of another job than the trial measures ends the round, as production will make
+    no more.
     """
-    waiting = [one for one in history.rounds if not one.reported]
-    endings = [(one, one.closed or _ending_after(one, history, run, job)) for one in waiting]
-    over = tuple((one, reason) for one, reason in endings if reason is not None)
-    return RunEffect(_comes_too_late(run, history), over)
-
-
-def _ending_after(
-    canary: CanaryRound, history: WorkloadHistory, run: ProductionRun, job: str | None
-) -> str | None:
-    """Why the round is over after ``run``, None while it is not.
-
-    A run of another job than the trial measures ends the round, as production will make no more.
-    """
-    moved_on = job not in (None, canary.job) and run.started_at > canary.at
-    return round_ending(canary, history) or (CHANGED if moved_on else None)
-
-
-def _comes_too_late(run: ProductionRun, history: WorkloadHistory) -> bool:
-    """Whether a candidate's held model came after its round had ended without it.
-
-    It is unproven; where the trial's verdict does, that comes later and tags it again. A
-    round that is complete may have ended with this very run.
-    """
+    over = []
+    for one in history.rounds:
+        moved_on = job not in (None, one.job) and run.started_at > one.at
+        reason = one.closed or round_ending(one, history) or (CHANGED if moved_on else None)
+        if reason is not None and not one.reported:
+            over.append((one, reason))
+    # A model that comes too late is unproven; where the trial's verdict does, that comes later and
+    # tags it again. A round that is complete may have ended with this very run.
     slot = run.canary
-    if slot is None or run.arm == BASELINE:
-        return False
-    own = [one for one in history.rounds_of(slot.trial) if one.round == slot.round]
-    return any(one.hold and one.closed not in (None, COMPLETE) for one in own)
+    too_late = (
+        slot is not None
+        and run.arm != BASELINE
+        and any(
+            one.hold and one.closed not in (None, COMPLETE)
+            for one in history.rounds_of(slot.trial)
+            if one.round == slot.round
+        )
+    )
+    return RunEffect(too_late, tuple(over))

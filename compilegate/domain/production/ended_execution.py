@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from compilegate.domain import naming
 from compilegate.domain.errors import BROKEN
-from compilegate.domain.failures import ENDED, Ending, explain, job_end
+from compilegate.domain.failures import ENDED, explain, job_end
 from compilegate.domain.fields import Fields
 from compilegate.domain.flag_change import Versions
 from compilegate.domain.production.attempts import (
@@ -19,8 +19,7 @@ from compilegate.domain.production.attempts import (
     attempt_of,
 )
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.orphans import FAILED
-from compilegate.domain.production.recorded_run import billable_seconds, failed_result, times
+from compilegate.domain.production.recorded_run import billable_seconds, judged_result, times
 from compilegate.domain.records.runs import TEAM, BegunRun, IgnoredJob, ProductionRun
 from compilegate.domain.workload.model import Training, Workload
 
@@ -39,27 +38,17 @@ class EndedExecution:
         """Read the ``detail`` of Step Functions' event."""
         execution = Fields(detail, "detail").text("executionArn")
         status = str(detail.get("status"))
+        try:  # who starts an execution by hand may write any input
+            document = json.loads(detail.get("input") or "{}")
+        except BROKEN:
+            document = None
+        workload = document.get("workload") if isinstance(document, Mapping) else None
         return cls(
             execution=execution,
-            workload=_workload_of(detail),
+            workload=workload if isinstance(workload, str) else None,
             status=status,
             why=explain(str(detail.get("error") or status), str(detail.get("cause") or "")),
         )
-
-    @property
-    def leaves_jobs(self) -> bool:
-        """Whether its job trains on, because its model is needed: nobody has stopped it."""
-        return self.status == FAILED
-
-
-def _workload_of(detail: Mapping[str, Any]) -> str | None:
-    """The workload that an execution's input names; who starts one by hand may write any."""
-    try:
-        document = json.loads(detail.get("input") or "{}")
-    except BROKEN:
-        return None
-    workload = document.get("workload") if isinstance(document, Mapping) else None
-    return workload if isinstance(workload, str) else None
 
 
 def unrecorded_attempts(
@@ -134,16 +123,26 @@ def team_run(
     now: int,
 ) -> ProductionRun:
     """The record of a team's job; ``training`` is what is registered."""
-    end = job_end(described, "", "")
-    result, counts, reason = failed_result(None, end.reason), end.about_arm, end.reason
-    if end.ending is Ending.COMPLETED:
-        result = evidence.result
-        counts = evidence.problem is None
-        reason = evidence.problem or result.get("reason")
-    arm = tags.get(naming.TAG_ARM)
-    no_evidence = _no_evidence(described, arm, training, versions)
-    if no_evidence is not None:
-        counts, reason = False, no_evidence
+    end, arm = job_end(described, "", ""), tags.get(naming.TAG_ARM)
+    result, counts, reason = judged_result(end, evidence, None)
+    cluster = described.get("ResourceConfig") or {}
+    used = (cluster.get("InstanceType"), cluster.get("InstanceCount"))
+    # An arm trains on the machines that are registered, with its latest flag's overrides.
+    overrides = next(
+        (one.flag.overrides for one in reversed(versions) if one.flag.candidate == arm), {}
+    )
+    expected = (
+        str(overrides.get("instance_type") or training.instance_type),
+        int(overrides.get("instance_count") or training.instance_count),
+    )
+    if arm is None:
+        counts, reason = False, f"its tag {naming.TAG_ARM} is missing: the arm is not known"
+    elif used != expected:
+        counts = False
+        reason = (
+            f"it trained on {used[1]} of {used[0]}, and {arm} trains on {expected[1]} of "
+            f"{expected[0]}: no evidence"
+        )
     began, over = times(described, otherwise=float(now))
     return ProductionRun(
         run=naming.trial_id(int(began * 1000)),
@@ -158,41 +157,8 @@ def team_run(
         status=end.status,
         reason=reason,
         decision_id=tags.get(naming.TAG_DECISION),
-        instance_type=_machines_used(described)[0],
+        instance_type=used[0],
         billable_seconds=billable_seconds(described),
         details={"ending": str(end.ending)},
         at=now,
     )
-
-
-def _no_evidence(
-    described: Mapping[str, Any], arm: str | None, training: Training, versions: Versions
-) -> str | None:
-    """Why a team's job cannot be evidence, None where it can."""
-    if arm is None:
-        return f"its tag {naming.TAG_ARM} is missing: the arm is not known"
-    used, expected = _machines_used(described), _machines_of(arm, training, versions)
-    if used == expected:
-        return None
-    return (
-        f"it trained on {used[1]} of {used[0]}, and {arm} trains on {expected[1]} of "
-        f"{expected[0]}: no evidence"
-    )
-
-
-def _machines_of(arm: str, training: Training, versions: Versions) -> tuple[str, int]:
-    """Instance type and count of an arm: those registered, with its latest flag's overrides."""
-    overrides: Mapping[str, Any] = {}
-    for version in versions:
-        flag = version.flag
-        overrides = flag.overrides if flag.candidate == arm else overrides
-    return (
-        str(overrides.get("instance_type") or training.instance_type),
-        int(overrides.get("instance_count") or training.instance_count),
-    )
-
-
-def _machines_used(described: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """Instance type and count that a job's description names."""
-    cluster = described.get("ResourceConfig") or {}
-    return cluster.get("InstanceType"), cluster.get("InstanceCount")

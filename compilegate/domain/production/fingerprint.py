@@ -25,7 +25,6 @@ from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.domain.workload.model import Framework, Training
 
 Fingerprint = Mapping[str, Any]
 
@@ -75,21 +74,22 @@ class Comparison:
     same: frozenset[str] = frozenset()
 
 
-def planned(arm: ArmPlan, training: Training, framework: Framework, code: str) -> Fingerprint:
-    """What the request of a job of this arm says.
+def planned(arm: ArmPlan, job: TrainedJob) -> Fingerprint:
+    """What the request of this arm of ``job`` says.
 
-    ``framework`` is the workload's; a candidate that trains in another one shows by its image.
+    The framework is the workload's; a candidate that trains in another one shows by its image.
     """
     keys = (
         "image", "instance_type", "instance_count", "precision", "distribution", "batch_size",
         "learning_rate",
     )  # fmt: skip
+    framework, hyperparameters = job.workload.framework, job.workload.training.hyperparameters
     parts = (framework.name, framework.version, framework.transformers, framework.python)
     return {
         **{key: getattr(arm, key) for key in keys},
         "framework": " ".join(str(part) for part in parts if part),
-        "hyperparameters": {**training.hyperparameters, **(arm.hyperparameters or {})},
-        "code": code,
+        "hyperparameters": {**hyperparameters, **(arm.hyperparameters or {})},
+        "code": job.code,
     }
 
 
@@ -115,28 +115,9 @@ def stale_reasons(promoted: Fingerprint, now: Fingerprint) -> tuple[Reason, ...]
             f"{FIELDS[field]}: was {_shown(promoted[field], now[field])}, "
             f"is {_shown(now[field], promoted[field])}",
         )
-        for field in shared_fields(promoted, now)
+        for field in _shared(promoted, now)
         if promoted[field] != now[field]
     )
-
-
-def shared_fields(promoted: Fingerprint, now: Fingerprint) -> tuple[str, ...]:
-    """The fields that both sides have, so that they can be compared."""
-    return tuple(field for field in FIELDS if _has(promoted, field) and _has(now, field))
-
-
-def unknown_fields(
-    promoted: Fingerprint, now: Fingerprint, fields: Sequence[str] = tuple(FIELDS)
-) -> tuple[str, ...]:
-    """The fields of these that one side lacks, so that they were not compared."""
-    return tuple(
-        FIELDS[field] for field in fields if not (_has(promoted, field) and _has(now, field))
-    )
-
-
-def proven_fingerprint(arm: ArmPlan, job: TrainedJob) -> Fingerprint:
-    """What the requests of the trial's candidate jobs said, by the trial's own ``job``."""
-    return planned(arm, job.workload.training, job.workload.framework, job.code)
 
 
 def registered_fingerprint(
@@ -146,13 +127,12 @@ def registered_fingerprint(
 
     A job that cannot be built is for the run itself to report.
     """
-    workload = job.workload
     try:
-        baseline = baseline_arm(workload, facts, region=region)
+        baseline = baseline_arm(job.workload, facts, region=region)
         arm = with_overrides(baseline, promotion.candidate, promotion.flag.overrides, facts)
     except (InvalidInputError, NotFoundError):
         return {}
-    return planned(arm, workload.training, workload.framework, job.code)
+    return planned(arm, job)
 
 
 def compare_with_proven(
@@ -171,11 +151,13 @@ def compare_with_proven(
     pairs = [(ASKED, proven, registered)]
     pairs += [(run.arm, trial[run.arm], recorded([run.result])) for run in runs if run.arm in trial]
     changed = [reason for _, was, now in pairs for reason in stale_reasons(was, now)]
-    unknown = [field for _, was, now in pairs for field in unknown_fields(was, now, tuple(was))]
+    unknown = [
+        FIELDS[field] for _, was, now in pairs for field in was if field not in _shared(was, now)
+    ]
     compared = [
         (f"{source} {field}", was[field] == now[field])
         for source, was, now in pairs
-        for field in shared_fields(was, now)
+        for field in _shared(was, now)
     ]
     differs = frozenset(field for field, equal in compared if not equal)
     return Comparison(
@@ -186,8 +168,9 @@ def compare_with_proven(
     )
 
 
-def _has(side: Fingerprint, field: str) -> bool:
-    return side.get(field) is not None
+def _shared(was: Fingerprint, now: Fingerprint) -> list[str]:
+    """The fields that both sides have, so that they can be compared."""
+    return [field for field in FIELDS if was.get(field) is not None and now.get(field) is not None]
 
 
 def _shown(value: object, other: object) -> str:

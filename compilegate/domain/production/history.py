@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from compilegate.domain.claims import command_at
@@ -154,84 +155,55 @@ def history(entries: Iterable[Mapping[str, Any]]) -> WorkloadHistory:
     for record in records:
         groups[type(record)].append(record)
 
-    def of(kind: type[_Kind]) -> list[_Kind]:
-        return groups[kind]
+    def of(kind: type[_Kind], *order: str) -> tuple[_Kind, ...]:
+        return tuple(sorted(groups[kind], key=attrgetter(*order)) if order else groups[kind])
 
     return WorkloadHistory(
         records=tuple(records),
-        readable_flags=tuple(sorted(of(FlagVersion), key=lambda one: one.version)),
-        begun=tuple(sorted(of(BegunRun), key=lambda one: (one.at, one.run))),
-        waits=tuple(of(CapacityWait)),
-        runs=tuple(sorted(of(ProductionRun), key=lambda one: (one.started_at, one.run, one.job))),
-        rounds=_rounds(of(CanaryRound), of(CanaryToken), of(CanaryClosed), of(CanaryReported)),
-        reviews=tuple(sorted(of(Review), key=lambda one: (one.at, one.run))),
-        probation_ends=tuple(of(ProbationEnd)),
-        started=tuple(of(TrialStarted)),
-        decided=tuple(of(TrialDecided)),
-        failed=tuple(of(TrialFailed)),
-        approvals=_approvals(of(ApprovalRequested), of(ApprovalToken), of(ApprovalAnswer)),
-        registrations=tuple(sorted(of(RegistrationChange), key=lambda one: one.revision)),
+        readable_flags=of(FlagVersion, "version"),
+        begun=of(BegunRun, "at", "run"),
+        waits=of(CapacityWait),
+        runs=of(ProductionRun, "started_at", "run", "job"),
+        rounds=_rounds(groups),
+        reviews=of(Review, "at", "run"),
+        probation_ends=of(ProbationEnd),
+        started=of(TrialStarted),
+        decided=of(TrialDecided),
+        failed=of(TrialFailed),
+        approvals=_approvals(groups),
+        registrations=of(RegistrationChange, "revision"),
     )
 
 
-def _rounds(
-    opened: Sequence[CanaryRound],
-    tokens: Sequence[CanaryToken],
-    closed: Sequence[CanaryClosed],
-    reported: Sequence[CanaryReported],
-) -> tuple[CanaryRound, ...]:
+def _rounds(groups: Mapping[type, Sequence[Any]]) -> tuple[CanaryRound, ...]:
     """Each round with what later entries say of it, by trial and number."""
-    reasons = {(one.trial, one.round): one.reason for one in closed}
-    ended = {(one.trial, one.round) for one in reported}
-    waiting: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for one in sorted(tokens, key=lambda one: one.number):
-        waiting[one.trial, one.round].append(one.token)
+    place_of = attrgetter("trial", "round")
+    reasons = {place_of(one): one.reason for one in groups[CanaryClosed]}
+    ended = {*map(place_of, groups[CanaryReported])}
+    tokens = sorted(groups[CanaryToken], key=attrgetter("number"))
     return tuple(
         replace(
-            one,
-            closed=reasons.get((one.trial, one.round)),
-            reported=(one.trial, one.round) in ended,
-            tokens=tuple(waiting[one.trial, one.round]),
+            opened,
+            closed=reasons.get(place_of(opened)),
+            reported=place_of(opened) in ended,
+            tokens=tuple(one.token for one in tokens if place_of(one) == place_of(opened)),
         )
-        for one in sorted(opened, key=lambda one: (one.trial, one.round))
+        for opened in sorted(groups[CanaryRound], key=place_of)
     )
 
 
-def _approvals(
-    asked: Sequence[ApprovalRequested],
-    tokens: Sequence[ApprovalToken],
-    answers: Sequence[ApprovalAnswer],
-) -> tuple[Approval, ...]:
+def _approvals(groups: Mapping[type, Sequence[Any]]) -> tuple[Approval, ...]:
     """Each question with its tokens and its answer, by when it was asked."""
-    answered = {one.trial: one for one in answers}
-    waiting: dict[str, list[str]] = defaultdict(list)
-    for one in sorted(tokens, key=lambda one: one.number):
-        waiting[one.trial].append(one.token)
+    answers = {one.trial: one for one in groups[ApprovalAnswer]}
+    tokens = sorted(groups[ApprovalToken], key=attrgetter("number"))
     return tuple(
-        Approval(one, tuple(waiting[one.trial]), answered.get(one.trial))
-        for one in sorted(asked, key=lambda one: (one.at, one.trial))
+        Approval(
+            asked,
+            tuple(one.token for one in tokens if one.trial == asked.trial),
+            answers.get(asked.trial),
+        )
+        for asked in sorted(groups[ApprovalRequested], key=attrgetter("at", "trial"))
     )
-
-
-# The approval of a promotion: which question a person answers, and answers that contradict.
-
-
-def unanswered(approvals: Sequence[Approval]) -> list[Approval]:
-    """The open questions, in their order."""
-    return [approval for approval in approvals if approval.answer is None]
-
-
-def answerable(approvals: Sequence[Approval], *, workload: str, stage: str) -> Approval:
-    """What a person can answer: the newest open question, else the newest that was answered.
-
-    Raises InvalidInputError where there is none.
-    """
-    if not approvals:
-        raise InvalidInputError(
-            "has no promotion that waits for approval", field="WORKLOAD", value=workload,
-            fix=f"see `{command_at('compilegate status', stage)}` for what waits",
-        )  # fmt: skip
-    return (unanswered(approvals) or approvals)[-1]
 
 
 def check_answer(answer: ApprovalAnswer, *, approved: bool, workload: str, stage: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +11,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
-from compilegate.domain.production.attempts import Attempt, longest_run_seconds
-from compilegate.domain.production.fingerprint import Fingerprint, registered_fingerprint
-from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
 from compilegate.domain.request.build import JobSite, ProductionJob, production_request
@@ -34,11 +31,6 @@ class RunJobs:
     def facts(self) -> Facts:
         """The facts that apply: the workload file overrides the deployment."""
         return self.deployed.overridden(self.trained.workload.facts)
-
-    @property
-    def longest_seconds(self) -> float:
-        """The longest that a run takes: all its attempts and all waiting."""
-        return longest_run_seconds(self.trained.workload)
 
     def arm(self, begun: BegunRun, attempt: Attempt) -> ArmPlan:
         """The arm that an attempt trains.
@@ -64,14 +56,23 @@ class RunJobs:
         """
         arm, chosen = self.arm(begun, attempt), attempt.as_chosen
         decision_id = begun.decision_id if chosen else None
-        decided = {naming.TAG_DECISION: decision_id} if decision_id else {}
+        variables = {
+            "COMPILEGATE_STAGE": self.site.stage,
+            "COMPILEGATE_RUN": begun.run,
+            "COMPILEGATE_ARM": arm.name,
+            "COMPILEGATE_WHY": attempt.why(begun),
+        }
+        tags = {**begun.tags} if chosen else {}
+        if decision_id:
+            variables["COMPILEGATE_DECISION_ID"] = decision_id
+            tags[naming.TAG_DECISION] = decision_id
         job = ProductionJob(
             run=begun.run,
             number=attempt.number,
             replicate=begun.number,
             seed=begun.seed,
-            variables=_variables(begun, attempt, arm, decision_id, self.site.stage),
-            tags={**begun.tags, **decided} if chosen else {},
+            variables=variables,
+            tags=tags,
         )
         context = self.site.context(
             self.trained.workload.name,
@@ -83,10 +84,6 @@ class RunJobs:
         self.limits.check(request)
         return request
 
-    def fingerprint(self, promotion: Promotion) -> Fingerprint:
-        """What the promoted arm's request says; empty where it cannot be planned."""
-        return registered_fingerprint(promotion, self.trained, self.facts, region=self.site.region)
-
     def problem(self, begun: BegunRun, attempt: Attempt) -> InvalidInputError | None:
         """Why the attempt's job cannot be built, None where it can."""
         try:
@@ -94,16 +91,3 @@ class RunJobs:
         except InvalidInputError as error:
             return error
         return None
-
-
-def _variables(
-    begun: BegunRun, attempt: Attempt, arm: ArmPlan, decision_id: str | None, stage: str
-) -> Mapping[str, str]:
-    """What the script may want to know; the stage is where its flag lies."""
-    return {
-        "COMPILEGATE_STAGE": stage,
-        "COMPILEGATE_RUN": begun.run,
-        "COMPILEGATE_ARM": arm.name,
-        "COMPILEGATE_WHY": attempt.why(begun),
-        **({"COMPILEGATE_DECISION_ID": decision_id} if decision_id else {}),
-    }

@@ -7,7 +7,6 @@ the workload from its next trial.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -67,23 +66,8 @@ class Orphans:
     @property
     def executions(self) -> tuple[str, ...]:
         """The executions that left it, each once."""
-        of_jobs = (job.execution for job in self.jobs)
-        return tuple(dict.fromkeys([*self.released_leases_of, *of_jobs]))
-
-    @property
-    def owner(self) -> str | None:
-        """The workload's owner, where a job names one."""
-        return next((job.owner for job in self.jobs if job.owner), None)
-
-    @property
-    def stopped_jobs(self) -> tuple[str, ...]:
-        """Names of the jobs."""
-        return tuple(job.name for job in self.jobs)
-
-    @property
-    def released_leases_of(self) -> tuple[str, ...]:
-        """Executions that held the leases."""
-        return tuple(lease.execution for lease in self.leases)
+        of_leases = [lease.execution for lease in self.leases]
+        return tuple(dict.fromkeys([*of_leases, *(job.execution for job in self.jobs)]))
 
 
 def of_deployment(execution: str, stage: str) -> bool:
@@ -102,16 +86,28 @@ def orphans_by_workload(
 ) -> dict[str, Orphans]:
     """What ended executions have left, by workload in order of name.
 
-    ``ends`` holds no execution that still runs.
+    ``ends`` holds no execution that still runs. A team's own job waits for no execution. A
+    production job of an execution that failed continues, because its model is needed
+    (usecases/production/record_run.py).
     """
-    left_jobs, left_leases = defaultdict(list), defaultdict(list)
-    for job in orphaned_jobs(jobs, ends, now=now, grace_seconds=grace_seconds):
-        left_jobs[job.workload].append(job)
-    for lease in orphaned_leases(leases, ends, now=now, grace_seconds=grace_seconds):
-        left_leases[lease.workload].append(lease)
+    over = {one: end for one, end in ends.items() if is_over(end, now, grace_seconds)}
+    left_jobs = [
+        job
+        for job in jobs
+        if job.stage != naming.TEAM_STAGE
+        and job.execution in over
+        and now - job.created >= grace_seconds
+        and not (job.stage == naming.PRODUCTION_STAGE and over[job.execution].status == FAILED)
+    ]
+    left_leases = [lease for lease in leases if lease.execution in over]
     return {
-        workload: Orphans(tuple(left_jobs[workload]), tuple(left_leases[workload]))
-        for workload in sorted({*left_jobs, *left_leases})
+        workload: Orphans(
+            tuple(job for job in left_jobs if job.workload == workload),
+            tuple(lease for lease in left_leases if lease.workload == workload),
+        )
+        for workload in sorted(
+            {job.workload for job in left_jobs} | {lease.workload for lease in left_leases}
+        )
     }
 
 
@@ -122,44 +118,6 @@ def lacks_clean_up(execution: str, end: ExecutionEnd, stage: str) -> bool:
     """
     machine = naming.machine_name(stage, naming.EVALUATE)
     return end.status in ENDED_BADLY and naming.machine_of(execution) == machine
-
-
-def orphaned_jobs(
-    jobs: Iterable[TaggedJob],
-    ends: Mapping[str, ExecutionEnd],
-    *,
-    now: int,
-    grace_seconds: float = GRACE_SECONDS,
-) -> list[TaggedJob]:
-    """Jobs whose execution has ended; ``ends`` holds no execution that still runs.
-
-    A team's own job waits for no execution. A production job of an execution that failed continues,
-    because its model is needed (usecases/production/record_run.py).
-    """
-    return [
-        job
-        for job in jobs
-        if job.stage != naming.TEAM_STAGE
-        and job.execution in ends
-        and now - job.created >= grace_seconds
-        and is_over(ends[job.execution], now, grace_seconds)
-        and not (job.stage == naming.PRODUCTION_STAGE and ends[job.execution].status == FAILED)
-    ]
-
-
-def orphaned_leases(
-    leases: Iterable[Lease],
-    ends: Mapping[str, ExecutionEnd],
-    *,
-    now: int,
-    grace_seconds: float = GRACE_SECONDS,
-) -> list[Lease]:
-    """Leases whose execution has ended; ``ends`` holds no execution that still runs."""
-    return [
-        lease
-        for lease in leases
-        if lease.execution in ends and is_over(ends[lease.execution], now, grace_seconds)
-    ]
 
 
 def is_over(end: ExecutionEnd, now: int, grace_seconds: float = GRACE_SECONDS) -> bool:

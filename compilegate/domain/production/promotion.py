@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import REVERT, TRAIN, Versions, flag_of
@@ -44,11 +45,14 @@ def standing_promotion(versions: Versions) -> Promotion | None:
     was = proven.flag
     if (was.candidate, was.overrides) != (flag.candidate, flag.overrides):
         return None
+    of_this_state = takewhile(
+        lambda one: one.flag.enabled and one.flag.state == flag.state, reversed(versions)
+    )
     return Promotion(
         trial=str(proven.trial),
         candidate=flag.candidate,
         at=proven.at,
-        since=_since(versions, flag),
+        since=[one.at for one in of_this_state][-1],
         flag=flag,
         version=len(versions),
         by_human=proven.by_human,
@@ -57,28 +61,19 @@ def standing_promotion(versions: Versions) -> Promotion | None:
 
 def latest_promotion(versions: Versions) -> FlagVersion | None:
     """The version by which a trial last turned a candidate on, None where none ever has."""
-    return next(iter(promotions(versions)[::-1]), None)
+    return next(reversed(promotions(versions)), None)
 
 
 def promotions(versions: Versions) -> Sequence[FlagVersion]:
-    """The versions by which a trial's candidate was turned on, oldest first."""
-    return [version for version in versions if _promotes(version)]
+    """The versions by which a trial's candidate was turned on, oldest first.
 
-
-def _promotes(version: FlagVersion) -> bool:
-    """Whether it turned on what a trial has measured; what the watch changes does not count."""
-    return version.trial is not None and version.by != TRAIN and version.flag.enabled
-
-
-def _since(versions: Versions, flag: Flag) -> int:
-    """When the flag took the state that it has."""
-    since = versions[-1].at
-    for version in reversed(versions):
-        then = version.flag
-        if (then.enabled, then.state) != (flag.enabled, flag.state):
-            break
-        since = version.at
-    return since
+    What the watch changes does not count.
+    """
+    return [
+        version
+        for version in versions
+        if version.trial is not None and version.by != TRAIN and version.flag.enabled
+    ]
 
 
 def cooling_down(

@@ -23,7 +23,7 @@ from compilegate.domain.production.attempts import (
     most_wait_seconds,
     next_wait,
 )
-from compilegate.domain.production.job_builder import JobBuilder
+from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.savings import failed
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE, Workload
@@ -50,7 +50,7 @@ class EndedAttempt:
 
     reported: AttemptEnd
     begun: BegunRun
-    jobs: JobBuilder
+    jobs: RunJobs
     described: Mapping[str, Any]
     now: int
     evidence: JobEvidence = field(default_factory=JobEvidence)
@@ -63,23 +63,9 @@ class EndedAttempt:
         return job_end(self.described, self.reported.error, self.reported.cause)
 
     @property
-    def duplicates(self) -> tuple[str, ...]:
-        """Other jobs of the run that are in progress.
-
-        CreateTrainingJob may start a job and its answer be lost, and the retry then starts another.
-        """
-        own = naming.own_jobs(self.reported.workload, self.reported.run, self.same_prefix)
-        return tuple(job for job in own if job != self.reported.job)
-
-    @property
     def attempt(self) -> Attempt:
         """Which attempt it is."""
         return self.reported.attempt
-
-    @property
-    def arm(self) -> str:
-        """The arm that the attempt trained."""
-        return self.attempt.arm(self.begun)
 
     @property
     def workload(self) -> Workload:
@@ -106,84 +92,138 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
     A job that is in progress after its time is stopped. Raises StillTrainsError for any other in
     progress: a run is recorded once, and recorded too early its true end would be lost.
     """
-    reported = ended.reported
-    in_progress = ended.described.get("TrainingJobStatus") == IN_PROGRESS
-    if in_progress and reported.error != TIMEOUT:
-        why = explain(reported.error, reported.cause)
-        raise StillTrainsError(
-            f"{reported.job} is still training, but waiting for it failed: {why}. "
-            "The job continues and saves its model; its run is not recorded"
-        )
-    stop = (reported.job, *ended.duplicates) if in_progress else ended.duplicates
+    reported, begun = ended.reported, ended.begun
+    # CreateTrainingJob may start a job and its answer be lost; the retry then starts another.
+    own = naming.own_jobs(reported.workload, reported.run, ended.same_prefix)
+    stop = tuple(job for job in own if job != reported.job)
+    if ended.described.get("TrainingJobStatus") == IN_PROGRESS:
+        if reported.error != TIMEOUT:
+            why = explain(reported.error, reported.cause)
+            raise StillTrainsError(
+                f"{reported.job} is still training, but waiting for it failed: {why}. "
+                "The job continues and saves its model; its run is not recorded"
+            )
+        stop = (reported.job, *stop)
     if ended.end.ending is not Ending.NO_CAPACITY:
         return AttemptOutcome(attempt_run(ended), stop)
     number = ended.attempt.number + 1
     fallbacks = {
-        one: ended.jobs.problem(ended.begun, Attempt(number, instance_type=one))
+        one: ended.jobs.problem(begun, Attempt(number, instance_type=one))
         for one in ended.workload.training.fallback_instances
     }
-    usable = [one for one, refused in fallbacks.items() if refused is None]
-    gave_up = f"gave up waiting for machines: {ended.end.reason}"
-    record = capacity_wait(ended, usable) or attempt_run(ended, gave_up=gave_up)
-    return AttemptOutcome(record, stop, fallbacks)
-
-
-def capacity_wait(ended: EndedAttempt, fallbacks: Sequence[str]) -> CapacityWait | None:
-    """How the run waits for capacity, ``fallbacks`` are types to run on; None where it gives up."""
     following = next_wait(
         ended.waits,
-        fallbacks,
+        [one for one, refused in fallbacks.items() if refused is None],
         most_wait_seconds(ended.workload),
-        first_seconds=ended.reported.first_wait_seconds,
+        first_seconds=reported.first_wait_seconds,
     )
     if following is None:
-        return None
+        gave_up = f"gave up waiting for machines: {ended.end.reason}"
+        return AttemptOutcome(attempt_run(ended, gave_up=gave_up), stop, fallbacks)
     began, over = times(ended.described, otherwise=float(ended.now))
-    return CapacityWait(
+    wait = CapacityWait(
         at=ended.now,
-        run=ended.begun.run,
+        run=begun.run,
         attempt=ended.attempt.number,
-        job=ended.reported.job,
-        arm=ended.arm,
+        job=reported.job,
+        arm=ended.attempt.arm(begun),
         reason=ended.end.reason,
         spent_seconds=over - began,
         wait_seconds=following.seconds,
         next_instance_type=following.instance_type,
     )
+    return AttemptOutcome(wait, stop, fallbacks)
 
 
 def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> ProductionRun:
     """The record of the attempt; ``gave_up`` says why it was not run at all."""
-    begun, chosen = ended.begun, ended.attempt.as_chosen
-    result, counts, reason = _result(ended)
+    begun, attempt, end = ended.begun, ended.attempt, ended.end
+    chosen, fallback = attempt.as_chosen, attempt.instance_type
+    result, counts, reason = judged_result(end, ended.evidence, begun.seed)
+    status = end.status
+    if fallback is not None:
+        counts = False
+        if end.ending is Ending.COMPLETED:
+            reason = f"trained on {fallback} because the usual type had no capacity: no evidence"
+    if gave_up is not None:
+        status, counts, reason = NOT_RUN, False, gave_up
     began, over = times(ended.described, otherwise=float(ended.now))
     billable = billable_seconds(ended.described)
-    price = ended.jobs.usd_per_hour(begun, ended.attempt)
+    price = ended.jobs.usd_per_hour(begun, attempt)
     own_type = begun.overrides.get("instance_type") if chosen else None
-    registered_type = ended.workload.training.instance_type
     return ProductionRun(
         run=begun.run,
         job=ended.reported.job,
-        arm=ended.arm,
+        arm=attempt.arm(begun),
         started_at=began,
         ended_at=over,
         result=result,
-        counts=counts and gave_up is None,
-        why=ended.attempt.why(begun),
-        status=ended.end.status if gave_up is None else NOT_RUN,
-        reason=reason if gave_up is None else gave_up,
+        counts=counts,
+        why=attempt.why(begun),
+        status=status,
+        reason=reason,
         confirm=begun.confirm and chosen,
         canary=begun.canary if chosen else None,
         decision_id=begun.decision_id if chosen else None,
-        instance_type=str(ended.attempt.instance_type or own_type or registered_type),
+        instance_type=str(fallback or own_type or ended.workload.training.instance_type),
         usd=None if billable is None or price is None else billable / 3600 * price,
         billable_seconds=billable,
-        details=_details(ended),
+        details={
+            "attempt": attempt.number,
+            "ending": str(end.ending),
+            "execution": begun.execution,
+            "scheduled": begun.scheduled,
+            "spec_key": begun.spec_key,
+            "overrides": dict(begun.overrides) if chosen else {},
+            "model": (ended.described.get("ModelArtifacts") or {}).get("S3ModelArtifacts"),
+        },
         at=ended.now,
     )
 
 
-def what_next(run: ProductionRun) -> str:
+def judged_result(
+    end: JobEnd, evidence: JobEvidence, seed: int | None
+) -> tuple[Mapping[str, Any], bool, str | None]:
+    """An ended job's run, whether it is evidence, and why it is not or did not finish."""
+    result, problem = evidence.result, evidence.problem
+    if end.ending is Ending.COMPLETED:
+        return result, problem is None, problem or result.get("reason")
+    # A job that did not complete is a result, not missing data.
+    unfinished = {
+        "seed": seed, "metric": None, "wall_seconds": None, "finished": False, "reason": end.reason,
+    }  # fmt: skip
+    return unfinished, end.about_arm, end.reason
+
+
+def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> RunAnswer:
+    """The answer for an attempt, with what the ledger has of it."""
+    attempt, owner = ended.attempt, ended.workload.owner
+    if isinstance(record, ProductionRun):
+        step = _what_next(record)
+        following = Attempt(attempt.number + 1, rerun=True) if step == RERUN else attempt
+        return run_answer(step, record, owner, following)
+    return RunAnswer(
+        WAIT,
+        record.run,
+        attempt.arm(ended.begun),
+        "Waiting",
+        str(record.reason),
+        attempt=Attempt(attempt.number + 1, attempt.rerun, record.next_instance_type),
+        wait_seconds=int(record.wait_seconds),
+        owner=owner,
+    )
+
+
+def run_answer(
+    step: str, run: ProductionRun, owner: str | None, attempt: Attempt = NO_ATTEMPT
+) -> RunAnswer:
+    """The answer for a run that was recorded."""
+    return RunAnswer(
+        step, run.run, run.arm, run.status, run.reason, run.counts, attempt, owner=owner
+    )
+
+
+def _what_next(run: ProductionRun) -> str:
     """What follows a run that has been recorded.
 
     A candidate that failed is rerun on the baseline: its failure is evidence, and a model is
@@ -200,95 +240,19 @@ def what_next(run: ProductionRun) -> str:
     return FAILED if run.arm == BASELINE else RERUN
 
 
-def next_attempt(attempt: Attempt, record: ProductionRun | CapacityWait) -> Attempt:
-    """The attempt that the machine makes after ``record`` of this one; the same where it ends."""
-    number = attempt.number + 1
-    if isinstance(record, CapacityWait):
-        return Attempt(number, rerun=attempt.rerun, instance_type=record.next_instance_type)
-    return Attempt(number, rerun=True) if what_next(record) == RERUN else attempt
-
-
-def run_answer(
-    step: str, run: ProductionRun, owner: str | None, attempt: Attempt = NO_ATTEMPT
-) -> RunAnswer:
-    """The answer for a run that was recorded."""
-    return RunAnswer(
-        step, run.run, run.arm, run.status, run.reason, run.counts, attempt, owner=owner
-    )
-
-
-def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> RunAnswer:
-    """The answer for an attempt, with what the ledger has of it."""
-    owner, following = ended.workload.owner, next_attempt(ended.attempt, record)
-    if isinstance(record, ProductionRun):
-        return run_answer(what_next(record), record, owner, following)
-    return RunAnswer(
-        WAIT,
-        record.run,
-        ended.arm,
-        "Waiting",
-        str(record.reason),
-        attempt=following,
-        wait_seconds=int(record.wait_seconds),
-        owner=owner,
-    )
-
-
-def notifies_owner(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> bool:
-    """Whether there is no new model, or the run has to pause for the first time."""
-    if isinstance(record, ProductionRun):
-        return what_next(record) == FAILED
-    return record.wait_seconds >= 1 and not any(wait.wait_seconds for wait in ended.waits)
-
-
-def _result(ended: EndedAttempt) -> tuple[Mapping[str, Any], bool, str | None]:
-    """The run, whether it is evidence, and why it is not or did not finish."""
-    end, fallback = ended.end, ended.attempt.instance_type
-    if end.ending is not Ending.COMPLETED:
-        return (
-            failed_result(ended.begun.seed, end.reason),
-            end.about_arm and not fallback,
-            end.reason,
-        )
-    result, problem = ended.evidence.result, ended.evidence.problem
-    if fallback is not None:
-        return (
-            result,
-            False,
-            f"trained on {fallback} because the usual type had no capacity: no evidence",
-        )
-    return result, problem is None, problem or result.get("reason")
-
-
-def _details(ended: EndedAttempt) -> dict[str, Any]:
-    begun = ended.begun
-    return {
-        "attempt": ended.attempt.number,
-        "ending": str(ended.end.ending),
-        "execution": begun.execution,
-        "scheduled": begun.scheduled,
-        "spec_key": begun.spec_key,
-        "overrides": dict(begun.overrides) if ended.attempt.as_chosen else {},
-        "model": (ended.described.get("ModelArtifacts") or {}).get("S3ModelArtifacts"),
-    }
-
-
-def failed_result(seed: int | None, reason: str | None) -> Mapping[str, Any]:
-    """The run of a job that did not complete: a result, not missing data."""
-    return {
-        "seed": seed, "metric": None, "wall_seconds": None, "finished": False, "reason": reason,
-    }  # fmt: skip
+def notifies_owner(answer: RunAnswer, waits: Sequence[CapacityWait]) -> bool:
+    """Whether there is no new model, or the run, after ``waits``, pauses for the first time."""
+    is_first = not any(wait.wait_seconds for wait in waits)
+    return answer.next == FAILED or (answer.wait_seconds > 0 and is_first)
 
 
 def times(described: Mapping[str, Any], *, otherwise: float) -> tuple[float, float]:
     """When a job began to train and when it ended, in epoch seconds; as near as it is known."""
-    began = _first(described, "TrainingStartTime", "CreationTime", otherwise=otherwise)
-    return began, _first(described, "TrainingEndTime", "LastModifiedTime", otherwise=began)
-
-
-def _first(described: Mapping[str, Any], *names: str, otherwise: float) -> float:
-    moments = (described.get(name) for name in names)
-    return next((one.timestamp() for one in moments if isinstance(one, datetime)), otherwise)
+    moments = {
+        name: value.timestamp() for name, value in described.items() if isinstance(value, datetime)
+    }
+    began = moments.get("TrainingStartTime", moments.get("CreationTime", otherwise))
+    return began, moments.get("TrainingEndTime", moments.get("LastModifiedTime", began))
 
 
 def billable_seconds(described: Mapping[str, Any]) -> float | None:

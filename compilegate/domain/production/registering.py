@@ -70,15 +70,17 @@ def registration_changes(
         return ()
     differences: list[Change] = []
     if current.spec_key != requested.spec_key:
-        differences += _spec_changes(before, after)
-    if current.source_digest != requested.source_digest:
-        own_code = before.get("code_digest") != after.get("code_digest")
-        part = "source" if own_code or not before.get("code_digest") else "recorder"
-        differences.append(Change(part, current.source_digest, requested.source_digest))
-    if current.origin != requested.origin:
-        differences.append(Change("file", current.origin, requested.origin))
-    if current.target != requested.target:
-        differences.append(Change("deployment", current.target, requested.target))
+        # The source's digest is compared apart, instead of what is made of it.
+        made = {"source_key": None, "code_digest": None}
+        differences += _document_changes({**before, **made}, {**after, **made})
+    own_code = before.get("code_digest") != after.get("code_digest")
+    part = "source" if own_code or not before.get("code_digest") else "recorder"
+    for name, was, now in (
+        (part, current.source_digest, requested.source_digest),
+        ("file", current.origin, requested.origin),
+        ("deployment", current.target, requested.target),
+    ):
+        differences += [Change(name, was, now)] if was != now else []
     return tuple(differences)
 
 
@@ -102,18 +104,11 @@ def next_change(
     )
 
 
-def _spec_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    # The source's digest is compared apart, instead of what is made of it.
-    made = {"source_key": None, "code_digest": None}
-    for change in _document_changes({**before, **made}, {**after, **made}):
-        yield replace(change, field=change.field.removeprefix("workload."))
-
-
 def _document_changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
-    """What differs between two documents, by dotted names in order."""
+    """What differs between two specs, by dotted names in order; those of the workload alone."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in sorted({*before, *after}):
             place = f"{path}.{key}" if path else str(key)
             yield from _document_changes(before.get(key), after.get(key), place)
     elif before != after:
-        yield Change(path, before, after)
+        yield Change(path.removeprefix("workload."), before, after)

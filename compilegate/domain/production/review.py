@@ -12,11 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.codec import read
 from compilegate.domain.decision import JUDGE_VERSION, Decision, ProbationStep, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import Judge
-from compilegate.domain.production.fingerprint import Comparison, Fingerprint, compare_with_proven
+from compilegate.domain.production.fingerprint import (
+    Comparison,
+    Fingerprint,
+    compare_with_proven,
+    recorded,
+)
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.savings import applied
@@ -27,20 +33,16 @@ from compilegate.domain.production.watch import (
     TREATMENT,
     WATCHED,
     Findings,
-    FlagTransition,
+    Watched,
     blind_spots,
     flag_transition,
-    measured_fingerprints,
     not_watched,
     probation_document,
     row_at_the_end,
-    trial_policy,
-    unmeasured,
-    unseen_at_the_end,
     watched_runs,
 )
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.reviews import PlannedTransition, Review
+from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Policy
 
@@ -75,11 +77,6 @@ class ReviewInput:
     policy: Policy | None = None
 
     @property
-    def runs(self) -> Sequence[ProductionRun]:
-        """Every run of production."""
-        return self.history.runs
-
-    @property
     def earlier(self) -> Sequence[Review]:
         """The reviews of this promotion before this one, oldest first."""
         return self.history.reviews_of(self.promotion.trial, since=self.promotion.at)
@@ -95,72 +92,80 @@ class ReviewOutcome:
 
 def review_promotion(inputs: ReviewInput, judge: Judge) -> ReviewOutcome:
     """Judge what production has run since the promotion."""
-    start = Review(
+    promotion, runs = inputs.promotion, inputs.history.runs
+    review = Review(
         # Not before the end of any run that was seen, as the clock counts whole seconds: the next
         # run goes by it in telling what the judge knows from what it does not.
-        at=max([inputs.now, *(math.ceil(run.ended_at) for run in inputs.runs)]),
+        at=max([inputs.now, *(math.ceil(run.ended_at) for run in runs)]),
         run=inputs.run,
-        trial=inputs.promotion.trial,
-        candidate=inputs.promotion.candidate,
-        by_human=inputs.promotion.by_human,
+        trial=promotion.trial,
+        candidate=promotion.candidate,
+        by_human=promotion.by_human,
     )
+    documents: dict[str, Mapping[str, Any]] = {}
     if inputs.evidence is None:
-        notes = (unmeasured(inputs.promotion),)
-        outcome = ReviewOutcome(replace(start, notes=notes, cooldown_days=Policy().cooldown_days))
+        text = (
+            f"Trial {promotion.trial} planned {promotion.candidate} but did not measure it: there "
+            "is nothing to compare production with, so its runs are not watched"
+        )
+        notes = (Reason("not_measured", text),)
+        review = replace(review, notes=notes, cooldown_days=Policy().cooldown_days)
     else:
-        outcome = _judged(start, inputs, inputs.evidence, judge)
-    kind = message_kind(outcome.review, next(reversed(inputs.earlier), None))
-    return replace(outcome, review=replace(outcome.review, message_kind=kind))
+        watched = watched_runs(runs, promotion)
+        document = _document(inputs, inputs.evidence, watched.runs)
+        decision = _ask(judge, document, promotion) if document else None
+        review = _reviewed(review, inputs, inputs.evidence, watched, decision)
+        if document and decision:  # kept under the decision's id, so that it can be replayed
+            name, trial = decision.decision_id, promotion.trial
+            records = (naming.probation_record(name), naming.probation_evidence_record(name))
+            said, shown = (naming.record_key(inputs.workload, trial, one) for one in records)
+            review = replace(review, decision_id=name, decision_key=said, evidence_key=shown)
+            decided = {**decision.to_dict(inputs.flag_name), "trial": trial}
+            documents = {shown: document, said: decided}
+    kind = message_kind(review, next(reversed(inputs.earlier), None))
+    return ReviewOutcome(replace(review, message_kind=kind), documents)
 
 
-def _judged(
-    start: Review, inputs: ReviewInput, evidence: Mapping[str, Any], judge: Judge
-) -> ReviewOutcome:
-    promotion, runs = inputs.promotion, inputs.runs
-    watched = watched_runs(runs, promotion)
-    document = _document(inputs, evidence, watched)
-    decision = _ask(judge, document, promotion) if document else None
-    today = [run for run in watched if run.run == inputs.run]
-    compared = compare_with_proven(
-        inputs.proven, inputs.registered, measured=measured_fingerprints(evidence), runs=today
-    )
+def _reviewed(
+    review: Review,
+    inputs: ReviewInput,
+    evidence: Mapping[str, Any],
+    watched: Watched,
+    decision: Decision | None,
+) -> Review:
+    """The review with what was seen, what the judge decided on it, and what follows."""
+    promotion = inputs.promotion
+    today = [run for run in watched.runs if run.run == inputs.run]
+    measured = {arm["name"]: recorded(arm["runs"]) for arm in evidence["arms"]}
+    compared = compare_with_proven(inputs.proven, inputs.registered, measured=measured, runs=today)
     findings = Findings(
         decision,
         compared.changed,
         restored=_is_restored(inputs, compared, today),
-        untreated=sum(run.without_change for run in watched),
-        unwatched=not_watched(runs, promotion),
+        untreated=sum(run.without_change for run in watched.runs),
+        unwatched=not_watched(watched, promotion),
     )
     # The trial's own policy holds where nothing is registered.
-    policy = inputs.policy or trial_policy(evidence)
-    transition = flag_transition(promotion, findings, policy.on_stale)
-    reviewed = replace(
-        start,
+    policy = inputs.policy or read(Policy, evidence["policy"])
+    amiss = [TREATMENT] if findings.without_change else []
+    amiss += [WATCHED] if findings.unwatched else []
+    following = decision.next if decision else None
+    is_permanent = promotion.flag.state == PERMANENT
+    return replace(
+        review,
         verdict=str(decision.verdict) if decision else None,
-        next=decision.next if decision and isinstance(decision.next, ProbationStep) else None,
+        next=following if isinstance(following, ProbationStep) else None,
         reasons=tuple(decision.reasons) if decision else (),
-        notes=()
-        if promotion.flag.state == PERMANENT
-        else blind_spots(runs, promotion, inputs.history.damaged),
+        notes=() if is_permanent else blind_spots(watched, promotion, inputs.history.damaged),
         changed=compared.changed,
-        differs=_differs(compared, findings),
+        differs=tuple(sorted([*compared.differs, *amiss])),
         not_compared=compared.unknown,
-        runs=len(watched),
-        unseen=len(unseen_at_the_end(runs, promotion)),
-        launched_by=tuple(sorted({run.launched_by for run in watched})),
+        runs=len(watched.runs),
+        unseen=len(watched.unseen),
+        launched_by=tuple(sorted({run.launched_by for run in watched.runs})),
         cooldown_days=policy.cooldown_days,
-        transition=_planned(promotion, transition) if transition else None,
+        transition=flag_transition(promotion, findings, policy.on_stale),
     )
-    if document is None or decision is None:
-        return ReviewOutcome(reviewed)
-    return _with_documents(reviewed, document, decision, inputs)
-
-
-def _differs(compared: Comparison, findings: Findings) -> tuple[str, ...]:
-    """All that makes the promotion stale, by name."""
-    treatment = [TREATMENT] if findings.without_change else []
-    watched = [WATCHED] if findings.unwatched else []
-    return tuple(sorted([*compared.differs, *treatment, *watched]))
 
 
 def _is_restored(inputs: ReviewInput, compared: Comparison, today: Sequence[ProductionRun]) -> bool:
@@ -189,7 +194,7 @@ def _document(
         watched = row_at_the_end(watched, promotion)
         if not watched:
             return None
-    earlier = [run for run in inputs.runs if run.started_at < promotion.at]
+    earlier = [run for run in inputs.history.runs if run.started_at < promotion.at]
     return probation_document(evidence, promotion, watched, earlier)
 
 
@@ -207,40 +212,6 @@ def _ask(judge: Judge, document: Mapping[str, Any], promotion: Promotion) -> Dec
             candidate=promotion.candidate,
             reasons=(Reason("evidence_invalid", str(error)),),
         )
-
-
-def _with_documents(
-    review: Review, document: Mapping[str, Any], decision: Decision, inputs: ReviewInput
-) -> ReviewOutcome:
-    """Evidence and decision under the decision's id, so that it can be replayed."""
-    name, trial = decision.decision_id, inputs.promotion.trial
-
-    def key(record: str) -> str:
-        return naming.record_key(inputs.workload, trial, record)
-
-    decision_key = key(naming.probation_record(name))
-    evidence_key = key(naming.probation_evidence_record(name))
-    return ReviewOutcome(
-        replace(review, decision_id=name, decision_key=decision_key, evidence_key=evidence_key),
-        {
-            evidence_key: document,
-            decision_key: {**decision.to_dict(inputs.flag_name), "trial": trial},
-        },
-    )
-
-
-def _planned(promotion: Promotion, transition: FlagTransition) -> PlannedTransition:
-    """The transition as the record keeps it; its id is that of the flag's version."""
-    # A manual change since the promotion outranks all but a proven regression. Where a person
-    # turned the candidate on, a stale promotion is reported to them and the flag stays.
-    theirs = promotion.by_human and transition.action == STALE
-    return PlannedTransition(
-        change_id=f"watch#{promotion.version}#{transition.action}",
-        action=transition.action,
-        value=transition.flag.to_json(),
-        reason="; ".join(reason.message for reason in transition.reasons),
-        decided_at=promotion.at if theirs else promotion.at + 1,
-    )
 
 
 def message_kind(review: Review, before: Review | None) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -179,22 +179,33 @@ def run_savings(runs: Sequence[ProductionRun], *, since: float = -math.inf) -> I
     prices: deque[float] = deque(maxlen=ROLLING)
     work: deque[tuple[float, float, float]] = deque(maxlen=ROLLING)
     for run in runs:
+        wall, own, price = wall_seconds_of(run), work_of(run), run.usd
         if run.arm == BASELINE:
             if run.finished and run.counts:
-                walls.extend([wall] if (wall := wall_seconds_of(run)) is not None else [])
-                prices.extend([run.usd] if run.usd is not None else [])
-                work.extend([own] if (own := work_of(run)) is not None else [])
-        elif run.ended_at >= since and run.finished and _did_less(run, work):
+                walls.extend([] if wall is None else [wall])
+                prices.extend([] if price is None else [price])
+                work.extend([] if own is None else [own])
+        elif run.ended_at < since:
+            continue
+        elif not run.finished:  # saves nothing and costs
+            spent = run.billable_seconds
+            yield RunSaving(
+                run, None if spent is None else -spent, None if price is None else -price
+            )
+        elif own is not None and work and _did_less(own, work):
             yield RunSaving(run, None, None)
-        elif run.ended_at >= since:
-            yield _saved(run, walls, prices)
+        else:
+            yield RunSaving(
+                run,
+                None if wall is None or not walls else mean(walls) - wall,
+                None if price is None or not prices else mean(prices) - price,
+            )
 
 
-def _did_less(run: ProductionRun, baseline: Sequence[tuple[float, float, float]]) -> bool:
+def _did_less(
+    own: tuple[float, float, float], baseline: Iterable[tuple[float, float, float]]
+) -> bool:
     """By samples and tokens, which do not depend on the batch; by steps without samples."""
-    own = work_of(run)
-    if own is None or not baseline:
-        return False
     steps, samples, tokens = (
         mean([figure for figure in of_runs if figure] or [0.0])
         for of_runs in zip(*baseline, strict=True)
@@ -205,17 +216,3 @@ def _did_less(run: ProductionRun, baseline: Sequence[tuple[float, float, float]]
         or (own_samples < LEAST_WORK * samples if samples else own_steps < LEAST_WORK * steps)
         or own_tokens < LEAST_TOKENS * tokens
     )
-
-
-def _saved(run: ProductionRun, walls: Sequence[float], prices: Sequence[float]) -> RunSaving:
-    """Of one run, by what the latest baseline runs took; a failed one saves nothing and costs."""
-    if not run.finished:
-        spent = run.billable_seconds
-        return RunSaving(
-            run, None if spent is None else -spent, None if run.usd is None else -run.usd
-        )
-    return RunSaving(run, _less(walls, wall_seconds_of(run)), _less(prices, run.usd))
-
-
-def _less(baseline: Sequence[float], own: float | None) -> float | None:
-    return None if own is None or not baseline else mean(baseline) - own

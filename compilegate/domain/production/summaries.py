@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import Promotion, promotions, standing_promotion
+from compilegate.domain.production.promotion import promotions, standing_promotion
 from compilegate.domain.production.savings import RunSaving, Savings, run_savings, sum_of, total
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.runs import ProductionRun
@@ -41,7 +41,7 @@ class ExpectedSavings:
 
 @dataclass(frozen=True)
 class ChangeOfFlag:
-    """A change of the flag in that week; ``at`` in epoch seconds."""
+    """A change of the flag in that week, as the summary's figures have it; ``at`` in epoch s."""
 
     at: int
     action: str
@@ -94,11 +94,6 @@ class Fleet:
     simulated: str | None = None
 
 
-def promoting_trials(history: WorkloadHistory) -> list[str]:
-    """The trials whose candidates were turned on, which say what to expect; oldest first."""
-    return list(dict.fromkeys(str(version.trial) for version in promotions(history.flags)))
-
-
 def weekly_summary(
     workload: str,
     history: WorkloadHistory,
@@ -109,9 +104,16 @@ def weekly_summary(
 ) -> WeeklySummary:
     """The week of one workload."""
     expected = expected or ExpectedSavings()
-    flag = history.flag
+    flag, promotion = history.flag, standing_promotion(history.flags)
     ended = [run for run in history.runs if window.holds(run.ended_at)]
-    trial = _open_trial(history)
+    # Those of this promotion: the latest has counted the runs that it is judged on.
+    reviews = history.reviews_of(promotion.trial, since=promotion.at) if promotion else ()
+    latest = max(reviews, key=lambda review: review.at, default=None)
+    begun = [
+        (one.at, one.trial) for one in history.started if one.trial not in history.ended_trials
+    ]
+    trial = max(begun)[1] if begun else None
+    is_canary = trial is not None and any(one.closed is None for one in history.rounds_of(trial))
     return WeeklySummary(
         workload=workload,
         owner=owner,
@@ -126,10 +128,10 @@ def weekly_summary(
             for version in history.flags
             if window.holds(version.at)
         ],
-        watched=_watched(history, standing_promotion(history.flags)),
+        watched=latest.runs if latest else 0,
         probation_runs=expected.probation_runs,
         trial=trial,
-        canary=trial if trial is not None and _is_canary(history, trial) else None,
+        canary=trial if is_canary else None,
         approval=next((one.trial for one in history.approvals if one.answer is None), None),
         savings=_savings(history.runs, promotions(history.flags), expected),
     )
@@ -149,26 +151,6 @@ def _savings(
         sum_of(own, expected.usd_per_run.get(str(version.trial)))
         for version, own in zip(turned_on, of_each, strict=True)
     ])  # fmt: skip
-
-
-def _watched(history: WorkloadHistory, promotion: Promotion | None) -> int:
-    """Runs that the latest review of this promotion has counted."""
-    if promotion is None:
-        return 0
-    reviews = history.reviews_of(promotion.trial, since=promotion.at)
-    latest = max(reviews, key=lambda review: review.at, default=None)
-    return latest.runs if latest else 0
-
-
-def _open_trial(history: WorkloadHistory) -> str | None:
-    """The latest trial that has begun and not ended."""
-    begun = [one for one in history.started if one.trial not in history.ended_trials]
-    return max((one.at, one.trial) for one in begun)[1] if begun else None
-
-
-def _is_canary(history: WorkloadHistory, trial: str) -> bool:
-    """Whether production makes canary runs of the trial now."""
-    return any(one.closed is None for one in history.rounds_of(trial))
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,19 @@ class LedgerRecord:
         raise NotImplementedError
 
     @property
+    def key_form(self) -> str:
+        """The format of its sort keys, over its fields: a constant of the class."""
+        raise NotImplementedError
+
+    @property
     def key(self) -> str:
         """Sort key of the entry, which the ledger takes once."""
-        raise NotImplementedError
+        return self.key_form.format(**vars(self))
+
+    @classmethod
+    def key_of(cls, **parts: object) -> str:
+        """Sort key of the entry that has these fields."""
+        return str(cls.key_form).format(**parts)
 
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry."""

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.records import LedgerRecord
 
@@ -25,6 +24,7 @@ class CanaryRound(LedgerRecord):
     """
 
     kind = "canary_opened"
+    key_form = "canary#{trial}#{round:03d}"
 
     trial: str
     round: int
@@ -38,11 +38,6 @@ class CanaryRound(LedgerRecord):
     closed: str | None = None
     reported: bool = False
     tokens: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry that opens it."""
-        return ledger_keys.canary_entry(self.trial, self.round)
 
     def to_entry(self) -> dict[str, Any]:
         """The entry that opens it, without what later entries add."""
@@ -62,6 +57,7 @@ class CanaryToken(LedgerRecord):
     """A state machine that waits for the round's end; a repeated wait has a token of its own."""
 
     kind = "canary_token"
+    key_form = "canary#{trial}#{round:03d}#token#{number:04d}"
 
     at: int
     trial: str
@@ -69,27 +65,18 @@ class CanaryToken(LedgerRecord):
     number: int
     token: str
 
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"{ledger_keys.canary_entry(self.trial, self.round)}#token#{self.number:04d}"
-
 
 @dataclass(frozen=True)
 class CanaryClosed(LedgerRecord):
     """The round's end: the first entry says why."""
 
     kind = "canary_closed"
+    key_form = "canary#{trial}#{round:03d}#closed"
 
     at: int
     trial: str
     round: int
     reason: str
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"{ledger_keys.canary_entry(self.trial, self.round)}#closed"
 
 
 @dataclass(frozen=True)
@@ -97,12 +84,8 @@ class CanaryReported(LedgerRecord):
     """The waiting trial knows of the round's end."""
 
     kind = "canary_told"
+    key_form = "canary#{trial}#{round:03d}#told"
 
     at: int
     trial: str
     round: int
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"{ledger_keys.canary_entry(self.trial, self.round)}#told"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.codec import key_of, stored_as
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.records import LedgerRecord
@@ -35,6 +34,7 @@ class FlagVersion(LedgerRecord):
     """
 
     kind = "flag"
+    key_form = "flag#{version:08d}"
 
     version: int
     at: int
@@ -51,11 +51,6 @@ class FlagVersion(LedgerRecord):
     decision_id: str | None = None
     overrode: Author | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.flag_entry(self.version)
 
     @property
     def flag(self) -> Flag:

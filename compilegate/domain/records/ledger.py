@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
 from compilegate.domain.errors import ProblemWithFix, UnreadableRecordError
-from compilegate.domain.ledger_keys import drain_entry
 from compilegate.domain.records import LAST_SECOND, LedgerRecord
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion
@@ -34,15 +33,11 @@ class Swept(LedgerRecord):
     """What the daily sweep cleaned up."""
 
     kind = "swept"
+    key_form = "swept#{at:012d}"
 
     at: int
     stopped_jobs: tuple[str, ...] = ()
     released_leases_of: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"swept#{self.at:012d}"
 
 
 @dataclass(frozen=True)
@@ -53,6 +48,7 @@ class Unlocked(LedgerRecord):
     """
 
     kind = "unlocked"
+    key_form = "unlocked#{at:012d}"
 
     at: int
     execution: str
@@ -60,11 +56,6 @@ class Unlocked(LedgerRecord):
     reason: str
     status: str | None = None
     stopped: bool = False
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"unlocked#{self.at:012d}"
 
 
 @dataclass(frozen=True)
@@ -76,17 +67,13 @@ class DrainMark(LedgerRecord):
     """
 
     kind = "drain"
+    key_form = "drain#{version:08d}"
 
     version: int
     drained: bool
     at: int
     by: str
     schedules: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return drain_entry(self.version)
 
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:
@@ -137,19 +124,10 @@ Record = (
     | TrialStarted | UnknownRecord | Unlocked
 )  # fmt: skip
 
-_READERS: Mapping[str, Callable[[Entry], Record]] = {
-    **{
-        record.kind: record.from_entry
-        for record in (
-            ApprovalAnswer, ApprovalRequested, ApprovalToken, BegunRun, CanaryClosed,
-            CanaryReported, CanaryRound, CanaryToken, CapacityWait, DrainMark, FlagVersion,
-            IgnoredJob, ProbationEnd, ProductionRun, Review, Swept, TrialDecided, TrialFailed,
-            TrialStarted, Unlocked,
-        )
-    },
-    RegistrationChange.REGISTERED: RegistrationChange.from_entry,
-    RegistrationChange.RETIRED: RegistrationChange.from_entry,
-}  # fmt: skip
+_READERS: dict[str, Callable[[Entry], Record]] = {
+    kind.kind: kind.from_entry for kind in get_args(Record) if issubclass(kind, LedgerRecord)
+}
+_READERS[RegistrationChange.RETIRED] = RegistrationChange.from_entry
 KINDS = tuple(_READERS)
 
 
@@ -158,7 +136,7 @@ def read(entry: Entry) -> Record:
     try:
         return _READERS.get(str(entry.get("kind")), UnknownRecord)(entry)
     except UnreadableRecordError as error:
-        return DamagedRecord(entry, _what_to_do(error))
+        return DamagedRecord(entry, ProblemWithFix(str(error), fix=RESTORE))
 
 
 def read_as(kind: type[LedgerRecordT], entry: Entry) -> LedgerRecordT:
@@ -169,8 +147,4 @@ def read_as(kind: type[LedgerRecordT], entry: Entry) -> LedgerRecordT:
     try:
         return kind.from_entry(entry)
     except UnreadableRecordError as error:
-        raise UnreadableRecordError(_what_to_do(error)) from error
-
-
-def _what_to_do(error: UnreadableRecordError) -> ProblemWithFix:
-    return ProblemWithFix(str(error), fix=RESTORE)
+        raise UnreadableRecordError(ProblemWithFix(str(error), fix=RESTORE)) from error

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.codec import stored_as
 from compilegate.domain.records import LedgerRecord
 
@@ -19,7 +18,8 @@ class RegistrationChange(LedgerRecord):
     (production/registration.py). Revisions begin at 1.
     """
 
-    REGISTERED: ClassVar[str] = "registered"
+    kind = "registered"
+    key_form = "registered#{revision:08d}"
     RETIRED: ClassVar[str] = "retired"
 
     revision: int
@@ -29,23 +29,12 @@ class RegistrationChange(LedgerRecord):
     changes: tuple[Mapping[str, Any], ...] = ()
     document: Mapping[str, Any] | None = field(default=None, metadata=stored_as("registration"))
 
-    @property
-    def kind(self) -> str:
-        """Kind of the ledger entry."""
-        return self.REGISTERED if self.active else self.RETIRED
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.registered_entry(self.revision)
-
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry, whose kind says whether it is active."""
         entry = super().to_entry()
-        del entry["active"]
-        return entry
+        return entry if entry.pop("active") else {**entry, "kind": self.RETIRED}
 
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry."""
-        return super()._read({**entry, "active": entry["kind"] == cls.REGISTERED})
+        return super()._read({**entry, "active": entry["kind"] == cls.kind})

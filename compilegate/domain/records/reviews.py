@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import stored_as
 from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.flag import Flag, parse_flag
@@ -49,6 +48,7 @@ class Review(LedgerRecord):
     """
 
     kind = "watch"
+    key_form = "watch#{run}"
 
     at: int
     run: str
@@ -71,11 +71,6 @@ class Review(LedgerRecord):
     decision_key: str | None = None
     evidence_key: str | None = None
     message_kind: str | None = field(default=None, metadata=stored_as("tell"))
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.watch_entry(self.run)
 
     @property
     def action(self) -> str | None:
@@ -110,6 +105,7 @@ class ProbationEnd(LedgerRecord):
     """The last decision of a probation, beside the trial's own."""
 
     kind = "probation"
+    key_form = "trial#{trial}#probation/{decision_id}"
 
     at: int
     trial: str
@@ -121,8 +117,3 @@ class ProbationEnd(LedgerRecord):
     candidate: str | None = None
     judge_version: str = ""
     reasons: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"trial#{self.trial}#{naming.probation_record(self.decision_id)}"

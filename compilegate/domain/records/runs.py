@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.records import LedgerRecord
 
 # Who starts the job: the TRAIN machine, or the team's own pipeline.
@@ -33,6 +32,7 @@ class BegunRun(LedgerRecord):
     """
 
     kind = "run_begun"
+    key_form = "run#{run}#begun"
 
     at: int
     run: str
@@ -53,11 +53,6 @@ class BegunRun(LedgerRecord):
     flag_told: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def key(self) -> str:
-        """Sort key of the entry: the execution that writes it first owns the run."""
-        return ledger_keys.begun_entry(self.run)
-
 
 @dataclass(frozen=True)
 class CapacityWait(LedgerRecord):
@@ -68,6 +63,7 @@ class CapacityWait(LedgerRecord):
     """
 
     kind = "run_waiting"
+    key_form = "run#{run}#wait#{attempt}"
 
     at: int
     run: str
@@ -79,27 +75,18 @@ class CapacityWait(LedgerRecord):
     wait_seconds: float = 0
     next_instance_type: str | None = None
 
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.wait_entry(self.run, self.attempt)
-
 
 @dataclass(frozen=True)
 class IgnoredJob(LedgerRecord):
     """A job that carries the workload's tags and is no run of it; ``code`` is the reason's."""
 
     kind = "job_ignored"
+    key_form = "ignored#{job}"
 
     at: int
     job: str
     role: str
     code: str
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.ignored_entry(self.job)
 
 
 @dataclass(frozen=True)
@@ -114,6 +101,7 @@ class ProductionRun(LedgerRecord):
     """
 
     kind = "run"
+    key_form = "run#{run}#{job}"
 
     run: str
     job: str
@@ -134,11 +122,6 @@ class ProductionRun(LedgerRecord):
     billable_seconds: float | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     at: int = 0
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.run_entry(self.run, self.job)
 
     @property
     def finished(self) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from compilegate.domain import ledger_keys
-from compilegate.domain.naming import ROUND_DIGITS
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import Author
 
@@ -26,6 +24,7 @@ class TrialStarted(LedgerRecord):
     """
 
     kind = "started"
+    key_form = "trial#{trial}#started"
 
     at: int
     execution: str
@@ -41,11 +40,6 @@ class TrialStarted(LedgerRecord):
     def _named(self) -> str:
         return self.execution.rpartition("-")[2]
 
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.started_entry(self.trial)
-
     def to_entry(self) -> dict[str, Any]:
         """The ledger entry."""
         entry = {name: value for name, value in super().to_entry().items() if value is not None}
@@ -59,6 +53,7 @@ class TrialDecided(LedgerRecord):
     """The decision of a trial; ``reasons`` in words."""
 
     kind = "decision"
+    key_form = "trial#{trial}#decision"
 
     at: int
     trial: str
@@ -70,17 +65,13 @@ class TrialDecided(LedgerRecord):
     spent_usd: float | None = None
     reasons: tuple[str, ...] = ()
 
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"trial#{self.trial}#decision"
-
 
 @dataclass(frozen=True)
 class TrialFailed(LedgerRecord):
     """A trial that ended without a decision; ``jobs`` are all that it paid for."""
 
     kind = "failed"
+    key_form = "trial#{trial}#failed"
 
     at: int
     trial: str = ""
@@ -90,17 +81,13 @@ class TrialFailed(LedgerRecord):
     stopped_jobs: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
 
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"trial#{self.trial}#failed"
-
 
 @dataclass(frozen=True)
 class ApprovalRequested(LedgerRecord):
     """The question whether a promotion may take effect."""
 
     kind = "approval_asked"
+    key_form = "approval#{trial}"
 
     at: int
     until: int
@@ -110,27 +97,18 @@ class ApprovalRequested(LedgerRecord):
     decision_key: str = ""
     candidate: str | None = None
 
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.approval_entry(self.trial)
-
 
 @dataclass(frozen=True)
 class ApprovalToken(LedgerRecord):
     """A state machine that waits for the answer."""
 
     kind = "approval_token"
+    key_form = "approval#{trial}#token#{number:03d}"
 
     at: int
     trial: str
     number: int
     token: str
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return f"{ledger_keys.approval_entry(self.trial)}#token#{self.number:0{ROUND_DIGITS}d}"
 
 
 @dataclass(frozen=True)
@@ -138,6 +116,7 @@ class ApprovalAnswer(LedgerRecord):
     """The answer; ``flag_version`` is the flag's version that its author knows of."""
 
     kind = "approval"
+    key_form = "approval#{trial}#answer"
 
     at: int
     trial: str
@@ -145,11 +124,6 @@ class ApprovalAnswer(LedgerRecord):
     approved: bool
     reason: str = ""
     flag_version: int | None = None
-
-    @property
-    def key(self) -> str:
-        """Sort key of the entry."""
-        return ledger_keys.approval_answer_entry(self.trial)
 
     @property
     def as_approval(self) -> GivenAnswer:

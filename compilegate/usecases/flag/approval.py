@@ -6,16 +6,17 @@ answer in the ledger; a token only wakes the trial that waits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.claims import command_at
 from compilegate.domain.decision import FlagAction
-from compilegate.domain.errors import lease_lost
+from compilegate.domain.errors import InvalidInputError, lease_lost
 from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LEASE_SECONDS
-from compilegate.domain.production.history import Approval, answerable, check_answer, unanswered
+from compilegate.domain.production.history import Approval, check_answer
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.trials import (
     NOBODY,
@@ -76,9 +77,22 @@ def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, A
 
 
 def await_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
-    """Keep the token that wakes the state machine; use it at once where the answer is there."""
+    """Keep the token that wakes the state machine; use it at once where the answer is there.
+
+    A repeated step waits with a token of its own.
+    """
     trial, token = Trial.from_event(event), str(event["token"])
-    approval = _with_token(trial, token, services)
+    while True:
+        approval = approval_of(trial, services.ledger)
+        if approval is None:
+            raise LookupError(
+                f"no approval was requested for trial {trial.trial} of {trial.workload}"
+            )
+        if token in approval.tokens:
+            break
+        number = len(approval.tokens)
+        waiting = ApprovalToken(services.clock.now(), trial.trial, number, token)
+        services.ledger.put_once(trial.workload, waiting)
     if approval.answer is not None:
         _wake(approval, services.tokens)
     return {"answered": approval.answer is not None}
@@ -101,7 +115,7 @@ def abandon_approval(trial: Trial, *, services: Services) -> None:
 
 def approval_of(trial: Trial, ledger: Ledger) -> Approval | None:
     """The question of one trial, None where there is none."""
-    key = ledger_keys.approval_entry(trial.trial)
+    key = ApprovalRequested.key_of(trial=trial.trial)
     return ledger.history(trial.workload, key).approval_of(trial.trial)
 
 
@@ -131,13 +145,24 @@ class Answered:
 
 def waiting_approvals(workload: str, ledger: Ledger) -> list[Approval]:
     """The open questions, oldest first."""
-    return unanswered(_approvals(workload, ledger))
+    approvals = ledger.history(workload, ledger_keys.APPROVAL_ENTRIES).approvals
+    return [approval for approval in approvals if approval.answer is None]
 
 
 def question(workload: str, services: Services) -> Approval:
-    """What a person can answer; raises InvalidInputError where there is nothing."""
-    approvals = _approvals(workload, services.ledger)
-    return answerable(approvals, workload=workload, stage=services.settings.stage)
+    """What a person can answer: the newest open question, else the newest that was answered.
+
+    Raises InvalidInputError where there is none.
+    """
+    approvals = services.ledger.history(workload, ledger_keys.APPROVAL_ENTRIES).approvals
+    if not approvals:
+        status = command_at("compilegate status", services.settings.stage)
+        raise InvalidInputError(
+            "has no promotion that waits for approval", field="WORKLOAD", value=workload,
+            fix=f"see `{status}` for what waits",
+        )  # fmt: skip
+    waiting = [approval for approval in approvals if approval.answer is None]
+    return (waiting or approvals)[-1]
 
 
 def answer_approval(
@@ -157,27 +182,8 @@ def answer_approval(
     return Answered(approval.trial, answer, repeated, _wake(current, services.tokens))
 
 
-def _approvals(workload: str, ledger: Ledger) -> Sequence[Approval]:
-    return ledger.history(workload, ledger_keys.APPROVAL_ENTRIES).approvals
-
-
 def _wake(approval: Approval, tokens: Tokens) -> bool:
     """Wake the trial by its newest token first; returns whether it still waited."""
     output = {key: getattr(approval.answer, key, None) for key in ("approved", "by", "reason")}
     waited = [tokens.send_success(token, output) for token in reversed(approval.tokens)]
     return any(waited)
-
-
-def _with_token(trial: Trial, token: str, services: Services) -> Approval:
-    """The open question with this wait's token; a repeated step waits again."""
-    while True:
-        approval = approval_of(trial, services.ledger)
-        if approval is None:
-            raise LookupError(
-                f"no approval was requested for trial {trial.trial} of {trial.workload}"
-            )
-        if token in approval.tokens:
-            return approval
-        number = len(approval.tokens)
-        waiting = ApprovalToken(services.clock.now(), trial.trial, number, token)
-        services.ledger.put_once(trial.workload, waiting)

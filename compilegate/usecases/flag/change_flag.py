@@ -57,6 +57,7 @@ def change_flag(workload: str, change: FlagChange, *, services: Services) -> Cha
     ``change.flag.since`` is filled in where it is None. Raises InvalidInputError for a flag that
     does not fit the parameter.
     """
+    name = naming.flag_parameter(services.settings.stage, workload)
     while True:
         versions = flag_versions(workload, services)
         made = same_change(versions, change.change_id)
@@ -64,20 +65,28 @@ def change_flag(workload: str, change: FlagChange, *, services: Services) -> Cha
             holder, newer = held_by(change, versions), superseded_by(change, versions)
             if holder or newer or changes_nothing(change, versions):
                 repair_flag(workload, services)
-                return _unchanged(versions, holder, newer)
-            made = _append(workload, change, versions, services)
+                return Changed(
+                    changed=False,
+                    flag=flag_of(versions),
+                    version=len(versions),
+                    held_by=holder.author if holder else None,
+                    superseded_by=newer.author if newer else None,
+                )
+            now = services.clock.now()
+            dated = replace(change, flag=replace(change.flag, since=change.flag.since or iso(now)))
+            following = next_version(dated, versions, name=name, at=now)
+            made = services.ledger.put_once(workload, following)
             versions = [*versions, made]
         if made.change_id == change.change_id:
             _bring_up_to_date(workload, versions, services)
-            return _made(made)
+            return changed_by(made)
 
 
-def half_made(
-    workload: str, change: FlagChange, error: Exception, services: Services
-) -> Changed | None:
-    """A change that ``error`` ended after the ledger had it; None where it was never recorded."""
-    made = same_change(flag_versions(workload, services), change.change_id)
-    return None if made is None else replace(_made(made), unwritten=f"{error}")
+def changed_by(version: FlagVersion) -> Changed:
+    """The outcome of the change that a version is."""
+    return Changed(
+        changed=True, flag=version.flag, version=version.version, overrode=version.overrode
+    )
 
 
 def flag_versions(workload: str, services: Services) -> Sequence[FlagVersion]:
@@ -94,7 +103,8 @@ def latest_flag(workload: str, services: Services) -> tuple[Flag, int]:
 def repair_flag(workload: str, services: Services) -> bool:
     """Give the parameter the ledger's latest value; returns whether it held anything else."""
     # Parameter first: the other way round, a change between the two would be undone for a moment.
-    text, versions = _read(workload, services), flag_versions(workload, services)
+    text = services.flags.read(naming.flag_parameter(services.settings.stage, workload))
+    versions = flag_versions(workload, services)
     if agrees(text, versions):
         return False
     _bring_up_to_date(workload, versions, services)
@@ -109,18 +119,6 @@ def repair_if_possible(workload: str, services: Services) -> None:
         logger.exception("the flag of %s could not be repaired", workload)
 
 
-def _append(
-    workload: str, change: FlagChange, versions: Sequence[FlagVersion], services: Services
-) -> FlagVersion:
-    """The next version: this change's, or that of a faster writer."""
-    now = services.clock.now()
-    since = iso(now)
-    dated = replace(change, flag=replace(change.flag, since=change.flag.since or since))
-    name = naming.flag_parameter(services.settings.stage, workload)
-    version = next_version(dated, versions, name=name, at=now)
-    return services.ledger.put_once(workload, version)
-
-
 def _bring_up_to_date(workload: str, versions: Sequence[FlagVersion], services: Services) -> None:
     """Write the latest value until no later one was added meanwhile."""
     name = naming.flag_parameter(services.settings.stage, workload)
@@ -130,25 +128,3 @@ def _bring_up_to_date(workload: str, versions: Sequence[FlagVersion], services: 
         versions = flag_versions(workload, services)
         if len(versions) == written:
             return
-
-
-def _read(workload: str, services: Services) -> str | None:
-    return services.flags.read(naming.flag_parameter(services.settings.stage, workload))
-
-
-def _made(version: FlagVersion) -> Changed:
-    return Changed(
-        changed=True, flag=version.flag, version=version.version, overrode=version.overrode
-    )
-
-
-def _unchanged(
-    versions: Sequence[FlagVersion], holder: FlagVersion | None, newer: FlagVersion | None
-) -> Changed:
-    return Changed(
-        changed=False,
-        flag=flag_of(versions),
-        version=len(versions),
-        held_by=holder.author if holder else None,
-        superseded_by=newer.author if newer else None,
-    )

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 from compilegate.domain import ledger_keys
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag_change import SET, Override, RequestedFlag, override_change, turned_off
+from compilegate.domain.flag import Flag
+from compilegate.domain.flag_change import (
+    REVERT_BY_HAND,
+    SET,
+    Override,
+    override_change,
+    same_change,
+    turned_off,
+)
 from compilegate.domain.trial.planned_candidates import (
     PlannedCandidate,
     candidate_named,
@@ -15,8 +27,8 @@ from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import (
     Changed,
     change_flag,
+    changed_by,
     flag_versions,
-    half_made,
     latest_flag,
 )
 from compilegate.usecases.records import Trial, find_plan
@@ -36,8 +48,7 @@ def set_by_hand(
     workload: str, candidate: PlannedCandidate, override: Override, *, services: Services
 ) -> Changed:
     """Turn the flag on with a candidate, in probation so that production is watched."""
-    requested = RequestedFlag(SET, candidate.flag, candidate.details)
-    return _override(workload, requested, override, services)
+    return _override(workload, SET, candidate.flag, override, services, details=candidate.details)
 
 
 def revert_by_hand(workload: str, override: Override, *, services: Services) -> Changed:
@@ -51,19 +62,32 @@ def revert_by_hand(workload: str, override: Override, *, services: Services) -> 
             fix=f"see `{command_at('compilegate status', services.settings.stage)}`",
         )  # fmt: skip
     now, _ = latest_flag(workload, services)
-    return _override(workload, turned_off(now), override, services)
+    return _override(workload, REVERT_BY_HAND, turned_off(now), override, services)
 
 
 def _override(
-    workload: str, requested: RequestedFlag, override: Override, services: Services
+    workload: str,
+    action: str,
+    flag: Flag,
+    override: Override,
+    services: Services,
+    *,
+    details: Mapping[str, Any] | None = None,
 ) -> Changed:
-    versions = flag_versions(workload, services)
-    trials = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES).started
-    change = override_change(requested, override, versions, trials, now=services.clock.now())
+    """Make the change; one that the ledger has but the parameter has not yet is made as well."""
+    change = override_change(
+        action,
+        flag,
+        override,
+        flag_versions(workload, services),
+        services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES).started,
+        now=services.clock.now(),
+        details=details,
+    )
     try:
         return change_flag(workload, change, services=services)
     except Exception as error:
-        made = half_made(workload, change, error, services)
+        made = same_change(flag_versions(workload, services), change.change_id)
         if made is None:
             raise
-        return made
+        return replace(changed_by(made), unwritten=f"{error}")

@@ -65,13 +65,11 @@ class Deployment:
 
 def begin_drain(deployment: Deployment, by: str) -> DrainMark:
     """Let nothing new start: the mark first, then every schedule that is enabled is disabled."""
-    before = drain_mark(deployment.services.ledger)
+    mark = drain_mark(deployment.services.ledger)
     enabled = deployment.schedules.enabled()
-    schedules = tuple(sorted({*enabled, *(before.schedules if before else ())}))
-    if before is None or not before.drained or before.schedules != schedules:
-        mark = put_mark(deployment.services, before, drained=True, by=by, schedules=schedules)
-    else:
-        mark = before
+    schedules = tuple(sorted({*enabled, *(mark.schedules if mark else ())}))
+    if mark is None or not mark.drained or mark.schedules != schedules:
+        mark = put_mark(deployment.services, mark, drained=True, by=by, schedules=schedules)
     for name in enabled:
         deployment.schedules.disable(name)
     return mark
@@ -110,11 +108,15 @@ class Drainage:
         jobs = self._unfinished_jobs()
         trials = tuple(self.deployment.trials.running_arns())
         runs = tuple(self.deployment.runs.running_arns())
+        running, now, leases = {*trials, *runs}, self.monotonic(), []
+        for workload, owner in self.deployment.leases():
+            ended_for = None if owner in running else now - self._ended.setdefault(owner, now)
+            leases.append(HeldLease(workload, owner, ended_for))
         return Work(
             trials=tuple(RunningExecution(arn) for arn in trials),
             runs=tuple(RunningExecution(arn, self._phase(arn, jobs)) for arn in runs),
             jobs=tuple(jobs),
-            leases=tuple(self._leases({*trials, *runs})),
+            leases=tuple(leases),
         )
 
     def take(self, steps: DrainSteps) -> None:
@@ -135,24 +137,19 @@ class Drainage:
             services.locks.release(lease.workload, lease.owner)
 
     def _unfinished_jobs(self) -> list[UnfinishedJob]:
-        unfinished = []
-        statuses = self.deployment.services.jobs.unfinished(f"{naming.JOB_PREFIX}-")
-        for name, status in statuses.items():
+        """Jobs of this deployment; not those of another stage, or that are gone."""
+        jobs, runs, unfinished = self.deployment.services.jobs, self.deployment.runs, []
+        for name, status in jobs.unfinished(f"{naming.JOB_PREFIX}-").items():
             if name not in self._jobs:
-                self._jobs[name] = self._own(name)
-            job = self._jobs[name]
-            if job is not None:
-                unfinished.append(replace(job, stopping=status == STOPPING))
+                execution = jobs.tags(name).get(naming.TAG_EXECUTION, "")
+                job, production = None, runs.owns(execution)
+                if production or self.deployment.trials.owns(execution):
+                    job = UnfinishedJob(name, execution, production)
+                self._jobs[name] = job
+            own = self._jobs[name]
+            if own is not None:
+                unfinished.append(replace(own, stopping=status == STOPPING))
         return unfinished
-
-    def _own(self, name: str) -> UnfinishedJob | None:
-        """None for a job of another stage, or one that is gone."""
-        tags = self.deployment.services.jobs.tags(name)
-        execution = tags.get(naming.TAG_EXECUTION, "")
-        production = self.deployment.runs.owns(execution)
-        if not production and not self.deployment.trials.owns(execution):
-            return None
-        return UnfinishedJob(name, execution, production)
 
     def _phase(self, arn: str, unfinished: Sequence[UnfinishedJob]) -> RunPhase:
         if any(job.execution == arn for job in unfinished):
@@ -170,19 +167,6 @@ class Drainage:
         jobs = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
         own = {job: jobs[job] for job in naming.own_jobs(workload, begun.run, jobs)}
         return phase_between_jobs(own, {wait.job for wait in runs.waits_of(begun.run)})
-
-    def _leases(self, running: set[str]) -> list[HeldLease]:
-        now, leases = self.monotonic(), []
-        for workload, owner in self.deployment.leases():
-            if owner in running:
-                leases.append(HeldLease(workload, owner))
-            else:
-                since = self._ended.setdefault(owner, now)
-                leases.append(HeldLease(workload, owner, now - since))
-        return leases
-
-
-# Releases a workload's lease by hand, once nothing runs that holds it.
 
 
 def unlock(

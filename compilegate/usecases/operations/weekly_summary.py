@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain.claims import Notification, stated_usd_per_run
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.promotion import promotions
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
     Fleet,
     TimeWindow,
     WeeklySummary,
-    promoting_trials,
     weekly_summary,
 )
 from compilegate.ports import ObjectStore, Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
 from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_spec
-from compilegate.usecases.registered import for_each_workload, load_registration
+from compilegate.usecases.registered import for_each_workload, load_registration, try_each
 
 logger = logging.getLogger("compilegate")
 
@@ -85,74 +86,67 @@ def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic)
 
     Raises the last failure once all were tried, so that it sets off an alarm.
     """
-    sent, quiet, failure = 0, 0, None
-    for one in digests(services):
-        if one.quiet:
-            quiet += 1
-            continue
-        try:
-            topic.publish(one.notification)
-            sent += 1
-        except Exception as error:
-            logger.exception("the digest of %s was not sent", one.notification.owner)
-            failure = error
-    if failure is not None:
-        raise failure
-    return {"sent": sent, "quiet": quiet}
+    made = digests(services)
+    loud = [one.notification for one in made if not one.quiet]
+
+    def publish(notification: Notification) -> bool:
+        topic.publish(notification)
+        return True
+
+    sent = try_each(((f"the digest of {one.owner} was not sent", one) for one in loud), publish)
+    return {"sent": sent, "quiet": len(made) - len(loud)}
 
 
 def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned]:
     owners: dict[str | None, _Owned] = defaultdict(_Owned)
     for read in for_each_workload(lambda name: _read(name, services, window), services.store):
-        if isinstance(read, WeeklySummary):
-            owners[read.owner].summaries.append(read)
-        elif read is not None:
-            owners[read.owner].unread.append(read.workload)
+        if read is not None:
+            owner, workload, summary = read
+            if summary is None:
+                owners[owner].unread.append(workload)
+            else:
+                owners[owner].summaries.append(summary)
     return owners
 
 
-@dataclass(frozen=True)
-class _Unread:
-    workload: str
-    owner: str | None
+def _read(
+    name: str, services: Services, window: TimeWindow
+) -> tuple[str | None, str, WeeklySummary | None] | None:
+    """One workload's owner, name and week, None for a week that cannot be read.
 
-
-def _read(name: str, services: Services, window: TimeWindow) -> WeeklySummary | _Unread | None:
-    """One workload's week; None for one that production does not train, nor did this week."""
+    None for a workload that production does not train, nor did this week.
+    """
+    owner = None
     try:
         registration = load_registration(services.store, name)
+        owner = registration.owner
+        past = services.ledger.history(name)
+        expected = _expected(name, past, registration.spec_key, services.store)
+        summary = weekly_summary(name, past, window, owner=owner, expected=expected)
     except NotFoundError:
         return None  # uploaded for a trial alone
     except Exception:
-        logger.exception("%s: its registration cannot be read", name)
-        return _Unread(name, None)
-    owner = registration.owner
-    try:
-        past = services.ledger.history(name)
-        expected = _expected(name, promoting_trials(past), registration.spec_key, services.store)
-        summary = weekly_summary(name, past, window, owner=owner, expected=expected)
-    except Exception:
         logger.exception("%s: its week cannot be read", name)
-        return _Unread(name, owner)
-    return summary if registration.active or summary.runs else None
+        return owner, name, None
+    return (owner, name, summary) if registration.active or summary.runs else None
 
 
 def _expected(
-    name: str, trials: Sequence[str], spec_key: str, store: ObjectStore
+    name: str, past: WorkloadHistory, spec_key: str, store: ObjectStore
 ) -> ExpectedSavings | None:
     """What the promotions' trials expected; no missing or unreadable record drops the week."""
-    if not trials:
+    turned_on = promotions(past.flags)
+    if not turned_on:
         return None
-    latest = Trial(name, trials[-1], spec_key)
+    trials = {str(one.trial): Trial(name, str(one.trial), spec_key) for one in turned_on}
+    probation_runs = None
     try:
+        latest = trials[str(turned_on[-1].trial)]
         probation_runs = load_spec(store, latest).workload.policy.probation_runs
     except (NotFoundError, *UNREADABLE):
-        probation_runs = None
-    usd = {trial: _expected_usd(Trial(name, trial, spec_key), store) for trial in trials}
+        pass
+    decisions = {
+        trial: find_decision(store, one.record_key("decision")) for trial, one in trials.items()
+    }
+    usd = {trial: stated_usd_per_run(one) if one else None for trial, one in decisions.items()}
     return ExpectedSavings(usd, probation_runs)
-
-
-def _expected_usd(trial: Trial, store: ObjectStore) -> float | None:
-    """USD that a run of a trial's candidate was expected to save."""
-    decision = find_decision(store, trial.record_key("decision"))
-    return stated_usd_per_run(decision) if decision else None

@@ -20,12 +20,11 @@ from compilegate.domain.production.begin import (
     choose_run,
     read_flag,
 )
-from compilegate.domain.production.fingerprint import Fingerprint, proven_fingerprint
+from compilegate.domain.production.fingerprint import planned
 from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.workload.model import KEEP, Workload
-from compilegate.ports import ObjectStore, Services
+from compilegate.domain.workload.model import KEEP
+from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import repair_if_possible
 from compilegate.usecases.metrics import count
@@ -48,17 +47,21 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     # Parameter first, then ledger: a change between the two shows as a difference.
     parameter = _parameter(start.workload, services)
     past = services.ledger.history(start.workload)
-    begun, reading = past.begun_run(start.run), read_flag(parameter, past)
+    begun = past.begun_run(start.run)
     if begun is not None:
-        return _answer(begun, start, spec_at(services.store, begun.spec_key).workload)
-    refuse_if_drained(services)
-    if reading.repair:
-        # First: a team's own pipeline reads the parameter, even where this run cannot begin.
-        repair_if_possible(start.workload, services)
-    inputs = _read(start, reading, past, services)
-    chosen = choose_run(inputs)
-    begun = _write(start.workload, chosen, services)
-    return _answer(begun, start, inputs.jobs.trained.workload)
+        workload = spec_at(services.store, begun.spec_key).workload
+    else:
+        inputs = _read(start, read_flag(parameter, past), past, services)
+        begun, workload = choose_run(inputs), inputs.jobs.trained.workload
+        begun = _write(start.workload, begun, services)
+    return {
+        "duplicate": begun.execution != start.execution,
+        "run": begun.run,
+        "arm": begun.arm,
+        "why": begun.why,
+        "attempt": write(Attempt()),
+        "owner": workload.owner,
+    }
 
 
 def _parameter(workload: str, services: Services) -> FlagParameter:
@@ -74,11 +77,22 @@ def _read(
     start: RunStart, reading: FlagReading, past: WorkloadHistory, services: Services
 ) -> BeginInput:
     """Everything else that the run is chosen from."""
+    refuse_if_drained(services)
+    if reading.repair:
+        # First: a team's own pipeline reads the parameter, even where this run cannot begin.
+        repair_if_possible(start.workload, services)
     registered = load_registered(start.workload, services.store)
-    spec, proven = registered.spec, None
+    spec, promotion, proven = registered.spec, reading.promotion, None
     jobs = run_jobs(spec.job, services)
-    if reading.promotion is not None and spec.workload.policy.on_stale != KEEP:
-        proven = _proven(start.workload, reading.promotion, services.store)
+    if promotion is not None and spec.workload.policy.on_stale != KEEP:
+        try:
+            plan = load_plan(services.store, Trial(start.workload, promotion.trial, ""))
+            measured = spec_at(services.store, plan.spec_key)
+            proven = planned(plan.arm(promotion.candidate), measured.job)
+        except (CompilegateError, KeyError, TypeError, ValueError):
+            # The watch reports it after the run; it is never a reason not to train.
+            message = "what %s trains was not compared with what was proven"
+            logger.exception(message, start.workload)
     return BeginInput(
         start=start,
         reading=reading,
@@ -89,18 +103,6 @@ def _read(
         now=services.clock.now(),
         proven=proven,
     )
-
-
-def _proven(workload: str, promotion: Promotion, store: ObjectStore) -> Fingerprint | None:
-    """What the promotion was measured on; None where that cannot be read."""
-    try:
-        plan = load_plan(store, Trial(workload, promotion.trial, ""))
-        measured = spec_at(store, plan.spec_key)
-        return proven_fingerprint(plan.arm(promotion.candidate), measured.job)
-    except (CompilegateError, KeyError, TypeError, ValueError):
-        # The watch reports it after the run; it is never a reason not to train.
-        logger.exception("what %s trains was not compared with what was proven", workload)
-        return None
 
 
 def _write(workload: str, begun: BegunRun, services: Services) -> BegunRun:
@@ -116,14 +118,3 @@ def _write(workload: str, begun: BegunRun, services: Services) -> BegunRun:
         message = "%s trains the baseline, its promotion is stale: %s"
         logger.warning(message, workload, begun.flag_told)
     return written
-
-
-def _answer(begun: BegunRun, start: RunStart, workload: Workload) -> dict[str, Any]:
-    return {
-        "duplicate": begun.execution != start.execution,
-        "run": begun.run,
-        "arm": begun.arm,
-        "why": begun.why,
-        "attempt": write(Attempt()),
-        "owner": workload.owner,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.attempts import Attempt
@@ -37,7 +37,7 @@ def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, 
 
 def load_begun(workload: str, run: str, ledger: Ledger) -> BegunRun:
     """How a run began; raises NotFoundError."""
-    begun = ledger.history(workload, ledger_keys.begun_entry(run)).begun_run(run)
+    begun = ledger.history(workload, BegunRun.key_of(run=run)).begun_run(run)
     if begun is None:
         raise NotFoundError(f"production run {run} of {workload} was never begun")
     return begun

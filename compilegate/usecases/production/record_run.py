@@ -6,7 +6,7 @@ The ledger's entry is written once: a repeated or late call reads it and answers
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +23,10 @@ from compilegate.domain.production.ended_execution import (
     team_run,
     unrecorded_attempts,
 )
-from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.orphans import FAILED
 from compilegate.domain.production.recorded_run import (
     END,
     WATCH,
-    AttemptOutcome,
     EndedAttempt,
     attempt_answer,
     attempt_outcome,
@@ -37,8 +36,7 @@ from compilegate.domain.production.recorded_run import (
 )
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
-from compilegate.domain.workload.model import Workload
-from compilegate.ports import Services, TrainingJobs
+from compilegate.ports import Services
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
@@ -66,7 +64,18 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         )
     ended = read_attempt(end, begun, past.waits_of(end.run), services)
     outcome = attempt_outcome(ended)
-    return _write(outcome, ended, services)
+    for instance_type, refused in outcome.fallbacks.items():
+        if refused is not None:
+            logger.warning("%s: no fallback to %s: %s", end.workload, instance_type, refused)
+    for stopped in outcome.stop:
+        services.jobs.stop(stopped)
+    written = append_record(outcome.record, ended, services)
+    answer = attempt_answer(written, ended)
+    if notifies_owner(answer, ended.waits):
+        message = attempt_message(written, ended.workload, stage=services.settings.stage)
+        answer = replace(answer, tell=message.to_answer())
+    document: dict[str, Any] = write(answer)
+    return document
 
 
 def read_attempt(
@@ -74,12 +83,16 @@ def read_attempt(
 ) -> EndedAttempt:
     """Everything that recording the attempt reads beside the ledger's records of its run."""
     described, spec = services.jobs.describe(end.job), spec_at(services.store, begun.spec_key)
+    # Only a retried job can have others in progress beside it. SageMaker allows an account two
+    # lists of jobs a second, so jobs are not listed for a first try.
+    is_first = end.job.endswith(naming.FIRST_TRY)
+    prefix = naming.trial_job_prefix(end.workload, end.run)
     return EndedAttempt(
         reported=end,
         begun=begun,
         waits=tuple(wait for wait in waits if wait.attempt < end.attempt.number),
         described=described,
-        same_prefix=_active(end, services.jobs),
+        same_prefix=() if is_first else services.jobs.active(prefix),
         jobs=run_jobs(spec.job, services),
         evidence=services.outputs.production_run(described, spec.workload.quality.metric),
         now=services.clock.now(),
@@ -98,33 +111,6 @@ def append_record(
     if isinstance(written, ProductionRun):
         close_after_run(workload, written, job=job, services=services)
     return written
-
-
-def _active(end: AttemptEnd, jobs: TrainingJobs) -> Sequence[str]:
-    """Jobs in progress whose names begin like those of the run.
-
-    Only a retried job can have any beside it. SageMaker allows an account two lists of jobs a
-    second, so jobs are not listed for a first try.
-    """
-    if end.job.endswith(naming.FIRST_TRY):
-        return ()
-    return jobs.active(naming.trial_job_prefix(end.workload, end.run))
-
-
-def _write(outcome: AttemptOutcome, ended: EndedAttempt, services: Services) -> dict[str, Any]:
-    """Stop what the outcome stops, record it, and answer the machine by what the ledger has."""
-    for instance_type, refused in outcome.fallbacks.items():
-        if refused is not None:
-            logger.warning("%s: no fallback to %s: %s", ended.workload.name, instance_type, refused)
-    for stopped in outcome.stop:
-        services.jobs.stop(stopped)
-    written = append_record(outcome.record, ended, services)
-    answer = attempt_answer(written, ended)
-    if notifies_owner(written, ended):
-        message = attempt_message(written, ended.workload, stage=services.settings.stage)
-        answer = replace(answer, tell=message.to_answer())
-    document: dict[str, Any] = write(answer)
-    return document
 
 
 # Records a training job that a team's own pipeline has started.
@@ -152,14 +138,18 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
         registered = load_registered(workload, services.store).spec.workload
     except CompilegateError as error:
         return _ignored(workload, job, f"{workload} is not in production: {error}")
-    foreign = job_of_another_role(
-        described, services.settings.role_of(workload), registered, now=services.clock.now()
-    )
+    now = services.clock.now()
+    own = services.settings.role_of(workload)
+    foreign = job_of_another_role(described, own, registered, now=now)
     if foreign is not None:
         services.ledger.append(workload, foreign)
         fix = advice(foreign.code)
         return _ignored(workload, job, f"it ran as {foreign.role} ({foreign.code}). {fix}")
-    run = _record(described, tags, registered, services)
+    evidence = services.outputs.production_run(described, registered.quality.metric)
+    versions = flag_versions(workload, services)
+    run = team_run(described, tags, evidence, registered.training, versions, now=now)
+    run = services.ledger.put_once(workload, run)
+    close_after_run(workload, run, job=None, services=services)
     # A team's pipeline reads the parameter itself: what its next run reads has to be right.
     repair_if_possible(workload, services)
     answer: dict[str, Any] = write(run_answer(WATCH if run.counts else END, run, registered.owner))
@@ -170,17 +160,6 @@ def _ignored(workload: str, job: str, problem: str) -> dict[str, Any]:
     logger.warning("%s: not recorded: %s", job, problem, extra={"workload": workload})
     answer: dict[str, Any] = write(RunAnswer(END, reason=problem))
     return answer
-
-
-def _record(
-    described: Mapping[str, Any], tags: Mapping[str, str], registered: Workload, services: Services
-) -> ProductionRun:
-    evidence = services.outputs.production_run(described, registered.quality.metric)
-    versions, now = flag_versions(registered.name, services), services.clock.now()
-    run = team_run(described, tags, evidence, registered.training, versions, now=now)
-    recorded = services.ledger.put_once(registered.name, run)
-    close_after_run(registered.name, recorded, job=None, services=services)
-    return recorded
 
 
 def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
@@ -200,28 +179,19 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
         return answer
     same_prefix = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
     for attempt in unrecorded_attempts(end.workload, begun, past, same_prefix):
-        answer[_record_unattended(attempt, begun, past, end, services)].append(attempt.job)
+        described = services.jobs.describe(attempt.job)
+        if described and described["TrainingJobStatus"] not in ENDED:
+            if end.status == FAILED:
+                answer["going_on"].append(attempt.job)
+                continue
+            # Stopped before it is read: the run is recorded with the status that SageMaker then
+            # gives.
+            services.jobs.stop(attempt.job)
+        gave_up = None if described else f"the execution ended: {end.why}"
+        ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
+        append_record(attempt_run(ended, gave_up=gave_up), ended, services)
+        answer["recorded"].append(attempt.job)
     return answer
-
-
-def _record_unattended(
-    attempt: AttemptEnd,
-    begun: BegunRun,
-    past: WorkloadHistory,
-    end: EndedExecution,
-    services: Services,
-) -> str:
-    """Record the attempt as the machine would have; returns the key of the answer."""
-    described = services.jobs.describe(attempt.job)
-    if described and described["TrainingJobStatus"] not in ENDED:
-        if end.leaves_jobs:
-            return "going_on"
-        # Stopped before it is read: the run is recorded with the status that SageMaker then gives.
-        services.jobs.stop(attempt.job)
-    gave_up = None if described else f"the execution ended: {end.why}"
-    ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
-    append_record(attempt_run(ended, gave_up=gave_up), ended, services)
-    return "recorded"
 
 
 # Records the end of a production run, from one of three events: the function RecordRun.

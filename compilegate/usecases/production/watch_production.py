@@ -17,19 +17,15 @@ from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange
 from compilegate.domain.judging.probation import Judge, judge_production
-from compilegate.domain.production.fingerprint import (
-    Fingerprint,
-    proven_fingerprint,
-    registered_fingerprint,
-)
+from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
-from compilegate.domain.production.watch import PERMANENT, measures
+from compilegate.domain.production.watch import PERMANENT
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
-from compilegate.usecases.records import Spec, Trial, find_plan, load_record, spec_at, to_json
+from compilegate.usecases.records import Trial, find_plan, load_record, spec_at, to_json
 from compilegate.usecases.registered import facts_for_workload, load_registered
 
 # Changes of the flag that end a probation.
@@ -52,9 +48,14 @@ def watch_production(
         promotion = standing_promotion(past.flags)
         if promotion is None:
             return _answer(None, None)
-        review = _review(_read(workload, run, promotion, past, services), judge, services)
+        outcome = review_promotion(_read(workload, run, promotion, past, services), judge)
+        for key, document in outcome.documents.items():
+            services.store.put(key, to_json(document))
+        # The review that stands: this one, or that of a call which was faster.
+        review = services.ledger.put_once(workload, outcome.review)
     change = _change_flag(workload, review, services)
-    _record_probation_end(workload, review, services)
+    if review.action in FINAL:
+        services.ledger.append(workload, _probation_end(review))
     answer = _answer(review, change)
     if review.message_kind is None:
         return answer
@@ -67,33 +68,32 @@ def watch_production(
 def _read(
     workload: str, run: str, promotion: Promotion, past: WorkloadHistory, services: Services
 ) -> ReviewInput:
-    settings = services.settings
+    settings, store, trial = services.settings, services.store, Trial(workload, promotion.trial, "")
     inputs = ReviewInput(
         workload=workload,
         run=run,
         promotion=promotion,
         history=past,
-        evidence=_evidence(Trial(workload, promotion.trial, ""), promotion, services.store),
+        evidence=_evidence(trial, promotion, store),
         now=services.clock.now(),
         flag_name=naming.flag_parameter(settings.stage, workload),
     )
     if inputs.evidence is None:
         return inputs
     # With a plan that is damaged nothing is compared; what got worse is still turned off.
-    plan = find_plan(services.store, Trial(workload, promotion.trial, ""))
-    proven: Fingerprint = {}
+    plan = find_plan(store, trial)
     if plan:
-        job = spec_at(services.store, plan.spec_key).job
-        proven = proven_fingerprint(plan.arm(promotion.candidate), job)
-    spec = _registered(workload, services.store)
-    registered = {} if spec is None else registered_fingerprint(
-        promotion, spec.job, facts_for_workload(spec.workload, settings), region=settings.region
-    )  # fmt: skip
+        proven = planned(plan.arm(promotion.candidate), spec_at(store, plan.spec_key).job)
+        inputs = replace(inputs, proven=proven)
+    try:
+        spec = load_registered(workload, store).spec
+    except (NotFoundError, InvalidInputError):
+        return inputs  # a team trains without a registration
+    facts = facts_for_workload(spec.workload, settings)
     return replace(
         inputs,
-        proven=proven,
-        registered=registered,
-        policy=spec.workload.policy if spec else None,
+        registered=registered_fingerprint(promotion, spec.job, facts, region=settings.region),
+        policy=spec.workload.policy,
     )
 
 
@@ -105,23 +105,8 @@ def _evidence(trial: Trial, promotion: Promotion, store: ObjectStore) -> Mapping
         if not promotion.by_human:
             raise
         return None
-    return None if promotion.by_human and not measures(evidence, promotion) else evidence
-
-
-def _registered(workload: str, store: ObjectStore) -> Spec | None:
-    """What production trains by its registration; None where a team trains without one."""
-    try:
-        return load_registered(workload, store).spec
-    except (NotFoundError, InvalidInputError):
-        return None
-
-
-def _review(inputs: ReviewInput, judge: Judge, services: Services) -> Review:
-    """The review that stands: this one, or that of a call which was faster."""
-    outcome = review_promotion(inputs, judge)
-    for key, document in outcome.documents.items():
-        services.store.put(key, to_json(document))
-    return services.ledger.put_once(inputs.workload, outcome.review)
+    is_measured = promotion.candidate in [arm["name"] for arm in evidence["arms"]]
+    return evidence if is_measured or not promotion.by_human else None
 
 
 def _change_flag(workload: str, review: Review, services: Services) -> Changed | None:
@@ -147,11 +132,9 @@ def _change_flag(workload: str, review: Review, services: Services) -> Changed |
     return change_flag(workload, change, services=services)
 
 
-def _record_probation_end(workload: str, review: Review, services: Services) -> None:
-    """The last decision of a probation stands in the ledger beside the trial's own."""
-    if review.action not in FINAL:
-        return
-    end = ProbationEnd(
+def _probation_end(review: Review) -> ProbationEnd:
+    """The last decision of a probation, which stands in the ledger beside the trial's own."""
+    return ProbationEnd(
         at=review.at,
         trial=review.trial,
         run=review.run,
@@ -163,7 +146,6 @@ def _record_probation_end(workload: str, review: Review, services: Services) -> 
         judge_version=JUDGE_VERSION,
         reasons=tuple(reason.message for reason in review.reasons),
     )
-    services.ledger.append(workload, end)
 
 
 def _answer(review: Review | None, change: Changed | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.failures import explain
 from compilegate.domain.production.canary import ABORTED
 from compilegate.domain.production.orphans import ExecutionEnd, lacks_clean_up
@@ -87,7 +87,7 @@ def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
     An execution that was refused the lease never wrote its start and has nothing to clean up.
     """
     started = TrialStarted(services.clock.now(), str(call["execution"]), trial=trial.trial)
-    key = ledger_keys.started_entry(trial.trial)
+    key = TrialStarted.key_of(trial=trial.trial)
     written = services.ledger.put_once(trial.workload, started, key=key)
     return written.execution == started.execution
 

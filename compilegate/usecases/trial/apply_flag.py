@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
@@ -48,7 +47,7 @@ def _read(event: Mapping[str, Any], services: Services) -> _Facts:
     trial, key = Trial.from_event(event), str(event["decision_key"])
     decision, approval = load_decision(services.store, key), approval_of(trial, services.ledger)
     promotes = decision.flag_action is FlagAction.ENABLE and decision.candidate is not None
-    entry = ledger_keys.started_entry(trial.trial)
+    entry = TrialStarted.key_of(trial=trial.trial)
     started = services.ledger.history(trial.workload, entry).started
     return _Facts(
         trial=trial,

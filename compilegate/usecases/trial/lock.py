@@ -43,7 +43,7 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     # The trial knows of every flag change up to this version, independent of clocks.
     _, seen = latest_flag(trial.workload, services)
     started = TrialStarted(services.clock.now(), execution, flag_version=seen, trial=trial.trial)
-    key = ledger_keys.started_entry(trial.trial)
+    key = TrialStarted.key_of(trial=trial.trial)
     written = services.ledger.put_once(trial.workload, started, key=key)
     _check_own(written, trial, execution, services)
     return {}

@@ -1,4 +1,4 @@
-"""Which question a person answers, and answers that contradict."""
+"""Answers to a question for approval, and those that contradict."""
 
 from __future__ import annotations
 
@@ -7,50 +7,11 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.production.history import (
-    Approval,
-    answer_words,
-    answerable,
-    check_answer,
-    unanswered,
-)
-from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested
+from compilegate.domain.production.history import answer_words, check_answer
+from compilegate.domain.records.trials import ApprovalAnswer
 
-OPEN = Approval(ApprovalRequested(1, 2, "t1"))
 YES = ApprovalAnswer(3, "t1", "human:ana", approved=True, reason="looks good")
 NO = replace(YES, approved=False, reason="not before the release")
-ANSWERED = replace(OPEN, answer=YES)
-
-
-def later(approval: Approval, trial: str) -> Approval:
-    return replace(approval, asked=replace(approval.asked, trial=trial))
-
-
-@pytest.mark.parametrize(
-    ("approvals", "trial"),
-    [
-        ((OPEN,), "t1"),
-        ((OPEN, later(OPEN, "t2")), "t2"),
-        ((OPEN, later(ANSWERED, "t2")), "t1"),
-        ((ANSWERED, later(ANSWERED, "t2")), "t2"),
-    ],
-    ids=["one", "newest open", "open before answered", "newest answered"],
-)
-def test_a_person_answers_the_newest_open_question_else_the_newest(
-    approvals: tuple[Approval, ...], trial: str
-) -> None:
-    assert trial == answerable(approvals, workload="bert-docs", stage="prod").trial
-
-
-def test_without_a_question_there_is_nothing_to_answer() -> None:
-    with pytest.raises(InvalidInputError, match=r"bert-docs.*compilegate status --stage dev"):
-        answerable((), workload="bert-docs", stage="dev")
-
-
-def test_open_questions_stay_in_their_order() -> None:
-    second = later(OPEN, "t2")
-
-    assert [OPEN, second] == unanswered([OPEN, later(ANSWERED, "t3"), second])
 
 
 def test_repeating_an_answer_is_no_contradiction() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.production.attempts import Attempt
+from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.begin import (
     PROBLEMS,
     BeginInput,
@@ -112,7 +112,7 @@ DATED = replace(ON, since="2026-10-26T07:33:20Z")
 
 
 def test_what_counts_began_since_the_flag_took_its_value_and_may_still_train() -> None:
-    now, longest = SINCE + 40 * DAY, INPUTS.jobs.longest_seconds
+    now, longest = SINCE + 40 * DAY, longest_run_seconds(SOUND)
 
     def begun(run: str, at: float) -> BegunRun:
         return BegunRun(

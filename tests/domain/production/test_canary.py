@@ -62,7 +62,7 @@ def slot_after(*entries: dict[str, Any], now: int = NOW, job: str = JOB) -> Any:
 
 def position_after(*entries: dict[str, Any], now: int = NOW) -> int | None:
     slot = slot_after(*entries, now=now)
-    return None if slot is None else slot.slot.position
+    return None if slot is None else slot.canary.position
 
 
 def requested(number: int) -> CanaryRound:

@@ -12,11 +12,13 @@ from compilegate.domain.production.fingerprint import (
     FIELDS,
     RECORDED,
     SHOWN_MAX,
+    compare_with_proven,
     planned,
     recorded,
     stale_reasons,
-    unknown_fields,
 )
+from compilegate.domain.production.registration import TrainedJob
+from tests.domain.production.run_builder import production_run
 from tests.domain.trial.plans import arm as arm_plan
 from tests.domain.workload_builder import SOUND
 
@@ -31,7 +33,8 @@ CODE = "workloads/bert-docs/source/abc/sourcedir.tar.gz"
 def requested(arm: dict[str, Any] | None = None, code: str = CODE, **changes: Any) -> Any:
     framework = replace(SOUND.framework, **changes.pop("framework", {}))
     training = replace(SOUND.training, **changes.pop("training", {}))
-    return planned(arm_plan("compile", **{**ARM, **(arm or {})}), training, framework, code)
+    workload = replace(SOUND, framework=framework, training=training)
+    return planned(arm_plan("compile", **{**ARM, **(arm or {})}), TrainedJob(workload, code))
 
 
 def job(**changed: Any) -> dict[str, Any]:
@@ -88,7 +91,18 @@ def test_unknown_on_either_side_is_not_a_change() -> None:
 
     for pair in ((whole, partial), (partial, whole)):
         assert () == stale_reasons(*pair)
-        assert (FIELDS["code_sha256"],) == unknown_fields(*pair, tuple(RECORDED.values()))
+
+
+def test_what_one_side_lacks_was_not_compared() -> None:
+    asked, made = requested(), recorded([job()])
+    today = replace(production_run(1), result=job(code_sha256=None))
+    registered = {**asked, "precision": None, "code": "other"}
+    compared = compare_with_proven(asked, registered, measured={"compile": made}, runs=[today])
+
+    assert ("precision", FIELDS["code_sha256"]) == compared.unknown
+    assert frozenset({"asked code"}) == compared.differs
+    assert {"asked image", "compile torch"} <= compared.same
+    assert not compared.same & {"asked precision", "asked code", "compile code_sha256"}
 
 
 def test_the_latest_run_with_a_value_counts() -> None:

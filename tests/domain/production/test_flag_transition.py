@@ -54,7 +54,7 @@ def test_what_follows_from_a_review(
 
     assert transition is not None
     assert (action, flag) == (transition.action, transition.flag)
-    assert transition.reasons
+    assert transition.reason
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.flag import OFF, STATES, Flag
 from compilegate.domain.production.begin import PROBLEMS, FlagReading, Situation, next_arm
-from compilegate.domain.production.canary import OpenSlot
+from compilegate.domain.production.canary import Choice
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 
@@ -112,14 +112,10 @@ def test_the_arm_of_the_next_run_and_why(situation):
 
 
 def test_a_place_of_a_trial_goes_before_whatever_the_flag_says():
-    slot = OpenSlot(CanarySlot("t", 2, 1), "b48", 17, {"batch_size": 48}, hold=True)
+    slot = Choice("b48", "canary", {"batch_size": 48}, canary=CanarySlot("t", 2, 1), seed=17)
 
     for reading in (FlagReading(OFF), FlagReading(ON), FlagReading(problem="unreadable")):
-        choice = next_arm(Situation(reading, canary=slot))
-        assert ("b48", "canary", 17, slot.slot) == (
-            choice.arm, choice.why, choice.seed, choice.canary,
-        )  # fmt: skip
-        assert {"compilegate:trial": "t", "compilegate:release": "hold"} == choice.tags
+        assert slot == next_arm(Situation(reading, canary=slot))
 
 
 @given(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.production.attempts import FIRST_SECONDS, Attempt, AttemptEnd
+from compilegate.domain.production.attempts import FIRST_SECONDS, NO_ATTEMPT, Attempt, AttemptEnd
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.job_evidence import LARGEST_RUN
 from compilegate.domain.production.recorded_run import (
@@ -15,8 +15,8 @@ from compilegate.domain.production.recorded_run import (
     AttemptOutcome,
     EndedAttempt,
     StillTrainsError,
+    attempt_answer,
     attempt_outcome,
-    next_attempt,
     notifies_owner,
 )
 from compilegate.domain.production.registration import TrainedJob
@@ -39,11 +39,12 @@ CAPACITY = "CapacityError: Unable to provision requested ML compute capacity."
 
 def ended(
     status: str | None = None, error: str = "", *, reason: str = "", workload: Workload = SOUND,
-    first_wait: float = FIRST_SECONDS, begun: BegunRun = BEGUN, **more: Any,
+    first_wait: float = FIRST_SECONDS, begun: BegunRun = BEGUN, attempt: Attempt = NO_ATTEMPT,
+    **more: Any,
 ) -> EndedAttempt:  # fmt: skip
     """An attempt whose job is described so, None for one that never was."""
     described = {"TrainingJobStatus": status, "FailureReason": reason} if status else {}
-    reported = AttemptEnd(SOUND.name, "r", JOB, Attempt(), error, first_wait_seconds=first_wait)
+    reported = AttemptEnd(SOUND.name, "r", JOB, attempt, error, first_wait_seconds=first_wait)
     jobs = RunJobs(TrainedJob(workload, "code"), load_facts(), SITE, request_limits())
     return EndedAttempt(reported, begun, jobs, described, NOW, **more)
 
@@ -104,16 +105,17 @@ def test_a_run_that_may_not_wait_is_recorded_as_not_run() -> None:
 def test_after_a_wait_the_same_arm_is_tried_again_on_the_type_that_the_wait_names() -> None:
     wait = outcome("Failed", reason=CAPACITY, workload=ELSEWHERE).record
 
-    assert Attempt(3, rerun=True, instance_type="ml.g5.2xlarge") == next_attempt(
-        Attempt(2, rerun=True), wait
+    again = ended(attempt=Attempt(2, rerun=True))
+    assert Attempt(3, rerun=True, instance_type="ml.g5.2xlarge") == (
+        attempt_answer(wait, again).attempt
     )
 
 
 def test_a_candidate_that_failed_is_followed_by_a_rerun_and_no_other_run_by_anything() -> None:
     failed, completed = (outcome(status).record for status in ("Failed", "Completed"))
 
-    assert Attempt(1, rerun=True) == next_attempt(Attempt(), failed)
-    assert Attempt() == next_attempt(Attempt(), completed)
+    assert Attempt(1, rerun=True) == attempt_answer(failed, ended()).attempt
+    assert Attempt() == attempt_answer(completed, ended()).attempt
 
 
 def test_the_first_pause_is_reported_and_no_fallback_or_later_pause() -> None:
@@ -122,10 +124,11 @@ def test_the_first_pause_is_reported_and_no_fallback_or_later_pause() -> None:
 
     assert isinstance(pause, CapacityWait)
     assert isinstance(fallback, CapacityWait)
-    assert notifies_owner(pause, ended())
-    assert notifies_owner(pause, ended(waits=(fallback,)))
-    assert not notifies_owner(pause, ended(waits=(pause, fallback)))
-    assert not notifies_owner(fallback, ended())
+    paused, tried = (attempt_answer(record, ended()) for record in (pause, fallback))
+    assert notifies_owner(paused, ())
+    assert notifies_owner(paused, (fallback,))
+    assert not notifies_owner(paused, (pause, fallback))
+    assert not notifies_owner(tried, ())
 
 
 def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
@@ -136,7 +139,8 @@ def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
     )
 
     assert [True, False, False] == [
-        notifies_owner(record, ended()) for record in (failed, repeated, completed)
+        notifies_owner(attempt_answer(record, ended()), ())
+        for record in (failed, repeated, completed)
     ]
 
 

@@ -62,7 +62,7 @@ def probation(
     runs: list[ProductionRun], promotion: Promotion = PROMOTION, **keys: Any
 ) -> dict[str, Any]:
     return probation_document(
-        trial(), promotion, watched_runs(runs, promotion), keys.get("earlier", ())
+        trial(), promotion, watched_runs(runs, promotion).runs, keys.get("earlier", ())
     )
 
 
@@ -202,7 +202,8 @@ def unread(number: int, **changed: Any) -> ProductionRun:
 def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen: int, reported: bool) -> None:
     row = [run_of(3 + n, counts=False) for n in range(unseen)]
     before = [run_of(1, counts=False), run_of(2)]
-    notes = blind_spots([*row, *before, run_of(20, "baseline", counts=False)], PROMOTION)
+    runs = [*row, *before, run_of(20, "baseline", counts=False)]
+    notes = blind_spots(watched_runs(runs, PROMOTION), PROMOTION)
 
     assert ["nothing_to_judge"] * reported == [note.code for note in notes]
     assert all(f"The last {unseen} runs" in note.message for note in notes)
@@ -214,7 +215,7 @@ def test_of_records_that_cannot_be_read_the_last_is_named() -> None:
         DamagedRecord({"kind": kind}, f"problem {number}")
         for number, kind in enumerate((*[ProductionRun.kind] * 3, "flag"))
     ]
-    lost, broken = blind_spots(runs, PROMOTION, damaged)
+    lost, broken = blind_spots(watched_runs(runs, PROMOTION), PROMOTION, damaged)
 
     assert {"run_unreadable"} == {lost.code, broken.code}
     assert ": 3 runs, at last: problem 2" in lost.message
@@ -229,7 +230,7 @@ def test_a_change_that_six_completed_runs_hide_is_not_observed(
         run_of(2 + n, counts=False, status="Completed" if n < completed else "Stopped")
         for n in range(completed + stopped)
     ]
-    reasons = not_watched([run_of(1), *row], PROMOTION)
+    reasons = not_watched(watched_runs([run_of(1), *row], PROMOTION), PROMOTION)
 
     assert ["not_watched"] * ends == [reason.code for reason in reasons]
     assert all("the last 8 runs" in reason.message for reason in reasons)
@@ -239,7 +240,7 @@ def test_a_change_that_six_completed_runs_hide_is_not_observed(
 def test_runs_of_the_moment_of_the_promotion_are_watched() -> None:
     moment = run_of(0)
     assert BEGIN == moment.started_at
-    assert [moment] == watched_runs([moment, run_of(-1)], PROMOTION)
+    assert (moment,) == watched_runs([moment, run_of(-1)], PROMOTION).runs
     assert [crash(0).started_at, crash(1).started_at] == [
         run.started_at for run in row_at_the_end([crash(0), crash(1)], PROMOTION)
     ]

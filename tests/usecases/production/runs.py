@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.registration import Registration
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.production.begin_run import begin_run
@@ -57,7 +58,7 @@ class Production:
             "action": "enable", "reason": "r", "decision_id": "d1", "flag": FLAG,
             "from": Flag(False, "off").to_json(), "to": text, "overrode": None,
         }  # fmt: skip
-        self.services.ledger.raw.put_once(NAME, ledger_keys.flag_entry(1), entry)
+        self.services.ledger.raw.put_once(NAME, FlagVersion.key_of(version=1), entry)
         self.services.flags.write(FLAG, text)
 
     def begin(self, day: int = 1, execution: str | None = None) -> dict[str, Any]:
