@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.place import INSTALLED, PACKAGE, PROJECT, work_folder
 
 PACKAGES = Path("build") / "lambda-packages"
@@ -68,9 +68,7 @@ def _packages(repository: Path) -> Path:
     packages = repository / PACKAGES
     if not packages.is_dir():
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                f"the Lambdas' packages are missing ({packages})", fix="run `make setup`"
-            )
+            f"the Lambdas' packages are missing ({packages})", fix="run `make setup`"
         )
     return packages
 
@@ -90,10 +88,8 @@ def _fetched(lock: Path) -> Path:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - fixed words
         if ended.returncode:
             raise EnvironmentNotReadyError(
-                ProblemWithFix(
-                    f"the Lambdas' packages cannot be installed: {ended.stderr.strip()}",
-                    fix="pip install 'compilegate[deploy]', and let it reach the package registry",
-                )
+                f"the Lambdas' packages cannot be installed: {ended.stderr.strip()}",
+                fix="pip install 'compilegate[deploy]', and let it reach the package registry",
             )
         # Another process may have made the same one meanwhile.
         with contextlib.suppress(OSError):

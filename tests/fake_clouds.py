@@ -11,7 +11,7 @@ from compilegate.adapters.state_machines import ExecutionState
 from compilegate.adapters.stores import Lock
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
 from compilegate.domain import ledger_keys
-from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.ports import Services
 from tests.fakes import MemoryLocks, MemorySchedules, services
 
@@ -129,15 +129,13 @@ class FakeProviders:
     def aws(self, stage: str) -> Cloud:
         if self.aws_cloud is None:
             raise EnvironmentNotReadyError(
-                ProblemWithFix(f"There is no stack compilegate-{stage}", fix="deploy it")
+                f"There is no stack compilegate-{stage}", fix="deploy it"
             )
         return self.aws_cloud
 
     def local(self) -> Cloud:
         if self.local_cloud is None:
-            raise EnvironmentNotReadyError(
-                ProblemWithFix("The local cloud does not run", fix="start it")
-            )
+            raise EnvironmentNotReadyError("The local cloud does not run", fix="start it")
         return self.local_cloud
 
     @contextmanager

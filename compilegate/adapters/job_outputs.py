@@ -19,7 +19,6 @@ from compilegate.domain.errors import (
     BROKEN,
     InvalidEvidenceError,
     NotFoundError,
-    ProblemWithFix,
     once,
     read_json,
     shorten,
@@ -172,11 +171,9 @@ def bound(what: str, size: int, most: int, *, unit: str = "bytes") -> None:
     """Raises InvalidEvidenceError where ``size`` is more than ``most``."""
     if size > most:
         raise InvalidEvidenceError(
-            ProblemWithFix(
-                f"{what} has {size} {unit}, and {most} can be gone through",
-                fix="write checkpoints to /opt/ml/checkpoints and models to SM_MODEL_DIR, not to "
-                "the output folder",
-            )
+            f"{what} has {size} {unit}, and {most} can be gone through",
+            fix="write checkpoints to /opt/ml/checkpoints and models to SM_MODEL_DIR, not to "
+            "the output folder",
         )
 
 

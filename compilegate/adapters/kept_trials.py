@@ -19,7 +19,6 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     NotFoundError,
-    ProblemWithFix,
     UnreadableRecordError,
 )
 from compilegate.domain.records import ledger
@@ -123,10 +122,8 @@ class NothingRuns:
         if name.startswith("__"):
             raise AttributeError(name)
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                "The local cloud does not run; what its trials left can only be read",
-                fix="start it with `compilegate local up`.",
-            )
+            "The local cloud does not run; what its trials left can only be read",
+            fix="start it with `compilegate local up`.",
         )
 
 
@@ -212,6 +209,6 @@ def _read(path: Path) -> KeptTrial:
             raise UnreadableRecordError(f"{path}: schema {document['schema']} is not {SCHEMA}")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UnreadableRecordError(
-            ProblemWithFix(f"{path} cannot be read ({error})", fix="remove its folder")
+            f"{path} cannot be read ({error})", fix="remove its folder"
         ) from error
     return KeptTrial(path.parent, document)

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.stores import listed, unless
 from compilegate.domain import naming
-from compilegate.domain.errors import CompilegateError, NotFoundError, ProblemWithFix
+from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.failures import IN_PROGRESS, STOPPING
 from compilegate.ports import Settings
 
@@ -126,11 +126,9 @@ class IamJobRoles:
         tags, path = _by_key(role.get("Tags", ())), role["Path"]
         if path != naming.JOB_ROLES_PATH or tags.get(naming.ROLE_TAG_WORKLOAD) != workload:
             raise ForeignRoleError(
-                ProblemWithFix(
-                    f"the role {name} exists and was not made for {workload}: it lies at {path} "
-                    f"with the tags {tags}",
-                    fix="delete it; the next run makes it again",
-                )
+                f"the role {name} exists and was not made for {workload}: it lies at {path} "
+                f"with the tags {tags}",
+                fix="delete it; the next run makes it again",
             )
         boundary = role.get("PermissionsBoundary", {}).get("PermissionsBoundaryArn")
         if boundary != self._policy:

@@ -22,7 +22,6 @@ from compilegate.adapters.yaml_document import YamlDocument, read_yaml
 from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,
-    ProblemWithFix,
     together,
 )
 from compilegate.domain.expected import Reading
@@ -55,12 +54,12 @@ def write_whole(path: Path, body: bytes) -> None:
         with suppress(OSError):
             if fresh:
                 fresh.unlink(missing_ok=True)
-        raise EnvironmentNotReadyError(unwritten(str(path), error)) from error
+        raise unwritten(str(path), error) from error
 
 
-def unwritten(what: str, error: OSError) -> ProblemWithFix:
+def unwritten(what: str, error: OSError) -> EnvironmentNotReadyError:
     """That something could not be written, and what helps."""
-    return ProblemWithFix(
+    return EnvironmentNotReadyError(
         f"{what} could not be written: {error.strerror or error}",
         fix="free space on its disk or make its folder writable, then rerun the command",
     )

@@ -29,7 +29,7 @@ from compilegate.domain.deployment import (
     examine_setting,
     reason,
 )
-from compilegate.domain.errors import NotDeployedError, message_of, parts_of
+from compilegate.domain.errors import NotDeployedError
 from compilegate.domain.naming import stack_name
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.facts import load_facts, quota_codes
@@ -109,8 +109,7 @@ def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     try:
         outputs = stack_outputs(account.client("cloudformation"), account.stage)
     except NotDeployedError as error:
-        problem, _ = parts_of(message_of(error))
-        return [reason("not_deployed", problem=problem)]
+        return [reason("not_deployed", problem=error.problem)]
     iam = account.client("iam")
     arns = [f"{outputs['JobRoles']}{demand.workload}" for demand in demands]
     policies = {arn: deployment_facts.trust_policy(iam, arn) for arn in arns}

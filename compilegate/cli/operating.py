@@ -18,7 +18,6 @@ from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,
     NotDeployedError,
-    ProblemWithFix,
 )
 from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
@@ -254,9 +253,7 @@ def _stop(execution: str, reason: str, cloud: Cloud) -> ExecutionEnd:
     while (end := cloud.services.ends.end_of(execution)) is None:
         if time.monotonic() >= deadline:
             raise EnvironmentNotReadyError(
-                ProblemWithFix(
-                    f"{execution} was stopped but still runs", fix="run the command again"
-                )
+                f"{execution} was stopped but still runs", fix="run the command again"
             )
         time.sleep(cloud.poll_seconds)
     return end

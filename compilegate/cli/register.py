@@ -176,7 +176,7 @@ class Result:
 def _show(result: Result, file: WorkloadFile | None, *, local: bool) -> None:
     """One workload's line; a failure goes to standard error."""
     if result.error is not None:
-        message = explain(result.error)
+        message = str(explain(result.error))
         if result.subject not in message:
             message = f"{result.subject}: {message}"
         sys.stderr.write(f"{error_text(message)}\n")

@@ -25,7 +25,6 @@ from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,
     NotFoundError,
-    ProblemWithFix,
 )
 from compilegate.ports import Services
 from compilegate.report.exports.junit import junit
@@ -92,9 +91,7 @@ def report(
         else:
             path = save_report(_newest(cloud, workload, trial), cloud.services, out)
     if open_it and not webbrowser.open(path.resolve().as_uri()):
-        raise EnvironmentNotReadyError(
-            ProblemWithFix("No browser could be opened", fix=f"open {path} yourself.")
-        )
+        raise EnvironmentNotReadyError("No browser could be opened", fix=f"open {path} yourself.")
     invocation.answer(page_files(path), "path", path=path)
 
 
@@ -118,10 +115,8 @@ def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
     if newest is None:
         what = " ".join(part for part in (workload, trial and f"trial {trial}") if part)
         raise NotFoundError(
-            ProblemWithFix(
-                f"there is no decision{f' of {what}' if what else ''} yet",
-                fix="list the trials with `compilegate status`",
-            )
+            f"there is no decision{f' of {what}' if what else ''} yet",
+            fix="list the trials with `compilegate status`",
         )
     return newest[0]
 
@@ -209,20 +204,16 @@ def export(
     runs = arm_runs(report, trial=trial.trial, at=at)
     if not runs:
         raise NotFoundError(
-            ProblemWithFix(
-                f"trial {trial.trial} of {trial.workload} measured nothing, so there is no run to "
-                "export",
-                fix="use --to junit, which shows the reasons",
-            )
+            f"trial {trial.trial} of {trial.workload} measured nothing, so there is no run to "
+            "export",
+            fix="use --to junit, which shows the reasons",
         )
     # What writes runs to a tracker is a plug-in's function (distributions/trackers).
     plug_in = next(iter(entry_points(group=TRACKERS, name=to)), None)
     if plug_in is None:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                f"--to {to} needs the package compilegate-trackers",
-                fix=f"pip install 'compilegate-trackers[{to}]'",
-            )
+            f"--to {to} needs the package compilegate-trackers",
+            fix=f"pip install 'compilegate-trackers[{to}]'",
         )
     where = {"to": plug_in.load()(runs, out), "runs": [run.name for run in runs]}
     invocation.answer(where, "export")

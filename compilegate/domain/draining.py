@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records.ledger import DamagedRecord, DrainMark, Record
 
 # How long the deployment's own clean-up of a stopped trial may take before the drain does it.
@@ -25,7 +24,7 @@ def latest_mark(records: Iterable[Record]) -> DrainMark | None:
     marks = []
     for record in records:
         if isinstance(record, DamagedRecord) and record.kind == DrainMark.kind:
-            raise UnreadableRecordError(record.problem)
+            raise record.error
         if isinstance(record, DrainMark):
             marks.append(record)
     return max(marks, key=lambda mark: mark.version, default=None)

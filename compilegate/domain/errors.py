@@ -21,26 +21,29 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 MOST_SHOWN = 120
 # Nobody reads more errors at once; a file this wrong is of another kind.
 MOST_LISTED = 40
 # Longer than any path that a person types; Linux takes 4,096 bytes.
 MOST_OF_PATH = 500
+RESTART = "start another trial"
 
 
 class CompilegateError(Exception):
-    """Base of every error with a message meant for people; ``fix`` is what to do about it."""
+    """Base of every error with a message meant for people: a problem, and what helps if known."""
 
-    def __init__(self, message: str, *, fix: str = "") -> None:
-        super().__init__(ProblemWithFix(message, fix=fix) if fix else message)
+    def __init__(self, problem: str = "", *, fix: str = "") -> None:
+        self.problem, self.fix = problem, fix
+        super().__init__(f"{problem}. Fix: {fix}" if fix else problem)
 
 
 class InvalidInputError(CompilegateError):
     """A value the user gave is wrong; the message names file, field, value and fix.
 
-    ``written`` is the value as written in the file, and ``line`` its line, where known.
+    ``written`` is the value as written in the file, and ``line`` its line, where known. ``each``
+    are the single errors that this one stands for.
     """
 
     def __init__(
@@ -54,20 +57,20 @@ class InvalidInputError(CompilegateError):
         line: int | None = None,
         written: str | None = None,
     ) -> None:
-        self.problem, self.field, self.value, self.fix, self.file = problem, field, value, fix, file
+        super().__init__(problem, fix=fix)
+        self.field, self.value, self.file = field, value, file
         self.line, self.written = line, written
-        super().__init__(self._text())
+        self.each: tuple[InvalidInputError, ...] = (self,)
 
-    def _text(self) -> str:
+    def __str__(self) -> str:
+        """File, field, problem, value, line and fix in one sentence."""
         place = ": ".join(part for part in (path_shown(self.file), printable(self.field)) if part)
         fix = f" Fix: {printable(self.fix)}" if self.fix else ""
-        return f"{place + ': ' if place else ''}{self.problem}{self._got()}.{fix}"
-
-    def _got(self) -> str:
         got = "" if self.value is None else f" (got {shown(self.value)})"
         if self.written is not None:
             got = f" (got {shortened(self.written)})"
-        return got if self.line is None else f"{got}, line {self.line}"
+        line = "" if self.line is None else f", line {self.line}"
+        return f"{place + ': ' if place else ''}{self.problem}{got}{line}.{fix}"
 
     def to_dict(self) -> dict[str, object]:
         """For programs; the value as text, unknown fields None."""
@@ -86,47 +89,33 @@ class InvalidInputError(CompilegateError):
         self, file: str, *, line: int | None = None, written: str | None = None
     ) -> InvalidInputError:
         """The same error, naming the file it came from, and where in it."""
-        return InvalidInputError(
-            self.problem, field=self.field, value=self.value, fix=self.fix, file=file,
-            line=line or self.line, written=written or self.written,
-        )  # fmt: skip
-
-    @property
-    def each(self) -> tuple[InvalidInputError, ...]:
-        """Every single error that this one stands for."""
-        return (self,)
+        return together([
+            InvalidInputError(
+                one.problem, field=one.field, value=one.value, fix=one.fix, file=file,
+                line=line or one.line, written=written or one.written,
+            )
+            for one in self.each
+        ])  # fmt: skip
 
 
 class InvalidInputsError(InvalidInputError):
     """Several errors of one file; field and value are those of the first."""
 
     def __init__(self, errors: Sequence[InvalidInputError]) -> None:
-        self._errors = tuple(errors)
-        first = self._errors[0]
+        first = errors[0]
         super().__init__(
             first.problem, field=first.field, value=first.value, fix=first.fix, file=first.file,
             line=first.line, written=first.written,
         )  # fmt: skip
+        self.each = tuple(errors)
 
-    @property
-    def each(self) -> tuple[InvalidInputError, ...]:
-        """Every single error, in the order in which they were found."""
-        return self._errors
-
-    def _text(self) -> str:
+    def __str__(self) -> str:
+        """Each on a line of its own, below the file's name."""
         place = f"{self.file}: " if self.file else ""
-        listed = [str(one.in_file("")) for one in self._errors[:MOST_LISTED]]
-        more = len(self._errors) - len(listed)
+        listed = [str(one.in_file("")) for one in self.each[:MOST_LISTED]]
+        more = len(self.each) - len(listed)
         tail = [f"and {more} more"] if more else []
-        return "\n  ".join([f"{place}{len(self._errors)} errors", *listed, *tail])
-
-    def in_file(
-        self, file: str, *, line: int | None = None, written: str | None = None
-    ) -> InvalidInputError:
-        """The same errors, each naming the file."""
-        return InvalidInputsError(
-            [one.in_file(file, line=line, written=written) for one in self._errors]
-        )
+        return "\n  ".join([f"{place}{len(self.each)} errors", *listed, *tail])
 
 
 def together(errors: Sequence[InvalidInputError]) -> InvalidInputError:
@@ -149,16 +138,13 @@ class InvalidEvidenceError(CompilegateError):
     ``code`` is that of the reason in the decision.
     """
 
-    def __init__(self, message: str, *, code: str = "evidence_invalid") -> None:
-        self.code = code
-        super().__init__(message)
+    code = "evidence_invalid"
 
 
 class OverwrittenEvidenceError(InvalidEvidenceError):
     """A job's output was written more than once: which of it the job left is not known."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, code="evidence_overwritten")
+    code = "evidence_overwritten"
 
 
 class UnreadableRecordError(CompilegateError):
@@ -181,11 +167,12 @@ class NoStackError(NotDeployedError):
     """The stage has no stack."""
 
 
-def lost_lease(workload: str, owner: str) -> str:
-    """What a WorkloadLockedError says of an execution whose lease was taken from it."""
-    return (  # the problem alone: lease_lost adds the fix
+def lease_lost(workload: str, owner: str) -> WorkloadLockedError:
+    """The error of an execution whose lease was taken from it."""
+    problem = (
         f"{owner} no longer holds {workload}: it was stopped, or its lease was released by hand"
     )
+    return WorkloadLockedError(problem, fix=RESTART)
 
 
 def shown(value: object) -> str:
@@ -216,49 +203,6 @@ def printable(text: str) -> str:
         char if char.isprintable() else char.encode("unicode_escape", "backslashreplace").decode()
         for char in text
     )
-
-
-# What an error says: a problem, and what to do about it.
-#
-# InvalidInputError keeps its parts itself. Any other error takes a ``ProblemWithFix`` as its
-# message, so that a program is given the fix without reading text meant for people.
-
-RESTART = "start another trial"
-
-
-class ProblemWithFix(str):
-    """One text for people, ``problem. Fix: fix``, that keeps its two parts."""
-
-    problem: str
-    fix: str
-
-    def __new__(cls, problem: str, *, fix: str) -> Self:
-        """The text of both."""
-        text = super().__new__(cls, f"{problem}. Fix: {fix}")
-        text.problem, text.fix = problem, fix
-        return text
-
-    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """For copies, as of a record that holds one."""
-        return (self.problem,), {"fix": self.fix}
-
-
-def message_of(error: Exception) -> str:
-    """What an error says; a ProblemWithFix where it was raised with one."""
-    first = error.args[0] if error.args else None
-    return first if isinstance(first, ProblemWithFix) else str(error)
-
-
-def parts_of(message: str) -> tuple[str, str | None]:
-    """Problem and fix of a message; None for one that names no fix."""
-    if isinstance(message, ProblemWithFix):
-        return message.problem, message.fix
-    return message, None
-
-
-def lease_lost(workload: str, owner: str) -> WorkloadLockedError:
-    """The error of an execution whose lease was taken from it."""
-    return WorkloadLockedError(ProblemWithFix(lost_lease(workload, owner), fix=RESTART))
 
 
 # What comes from outside is taken by value: text that can be shown, figures that can be kept.

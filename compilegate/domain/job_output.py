@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from compilegate.domain.errors import InvalidEvidenceError, ProblemWithFix, shorten, shown
+from compilegate.domain.errors import InvalidEvidenceError, shorten, shown
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.judging.evidence import FullRun, SpeedRun, outcomes_document
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
@@ -178,11 +178,9 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
     if finished and metrics.get(metric) is None:
         recorded = ", ".join(sorted(metrics)) or "nothing"
         raise InvalidEvidenceError(
-            ProblemWithFix(
-                f"{job} finished without recording quality.metric {metric!r} as a finite number; "
-                f"it recorded {shorten(recorded)}",
-                fix="name a metric that the training script records",
-            )
+            f"{job} finished without recording quality.metric {metric!r} as a finite number; "
+            f"it recorded {shorten(recorded)}",
+            fix="name a metric that the training script records",
         )
     steps = output.steps_beside(FULL)
     record = {
@@ -240,10 +238,8 @@ def _section(summary: Mapping[str, Any], key: str, job: str) -> Mapping[str, Any
     section = summary.get(key)
     if section is not None and not isinstance(section, Mapping):
         raise InvalidEvidenceError(
-            ProblemWithFix(
-                f"{job}: {key} in its summary must map names to values, got {shown(section)}",
-                fix="let the recorder write the summary",
-            )
+            f"{job}: {key} in its summary must map names to values, got {shown(section)}",
+            fix="let the recorder write the summary",
         )
     return section or {}
 
@@ -258,8 +254,15 @@ def _compile_seconds(summary: Mapping[str, Any]) -> float | None:
 #
 # A job's processes write their wall clock and the time of their steps themselves. Contradicted is
 # only what no job can do; the service's own times hold start-up, downloads and uploads as well.
-
 CODE = "clock_implausible"
+
+
+class ImplausibleClockError(InvalidEvidenceError):
+    """A job's times that cannot be true together."""
+
+    code = CODE
+
+
 WALL, STEP_SECONDS = "wall_seconds", "step_seconds"
 # The service rounds to seconds and its machines' clocks may run apart (NTP: far below a second).
 ROUNDING_SECONDS, ROUNDING = 60.0, 0.01
@@ -315,7 +318,7 @@ def trained_seconds(described: Mapping[str, Any]) -> float | None:
 
 def _implausible(described: Mapping[str, Any], field: str, what: str) -> InvalidEvidenceError:
     job = described.get("TrainingJobName", "the job")
-    return InvalidEvidenceError(f"{job}: {field} cannot be true: {what}", code=CODE)
+    return ImplausibleClockError(f"{job}: {field} cannot be true: {what}")
 
 
 def _longest(described: Mapping[str, Any]) -> float | None:

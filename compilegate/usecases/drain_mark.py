@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import latest_mark
-from compilegate.domain.errors import DrainedError, ProblemWithFix
+from compilegate.domain.errors import DrainedError
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import minute
 from compilegate.ports import Ledger, Services
@@ -20,11 +20,9 @@ def refuse_if_drained(services: Services) -> None:
     mark = drain_mark(services.ledger)
     if mark is not None and mark.drained:
         raise DrainedError(
-            ProblemWithFix(
-                f"{naming.stack_name(services.settings.stage)} has been drained since "
-                f"{minute(mark.at)} by {mark.by} and starts no new work",
-                fix="run `compilegate drain --undo`",
-            )
+            f"{naming.stack_name(services.settings.stage)} has been drained since "
+            f"{minute(mark.at)} by {mark.by} and starts no new work",
+            fix="run `compilegate drain --undo`",
         )
 
 

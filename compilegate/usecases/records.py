@@ -16,7 +16,6 @@ from compilegate.domain.decision import DecidedFlag, Decision, FlagAction
 from compilegate.domain.errors import (
     InvalidInputError,
     NotFoundError,
-    ProblemWithFix,
     UnreadableRecordError,
 )
 from compilegate.domain.notes import Note, read_notes
@@ -221,11 +220,9 @@ def _load(store: ObjectStore, key: str) -> Any:
     schema = record.get("schema", RECORD_SCHEMA) if isinstance(record, dict) else RECORD_SCHEMA
     if schema != RECORD_SCHEMA:
         raise UnreadableRecordError(
-            ProblemWithFix(
-                f"s3://{store.bucket}/{key}: schema {schema} is not {RECORD_SCHEMA}, the one that "
-                "this release reads",
-                fix="deploy the release that wrote it, or run the trial again",
-            )
+            f"s3://{store.bucket}/{key}: schema {schema} is not {RECORD_SCHEMA}, the one that "
+            "this release reads",
+            fix="deploy the release that wrote it, or run the trial again",
         )
     return record
 

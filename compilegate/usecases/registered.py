@@ -14,7 +14,6 @@ from compilegate.domain.errors import (
     CompilegateError,
     InvalidInputError,
     NotFoundError,
-    ProblemWithFix,
 )
 from compilegate.domain.facts import Facts
 from compilegate.domain.production.registration import Registration, read_registration
@@ -66,10 +65,7 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
         body = store.get(key)
     except NotFoundError as error:
         raise NotFoundError(
-            ProblemWithFix(
-                f"{workload} is not registered",
-                fix="register its file with `compilegate register`.",
-            )
+            f"{workload} is not registered", fix="register its file with `compilegate register`."
         ) from error
     try:
         return read_registration(json.loads(body))

@@ -16,7 +16,7 @@ from moto import mock_aws
 from compilegate.adapters.deployment_facts import BOOTSTRAP_PARAMETER, read_network
 from compilegate.cli import deployment_check
 from compilegate.domain.deployment import Network, VpcSetting
-from compilegate.domain.errors import NotDeployedError, ProblemWithFix
+from compilegate.domain.errors import NotDeployedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation
@@ -257,7 +257,7 @@ def test_a_stack_that_failed_is_named_as_such(
 ) -> None:
     def failed(client: Any, stage: str) -> Any:
         problem = "The stack x in y is not in use (ROLLBACK_COMPLETE)"
-        raise NotDeployedError(ProblemWithFix(problem, fix="read"))
+        raise NotDeployedError(problem, fix="read")
 
     monkeypatch.setattr(deployment_check, "stack_outputs", failed)
 

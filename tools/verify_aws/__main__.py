@@ -31,7 +31,6 @@ from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,
     NoStackError,
-    ProblemWithFix,
 )
 from compilegate.domain.formats import money
 from compilegate.domain.naming import stack_name, trial_id
@@ -142,10 +141,8 @@ def _prepare(providers: Providers, cloud: Cloud, instance_type: str, *, max_usd:
     )  # fmt: skip
     if prepared.verification.quota == 0:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                f"This account may run no training job on {instance_type} in {region} (quota 0)",
-                fix="use --cpu, or request one instance under Service Quotas, Amazon SageMaker.",
-            )
+            f"This account may run no training job on {instance_type} in {region} (quota 0)",
+            fix="use --cpu, or request one instance under Service Quotas, Amazon SageMaker.",
         )
     if not prepared.usd <= max_usd:  # also where it is not a number
         raise InvalidInputError(
@@ -243,9 +240,7 @@ def _make(target: str) -> None:
         ["make", target, "YES=1"], cwd=PROJECT, check=False, stdout=sys.stderr  # noqa: S607
     )  # fmt: skip
     if ended.returncode:
-        raise EnvironmentNotReadyError(
-            ProblemWithFix(f"make {target} failed", fix="see its output above.")
-        )
+        raise EnvironmentNotReadyError(f"make {target} failed", fix="see its output above.")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from compilegate.adapters.sagemaker import JobLogs, SageMakerJobs
 from compilegate.adapters.state_machines import StepFunctionsExecutions, StepFunctionsTokens
 from compilegate.adapters.stores import error_code
-from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError
 
 ClientFactory = Callable[[str], Any]
 STACK_SECONDS = 300.0
@@ -50,11 +50,9 @@ class Account:
             why = [item.get("ResourceStatusReason") for item in events["StackEvents"]
                    if item["ResourceStatus"] == "CREATE_FAILED"]  # fmt: skip
             raise EnvironmentNotReadyError(
-                ProblemWithFix(
-                    f"The stack {name} did not come up: {why or stack['StackStatus']}",
-                    fix="check that your credentials may create roles, queues, rules, schedules "
-                    "and state machines.",
-                )
+                f"The stack {name} did not come up: {why or stack['StackStatus']}",
+                fix="check that your credentials may create roles, queues, rules, schedules "
+                "and state machines.",
             )
         return {item["OutputKey"]: item["OutputValue"] for item in stack["Outputs"]}
 
@@ -96,10 +94,7 @@ class Account:
                     )
                     return described
         raise EnvironmentNotReadyError(
-            ProblemWithFix(
-                f"There is no state machine {name}",
-                fix="deploy the stage again with `make deploy`.",
-            )
+            f"There is no state machine {name}", fix="deploy the stage again with `make deploy`."
         )
 
     def validate(self, definition: str) -> str:

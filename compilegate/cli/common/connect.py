@@ -70,7 +70,8 @@ def local() -> Cloud:
     try:
         status = local_cloud.status()
     except LocalCloudError as error:
-        raise EnvironmentNotReadyError(explain(error)) from error
+        said = explain(error)
+        raise EnvironmentNotReadyError(said.problem, fix=said.fix) from error
     if status.state is None:
         raise EnvironmentNotReadyError(
             "The local cloud does not run", fix="start it with `compilegate local up`."
@@ -169,8 +170,7 @@ def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
     status = str(stack["StackStatus"])
     if status in _UNUSABLE:
         raise NotDeployedError(
-            f"The stack {name} in {region} is not usable ({status})",
-            fix=f"{_UNUSABLE[status]}.",
+            f"The stack {name} in {region} is not usable ({status})", fix=f"{_UNUSABLE[status]}."
         )
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
 

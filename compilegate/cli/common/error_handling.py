@@ -30,11 +30,8 @@ from compilegate.domain.errors import (
     InvalidEvidenceError,
     InvalidInputError,
     NotFoundError,
-    ProblemWithFix,
     UnreadableRecordError,
     WorkloadLockedError,
-    message_of,
-    parts_of,
     shorten,
 )
 
@@ -111,7 +108,7 @@ class ErrorHandlingGroup(CommandGroup):
         except Exception as error:
             if _debugging(ctx):
                 raise
-            typer.echo(error_text(explain(error)), err=True)
+            typer.echo(error_text(str(explain(error))), err=True)
             self._emit(error)
             raise typer.Exit(exit_code(error)) from None
 
@@ -148,7 +145,7 @@ def _flush() -> None:
         if not has_no_room(error):
             raise
         _send_nowhere(sys.stdout)
-        typer.echo(error_text(explain(error)), err=True)
+        typer.echo(error_text(str(explain(error))), err=True)
         raise typer.Exit(FAILURE) from None
 
 
@@ -178,10 +175,9 @@ def error_fields(error: Exception) -> dict[str, object]:
     unknown = dict.fromkeys(("file", "field", "value", "problem", "fix", "line"))
     if isinstance(error, typer.TyperException):
         return {**unknown, "problem": error.format_message(), "kind": "bad_input"}
-    kind, message = _kind_and_message(error)
-    problem, fix = parts_of(message)
-    fix = fix.removesuffix(".") if fix else None
-    return {**unknown, "problem": problem, "fix": fix, "kind": kind}
+    kind, said = _kind_and_explained(error)
+    fix = said.fix.removesuffix(".") or None
+    return {**unknown, "problem": said.problem, "fix": fix, "kind": kind}
 
 
 def exit_code(error: Exception) -> int:
@@ -196,31 +192,29 @@ def worst_exit_code(codes: Collection[int]) -> int:
     return next((code for code in (FAILURE, BAD_INPUT) if code in codes), max(codes, default=0))
 
 
-def explain(error: Exception) -> str:
-    """One message for people; an unforeseen error names the switch that shows its traceback."""
-    return _kind_and_message(error)[1]
+def explain(error: Exception) -> CompilegateError:
+    """The error for people; an unforeseen one names the switch that shows its traceback."""
+    return _kind_and_explained(error)[1]
 
 
-def _kind_and_message(error: Any) -> tuple[str, str]:
+def _kind_and_explained(error: Any) -> tuple[str, CompilegateError]:
     kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
     if kind is not None:
-        return kind, message_of(error)
+        return kind, error
     # By the module's name: a package that need not be installed.
     if type(error).__module__ == f"{EMBEDDED_CLOUD}.errors":
-        message = ProblemWithFix(error.problem, fix=error.fix) if error.fix else str(error.problem)
-        return "not_ready", message
+        return "not_ready", CompilegateError(str(error.problem), fix=error.fix or "")
     if isinstance(error, ModuleNotFoundError) and error.name == EMBEDDED_CLOUD:
         problem = "The package compilegate-localcloud is not installed"
-        return "not_ready", ProblemWithFix(problem, fix="pip install 'compilegate[local]'.")
+        return "not_ready", CompilegateError(problem, fix="pip install 'compilegate[local]'.")
     if has_no_room(error):
         return "not_ready", unwritten(str(error.filename or "the output"), error)
     name, code = type(error).__name__, error_code(error)
     for pattern, problem, fix in AWS:
         if re.fullmatch(pattern, f"{name} {code}"):
-            said = problem.format(error=error, code=code)
-            return "aws", ProblemWithFix(said, fix=fix) if fix else said
-    text = shorten(str(error))
-    return "unexpected", f"{name}: {text}\nFor a traceback: compilegate --debug …"
+            return "aws", CompilegateError(problem.format(error=error, code=code), fix=fix)
+    text = f"{name}: {shorten(str(error))}"
+    return "unexpected", CompilegateError(f"{text}\nFor a traceback: compilegate --debug …")
 
 
 def _debugging(ctx: Any) -> bool:

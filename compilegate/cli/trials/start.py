@@ -20,7 +20,7 @@ from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.trials.screen import screen
 from compilegate.cli.trials.view import TrialView, TrialWatcher, View, Watcher
 from compilegate.domain import naming
-from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
 from compilegate.usecases.registration import submit
@@ -135,10 +135,8 @@ def watch(
                 lost += 1
                 if lost >= LOST_AFTER:
                     raise EnvironmentNotReadyError(
-                        ProblemWithFix(
-                            f"the {what} can no longer be watched ({error}); it continues",
-                            fix="see `compilegate status`",
-                        )
+                        f"the {what} can no longer be watched ({error}); it continues",
+                        fix="see `compilegate status`",
                     ) from error
             else:
                 show(views)

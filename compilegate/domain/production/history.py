@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from compilegate.domain.claims import command_at
-from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.records import ledger
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
@@ -87,7 +87,7 @@ class WorkloadHistory:
         """
         for record in self.damaged:
             if record.kind == FlagVersion.kind:
-                raise UnreadableRecordError(record.problem)
+                raise record.error
         return self.readable_flags
 
     @property

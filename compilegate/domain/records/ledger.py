@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar, get_args
 
-from compilegate.domain.errors import ProblemWithFix, UnreadableRecordError
+from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records import LAST_SECOND, LedgerRecord
 from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion
@@ -114,7 +114,12 @@ class UnknownRecord:
 class DamagedRecord(UnknownRecord):
     """An entry that cannot be read, and why; nothing follows from it."""
 
-    problem: str = ""
+    error: UnreadableRecordError
+
+    @property
+    def problem(self) -> str:
+        """Why, and what to do about it."""
+        return str(self.error)
 
 
 Record = (
@@ -136,7 +141,7 @@ def read(entry: Entry) -> Record:
     try:
         return _READERS.get(str(entry.get("kind")), UnknownRecord)(entry)
     except UnreadableRecordError as error:
-        return DamagedRecord(entry, ProblemWithFix(str(error), fix=RESTORE))
+        return DamagedRecord(entry, _with_fix(error))
 
 
 def read_as(kind: type[LedgerRecordT], entry: Entry) -> LedgerRecordT:
@@ -147,4 +152,8 @@ def read_as(kind: type[LedgerRecordT], entry: Entry) -> LedgerRecordT:
     try:
         return kind.from_entry(entry)
     except UnreadableRecordError as error:
-        raise UnreadableRecordError(ProblemWithFix(str(error), fix=RESTORE)) from error
+        raise _with_fix(error) from error
+
+
+def _with_fix(error: UnreadableRecordError) -> UnreadableRecordError:
+    return UnreadableRecordError(str(error), fix=RESTORE)

@@ -14,7 +14,6 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, NextStep, QualityStep, SpeedStep, Verdict
-from compilegate.domain.errors import ProblemWithFix
 from compilegate.domain.failures import IN_PROGRESS, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
@@ -228,9 +227,9 @@ def _failure(facts: RoundFacts, evidence: TrialEvidence) -> str | None:
     jobs = _deciding(facts)
     stopped = [job.job for job in jobs if job.stopped_by_others]
     if stopped:
-        return ProblemWithFix(
-            f"stopped before the end, not by this trial: {', '.join(stopped)}",
-            fix="see in CloudTrail who called StopTrainingJob, then run the trial again",
+        return (
+            f"stopped before the end, not by this trial: {', '.join(stopped)}. Fix: see in "
+            "CloudTrail who called StopTrainingJob, then run the trial again"
         )
     if len(evidence.lost_rounds) <= LOST_ROUNDS:
         return None

@@ -12,7 +12,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.claims import command_at
-from compilegate.domain.errors import CompilegateError, NotFoundError, ProblemWithFix
+from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.formats import money
 from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.production.history import WorkloadHistory
@@ -57,11 +57,9 @@ def history_page(workload: str, services: Services) -> HistoryReport:
     past, store = services.ledger.history(workload), services.store
     if not past.records:
         raise NotFoundError(
-            ProblemWithFix(
-                f"{workload} has no history",
-                fix="register its file with `compilegate register`, or list workloads with "
-                "`compilegate status`",
-            )
+            f"{workload} has no history",
+            fix="register its file with `compilegate register`, or list workloads with "
+            "`compilegate status`",
         )
     promotion, trained, decision = latest_promotion(past.flags), None, None
     if promotion is not None:  # what other trials decided the ledger says in a line

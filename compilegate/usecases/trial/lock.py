@@ -10,10 +10,8 @@ from compilegate.domain import ledger_keys
 from compilegate.domain.errors import (
     RESTART,
     DrainedError,
-    ProblemWithFix,
     WorkloadLockedError,
     lease_lost,
-    message_of,
 )
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.orphans import GRACE_SECONDS
@@ -38,7 +36,7 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         refuse_if_drained(services)
     except DrainedError as error:
         # By this name the state machine knows that the trial owns nothing to clean up.
-        raise WorkloadLockedError(message_of(error)) from error
+        raise WorkloadLockedError(error.problem, fix=error.fix) from error
     _take(trial.workload, execution, services)
     # The trial knows of every flag change up to this version, independent of clocks.
     _, seen = latest_flag(trial.workload, services)
@@ -101,7 +99,7 @@ def _check_own(started: TrialStarted, trial: Trial, execution: str, services: Se
     """
     if started.execution != execution:
         problem = f"trial {trial.trial} of {trial.workload} was begun by {started.execution}"
-        error = WorkloadLockedError(ProblemWithFix(problem, fix=RESTART))
+        error = WorkloadLockedError(problem, fix=RESTART)
     elif _is_aborted(trial, services) or _has_ended(execution, services):
         error = lease_lost(trial.workload, execution)
     else:

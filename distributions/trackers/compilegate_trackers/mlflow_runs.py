@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.report.exports.arm_runs import ArmRun
 
 # mlflow.utils.validation: what a metric's name may consist of, and how many one request takes.
@@ -29,7 +29,7 @@ def write_runs(runs: Sequence[ArmRun], folder: Path | None) -> str:
         from mlflow.entities import Metric, Param, RunTag  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(f"MLflow is not installed ({error})", fix="pip install mlflow-skinny")
+            f"MLflow is not installed ({error})", fix="pip install mlflow-skinny"
         ) from error
     if folder is not None:  # a store of plain files, which MLflow otherwise advises against
         os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compilegate.domain.errors import EnvironmentNotReadyError, ProblemWithFix
+from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.report.exports.arm_runs import ArmRun, Point
 
 PROJECT = "compilegate"
@@ -23,7 +23,7 @@ def write_runs(runs: Sequence[ArmRun], folder: Path | None) -> str:
         import wandb  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise EnvironmentNotReadyError(
-            ProblemWithFix(f"Weights & Biases is not installed ({error})", fix="pip install wandb")
+            f"Weights & Biases is not installed ({error})", fix="pip install wandb"
         ) from error
     place = folder or FOLDER
     place.mkdir(parents=True, exist_ok=True)

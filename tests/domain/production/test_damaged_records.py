@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.errors import UnreadableRecordError, message_of, parts_of
+from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.production.history import history
 from compilegate.domain.records import ledger
 from compilegate.domain.records.ledger import DamagedRecord
@@ -55,7 +55,7 @@ def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change
 
     with pytest.raises(UnreadableRecordError, match="'flag'") as raised:
         past.flag  # noqa: B018
-    assert ledger.RESTORE == parts_of(message_of(raised.value))[1]
+    assert ledger.RESTORE == raised.value.fix
 
 
 def test_a_record_read_for_itself_says_what_is_wrong() -> None:

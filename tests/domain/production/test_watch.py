@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Verdict
+from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import (
@@ -212,7 +213,7 @@ def test_a_row_of_runs_that_leave_nothing_to_judge_is_reported(unseen: int, repo
 def test_of_records_that_cannot_be_read_the_last_is_named() -> None:
     runs = [unread(1, job="first"), unread(2, job="second"), unread(3, job="last"), run_of(4)]
     damaged = [
-        DamagedRecord({"kind": kind}, f"problem {number}")
+        DamagedRecord({"kind": kind}, UnreadableRecordError(f"problem {number}"))
         for number, kind in enumerate((*[ProductionRun.kind] * 3, "flag"))
     ]
     lost, broken = blind_spots(watched_runs(runs, PROMOTION), PROMOTION, damaged)
