@@ -8,8 +8,9 @@ import io
 import tarfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,7 +46,15 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     InvalidInputError for a link to what lies outside the folder, which would be uploaded too.
     """
     files = files_under(source_dir)
-    _check_links(source_dir, files)
+    inside = source_dir.resolve()
+    for name, path in files.items():
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            raise InvalidInputError(
+                f"contains a link to a file outside it: {name}",
+                field="training.source_dir",
+                value=str(source_dir),
+                fix="copy the file into the folder, or remove the link",
+            )
     recorder = f"{RUNTIME_PACKAGE}/"
     own = {name: path for name, path in files.items() if not name.startswith(recorder)}
     if len(own) == len(files):
@@ -70,18 +79,6 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
 def _digest(plain: bytes) -> str:
     """Of what is not compressed: compression differs between zlib builds."""
     return hashlib.sha256(plain).hexdigest()[:DIGEST_LENGTH]
-
-
-def _check_links(source_dir: Path, files: Mapping[str, Path]) -> None:
-    inside = source_dir.resolve()
-    for name, path in files.items():
-        if path.is_symlink() and not path.resolve().is_relative_to(inside):
-            raise InvalidInputError(
-                f"contains a link to a file outside it: {name}",
-                field="training.source_dir",
-                value=str(source_dir),
-                fix="copy the file into the folder, or remove the link",
-            )
 
 
 def files_under(folder: Path) -> dict[str, Path]:
@@ -123,7 +120,12 @@ class Packages:
 
     def pack(self, file: WorkloadFile) -> Package:
         """The file's package; raises as ``make_bundle``."""
-        bundle = self._bundle(file.source_dir.resolve())
+        source_dir = file.source_dir.resolve()
+        with self._lock:
+            bundle = self._bundles.pop(source_dir, None) or make_bundle(source_dir)
+            self._bundles[source_dir] = bundle
+            if len(self._bundles) > KEPT:
+                self._bundles.popitem(last=False)
         return Package(
             workload=file.workload,
             source=bundle.body,
@@ -132,14 +134,6 @@ class Packages:
             code_digest=bundle.code_digest,
         )
 
-    def _bundle(self, source_dir: Path) -> Bundle:
-        with self._lock:
-            bundle = self._bundles.pop(source_dir, None) or make_bundle(source_dir)
-            self._bundles[source_dir] = bundle
-            if len(self._bundles) > KEPT:
-                self._bundles.popitem(last=False)
-            return bundle
-
 
 def package(file: WorkloadFile) -> Package:
     """What has to be uploaded for one workload file."""
@@ -147,20 +141,15 @@ def package(file: WorkloadFile) -> Package:
 
 
 def _input_files(place: Path) -> tuple[InputFile, ...]:
-    sources = files_under(place) if place.is_dir() else {place.name: place}
-    return tuple(
-        InputFile(name, _sha256(path), _opener(path)) for name, path in sorted(sources.items())
-    )
+    """The files of a channel, each opened when it is read: it need not fit into memory."""
+    files = files_under(place) if place.is_dir() else {place.name: place}
+    rows = []
+    for name, path in sorted(files.items()):
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        rows.append(InputFile(name, digest, partial(_opened, path)))
+    return tuple(rows)
 
 
-def _opener(path: Path) -> Callable[[], BinaryIO]:
-    def opened() -> BinaryIO:
-        return path.open("rb")
-
-    return opened
-
-
-def _sha256(path: Path) -> str:
-    """Of a file that need not fit into memory."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _opened(path: Path) -> BinaryIO:
+    return path.open("rb")

@@ -74,16 +74,30 @@ def read_network(ec2: Any, setting: VpcSetting) -> Network:
     vpcs = sorted({str(one["VpcId"]) for one in (*subnets, *groups)})
     tables = _all(ec2, "describe_route_tables", "RouteTables", "vpc-id", vpcs)
     endpoints = _all(ec2, "describe_vpc_endpoints", "VpcEndpoints", "vpc-id", vpcs)
+    vpc_rows = _all(ec2, "describe_vpcs", "Vpcs", "vpc-id", vpcs)
+    tenancies = {str(vpc.get("InstanceTenancy", "default")) for vpc in vpc_rows}
+    resolving = [
+        ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsSupport") for vpc in vpcs
+    ]
+    there = {one["SubnetId"] for one in subnets} | {one["GroupId"] for one in groups}
     return Network(
-        subnets=tuple(_subnet(one, tables) for one in subnets),
-        groups=tuple(_group(one) for one in groups),
+        subnets=tuple(_subnet(one, _table_of(one, tables)) for one in subnets),
+        groups=tuple(
+            SecurityGroup(
+                group_id=one["GroupId"],
+                vpc_id=one["VpcId"],
+                inbound=tuple(map(_permission, one.get("IpPermissions", ()))),
+                outbound=tuple(map(_permission, one.get("IpPermissionsEgress", ()))),
+            )
+            for one in groups
+        ),
         endpoints=tuple(
             _endpoint(one) for one in endpoints if str(one.get("State", "")).lower() == "available"
         ),
-        tenancy=_tenancy(ec2, vpcs),
-        dns=all(_resolves_names(ec2, vpc) for vpc in vpcs),
-        missing_subnets=_absent(setting.subnet_ids, (one["SubnetId"] for one in subnets)),
-        missing_groups=_absent(setting.security_group_ids, (one["GroupId"] for one in groups)),
+        tenancy=min(tenancies - {"default"}, default="default"),
+        dns=all(bool(answer["EnableDnsSupport"]["Value"]) for answer in resolving),
+        missing_subnets=tuple(one for one in setting.subnet_ids if one not in there),
+        missing_groups=tuple(one for one in setting.security_group_ids if one not in there),
     )
 
 
@@ -101,23 +115,6 @@ def _all(
     return [one for page in pages for one in page[key] if one.get(FILTERS[name]) in filter_values]
 
 
-def _absent(expected: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
-    present = set(existing)
-    return tuple(one for one in expected if one not in present)
-
-
-def _subnet(one: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Subnet:
-    table = _table_of(one, tables)
-    return Subnet(
-        subnet_id=one["SubnetId"],
-        vpc_id=one["VpcId"],
-        cidr=one["CidrBlock"],
-        free_addresses=int(one["AvailableIpAddressCount"]),
-        route_table_id=str(table.get("RouteTableId", "")),
-        routes=tuple(_routes(table)),
-    )
-
-
 def _table_of(subnet: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """The subnet's own route table, else the main one of its VPC."""
     main: Mapping[str, Any] = {}
@@ -130,22 +127,20 @@ def _table_of(subnet: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) ->
     return main
 
 
-def _routes(table: Mapping[str, Any]) -> Iterable[Route]:
+def _subnet(one: Mapping[str, Any], table: Mapping[str, Any]) -> Subnet:
+    routes = []
     for route in table.get("Routes", ()):
-        if route.get("State", "active") != "active":
-            continue
         destination = route.get("DestinationCidrBlock") or route.get("DestinationPrefixListId")
         target = next((route[key] for key in TARGETS if route.get(key)), "")
-        if destination:
-            yield Route(str(destination), str(target))
-
-
-def _group(one: Mapping[str, Any]) -> SecurityGroup:
-    return SecurityGroup(
-        group_id=one["GroupId"],
+        if destination and route.get("State", "active") == "active":
+            routes.append(Route(str(destination), str(target)))
+    return Subnet(
+        subnet_id=one["SubnetId"],
         vpc_id=one["VpcId"],
-        inbound=tuple(_permission(rule) for rule in one.get("IpPermissions", ())),
-        outbound=tuple(_permission(rule) for rule in one.get("IpPermissionsEgress", ())),
+        cidr=one["CidrBlock"],
+        free_addresses=int(one["AvailableIpAddressCount"]),
+        route_table_id=str(table.get("RouteTableId", "")),
+        routes=tuple(routes),
     )
 
 
@@ -169,14 +164,3 @@ def _endpoint(one: Mapping[str, Any]) -> Endpoint:
         route_table_ids=tuple(one.get("RouteTableIds", ())),
         private_dns=bool(one.get("PrivateDnsEnabled")),
     )
-
-
-def _tenancy(ec2: Any, vpcs: Iterable[str]) -> str:
-    vpc_rows = _all(ec2, "describe_vpcs", "Vpcs", "vpc-id", vpcs)
-    tenancies = {str(vpc.get("InstanceTenancy", "default")) for vpc in vpc_rows}
-    return next(iter(sorted(tenancies - {"default"})), "default")
-
-
-def _resolves_names(ec2: Any, vpc: str) -> bool:
-    response = ec2.describe_vpc_attribute(VpcId=vpc, Attribute="enableDnsSupport")
-    return bool(response["EnableDnsSupport"]["Value"])

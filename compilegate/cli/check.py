@@ -208,17 +208,16 @@ def _in_folder(folder: Path) -> Iterator[Path]:
         )
         for name in sorted(names):
             file = Path(place, name)
-            if file.suffix in SUFFIXES and not name.startswith(".") and _looks_like_one(file):
+            if file.suffix not in SUFFIXES or name.startswith("."):
+                continue
+            try:
+                with file.open("rb") as opened:
+                    sections = set(_SECTION.findall(opened.read(MOST_BYTES)))
+            except OSError:
+                yield file  # reported when it is checked
+                continue
+            if len(sections) >= _ENOUGH:
                 yield file
-
-
-def _looks_like_one(file: Path) -> bool:
-    try:
-        with file.open("rb") as opened:
-            head = opened.read(MOST_BYTES)
-    except OSError:
-        return True  # reported when it is checked
-    return len(set(_SECTION.findall(head))) >= _ENOUGH
 
 
 def read_files(

@@ -21,6 +21,9 @@ Row = dict[str, Any]
 OLD_DAYS, VERY_OLD_DAYS = 180, 365
 OTHER_COMPILERS = "none"
 MOST_VALUES = 12
+# Filters that read a column of another name, and those that take a part of its text.
+COLUMNS = {"instance": "instance_type"}
+CONTAINED = ("model", "switches", "service", "subject")
 _TESTED = re.compile(r"(?:Transformers (?P<transformers>\S+) with )?(?P<name>\w+) (?P<version>\S+)")
 
 
@@ -181,11 +184,11 @@ def chosen(
     for name, value in filters.items():
         if value is None:
             continue
-        column, fits = FILTERS[name]
-        if not any(fits(value, row, column) for row in rows):
+        if not any(_fits(name, value, row) for row in rows):
+            column = COLUMNS.get(name, name)
             values = {str(row[column]) for row in rows if row.get(column) is not None}
             raise _refused(name, value, sorted(values))
-        chosen_rows = [row for row in chosen_rows if fits(value, row, column)]
+        chosen_rows = [row for row in chosen_rows if _fits(name, value, row)]
     return chosen_rows
 
 
@@ -203,28 +206,17 @@ def _refused(name: str, value: str, values: Sequence[str]) -> InvalidInputError:
     return InvalidInputError("is not on file", field=f"--{name}", value=value, fix=hint)
 
 
-def _equal(value: str, row: Mapping[str, Any], column: str) -> bool:
-    return row.get(column) == value
+def _fits(name: str, value: str, row: Mapping[str, Any]) -> bool:
+    """Whether a row has what a filter asks for.
 
-
-def _contained(value: str, row: Mapping[str, Any], column: str) -> bool:
-    return value.casefold() in str(row.get(column)).casefold()
-
-
-def _version(value: str, row: Mapping[str, Any], column: str) -> bool:
-    return any(matches(value, one) for one in row.get("versions_accepted") or [row[column]])
-
-
-def _instance(value: str, row: Mapping[str, Any], column: str) -> bool:
-    """A type, or all of a family: ``ml.g5.xlarge``, ``g5`` or ``ml.g5``."""
-    kind = str(row[column])
-    return kind == value or kind.split(".")[1] == value.removeprefix("ml.")
-
-
-# By filter: the column that it reads, and what fits.
-FILTERS: Mapping[str, tuple[str, Callable[[str, Mapping[str, Any], str], bool]]] = {
-    **{name: (name, _equal) for name in ("framework", "compiler", "confidence", "where", "kind")},
-    **{name: (name, _contained) for name in ("model", "switches", "service", "subject")},
-    "version": ("version", _version),
-    "instance": ("instance_type", _instance),
-}
+    A version is every release within it, an instance a type or all of a family: ``ml.g5.xlarge``,
+    ``g5`` or ``ml.g5``.
+    """
+    held = row.get(COLUMNS.get(name, name))
+    if name == "version":
+        return any(matches(value, one) for one in row.get("versions_accepted") or [held])
+    if name == "instance":
+        return value == held or str(held).split(".")[1] == value.removeprefix("ml.")
+    if name in CONTAINED:
+        return value.casefold() in str(held).casefold()
+    return value == held

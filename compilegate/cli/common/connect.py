@@ -164,27 +164,21 @@ def stack_outputs(cloudformation: Any, stage: str) -> Mapping[str, str]:
         # CloudFormation has one code, ValidationError, for this and for every malformed request.
         if "does not exist" not in str(error):
             raise
-        raise NoStackError(
-            f"There is no stack {name} in {region}", fix=f"{_how_to_deploy(stage, region)}."
-        ) from None
+        deployed = project.deployment()
+        how = (
+            "deploy it with `make deploy` (in a new account or region after `make bootstrap`). "
+            "Without an account use --local."
+        )
+        if (deployed.stage, deployed.region) != (stage, region):
+            how = (
+                f"cdk.json deploys {stack_name(deployed.stage)} to {deployed.region}; use that "
+                "with AWS_REGION and --stage, or change `region` and `stage` in cdk.json and run "
+                "`make deploy`. Without an account use --local."
+            )
+        raise NoStackError(f"There is no stack {name} in {region}", fix=how) from None
     status = str(stack["StackStatus"])
     if status in _UNUSABLE:
         raise NotDeployedError(
             f"The stack {name} in {region} is not usable ({status})", fix=f"{_UNUSABLE[status]}."
         )
     return {item["OutputKey"]: item["OutputValue"] for item in stack.get("Outputs", [])}
-
-
-def _how_to_deploy(stage: str, region: str) -> str:
-    """The command that deploys the stage, with a hint where the shell differs from cdk.json."""
-    configured = project.deployment()
-    if (configured.stage, configured.region) != (stage, region):
-        return (
-            f"cdk.json deploys {stack_name(configured.stage)} to {configured.region}; use that "
-            "with AWS_REGION and --stage, or change `region` and `stage` in cdk.json and run "
-            "`make deploy`. Without an account use --local"
-        )
-    return (
-        "deploy it with `make deploy` (in a new account or region after `make bootstrap`). Without "
-        "an account use --local"
-    )

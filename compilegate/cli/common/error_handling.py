@@ -106,7 +106,9 @@ class ErrorHandlingGroup(CommandGroup):
             typer.echo("Stopped.", err=True)
             raise typer.Exit(STOPPED) from None
         except Exception as error:
-            if _debugging(ctx):
+            session = None if ctx is None else ctx.find_object(Session)
+            variable = os.environ.get(DEBUG_VARIABLE, "").lower()
+            if variable not in ("", "0", "false") or (session is not None and session.debug):
                 raise
             typer.echo(error_text(str(explain(error))), err=True)
             self._emit(error)
@@ -215,9 +217,3 @@ def _kind_and_explained(error: Any) -> tuple[str, CompilegateError]:
             return "aws", CompilegateError(problem.format(error=error, code=code), fix=fix)
     text = f"{name}: {shorten(str(error))}"
     return "unexpected", CompilegateError(f"{text}\nFor a traceback: compilegate --debug …")
-
-
-def _debugging(ctx: Any) -> bool:
-    current = None if ctx is None else ctx.find_object(Session)
-    from_environment = os.environ.get(DEBUG_VARIABLE, "").lower() not in ("", "0", "false")
-    return from_environment or (current is not None and current.debug)

@@ -102,8 +102,10 @@ def say_rows(rows: Iterable[tuple[str, str]]) -> None:
 
 def say_verdict(name: str, verdict: str, code: str = "", *, indent: int = 0) -> None:
     """``name: verdict (code)`` on one line."""
-    line = Text.assemble((f"{' ' * indent}{name}: ", "bold"), verdict_text(verdict))
-    console().print(line + Text(f" ({code})") if code else line)
+    label = verdict_label(verdict)
+    words = (label.text.lower(), f"bold {TONE_STYLES[label.tone]}")
+    end = f" ({code})" if code else ""
+    console().print(Text.assemble((f"{' ' * indent}{name}: ", "bold"), words, end))
 
 
 def say_styled(*parts: str | tuple[str, str], whole: bool = False) -> None:
@@ -120,12 +122,6 @@ def say_cut(text: str, *, indent: int) -> None:
     line = Text(" " * indent + shown)
     line.truncate(out.width, overflow="ellipsis")
     out.print(line, soft_wrap=True)
-
-
-def verdict_text(verdict: str) -> Text:
-    """The verdict's label, coloured where there is colour."""
-    label = verdict_label(verdict)
-    return Text(label.text.lower(), style=f"bold {TONE_STYLES[label.tone]}")
 
 
 def reason_lines(reasons: Sequence[Reason], *, indent: int = 2) -> None:

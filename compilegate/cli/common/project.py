@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +19,19 @@ UNKNOWN_ROLE = "arn:aws:iam::000000000000:role/training-role"
 UNKNOWN_BUCKET = "data-bucket"
 # What `app` of a cdk.json names that deploys from an installed package.
 OWN_APP = "compilegate"
+# Contexts where no file describes a deployment: for what is computed here, and for the app.
+ANYWHERE: Mapping[str, Any] = {"region": "us-east-1"}
+NOTHING: Mapping[str, Any] = {}
 
 
 def deployment(*folders: Path) -> Deployment:
     """What the ``cdk.json`` of the folders describes: the working one's, else the checkout's."""
-    context = _context_in(*(folders or (Path.cwd(), PROJECT)))
-    return Deployment.from_context({"region": "us-east-1"} if context is None else context)
+    return Deployment.from_context(own_context(*folders, otherwise=ANYWHERE))
 
 
-def own_context() -> dict[str, Any]:
-    """The context of the ``cdk.json`` that describes the deployment; empty where there is none."""
-    return _context_in(Path.cwd(), PROJECT) or {}
-
-
-def _context_in(*folders: Path) -> dict[str, Any] | None:
-    for folder in folders:
+def own_context(*folders: Path, otherwise: Mapping[str, Any] = NOTHING) -> Mapping[str, Any]:
+    """The context of the ``cdk.json`` that describes the deployment, where there is one."""
+    for folder in folders or (Path.cwd(), PROJECT):
         file = folder / "cdk.json"
         if file.is_file():
             try:
@@ -43,10 +42,10 @@ def _context_in(*folders: Path) -> dict[str, Any] | None:
                 raise InvalidInputError(
                     f"is not a CDK file: {error}", file=str(file), fix="restore it"
                 ) from error
-            if INSTALLED and folder != PROJECT and OWN_APP not in app:
-                continue  # an app of the team's own
-            return context
-    return None
+            if not INSTALLED or folder == PROJECT or OWN_APP in app:
+                return context
+            # Otherwise an app of the team's own.
+    return otherwise
 
 
 def stage_name(option: str | None) -> str:

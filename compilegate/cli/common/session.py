@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -35,23 +35,16 @@ _NAME = re.compile(rb"^name:[ \t]*[\"']?([a-z0-9-]{1,32})", re.MULTILINE)
 
 def workload_names(incomplete: str) -> list[str]:
     """Names in workload files here and in ``workloads``, and of local trials that are kept."""
-    names = {*_of_files(), *_of_trials()}
-    return sorted(name for name in names if name.startswith(incomplete))
+    from compilegate.adapters.kept_trials import TRIALS  # noqa: PLC0415 - no command needs it
 
-
-def _of_files() -> Iterator[str]:
+    trials = islice(TRIALS.glob("*/"), MOST_FILES)
+    names = {folder.name.rpartition("-")[0] for folder in trials}
     files = (path for folder in FOLDERS for path in folder.glob("*.y*ml"))
     for path in islice(files, MOST_FILES):
         with suppress(OSError), path.open("rb") as file:
             if name := _NAME.search(file.read(HEAD_BYTES)):
-                yield name[1].decode()
-
-
-def _of_trials() -> Iterator[str]:
-    from compilegate.adapters.kept_trials import TRIALS  # noqa: PLC0415 - no command needs it
-
-    for folder in islice(TRIALS.glob("*/"), MOST_FILES):
-        yield folder.name.rpartition("-")[0]
+                names.add(name[1].decode())
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 POSITIONAL, KEYWORD = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
