@@ -17,14 +17,13 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks import results
-from compilegate.adapters.stores import RecordLedger
 from compilegate.domain import naming
 from compilegate.domain.claims import BYTES_MAX
 from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.runs import ProductionRun
-from compilegate.ports import Services
+from compilegate.ports import Ledger, Services
 from compilegate.usecases.operations.weekly_summary import digests
 from compilegate.usecases.registered import AT_ONCE
 from tests.decision_builder import decision_document, saving
@@ -116,7 +115,7 @@ def measure(workloads: int, runs: int = RUNS, call_seconds: float = CALL_SECONDS
     """One digest of so many workloads that have so many runs each."""
     remote: Any = Remote(workloads, runs, call_seconds)
     cloud: Services = replace(
-        services("prod"), store=remote, ledger=RecordLedger(remote), clock=FixedClock(NOW)
+        services("prod"), store=remote, ledger=Ledger(remote), clock=FixedClock(NOW)
     )
     began, cpu = time.perf_counter(), time.process_time()
     (digest,) = digests(cloud)

@@ -24,7 +24,6 @@ import yaml
 
 from benchmarks import results
 from benchmarks.checks import SHIPPED, documents
-from compilegate.adapters.stores import RecordLedger
 from compilegate.adapters.workload_files import WorkloadFile
 from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.check import find_files, read_files
@@ -32,7 +31,7 @@ from compilegate.cli.common.cloud import Cloud, Production
 from compilegate.cli.register import WORKERS, register_files
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import RUNTIME_PACKAGE
-from compilegate.ports import Services, Settings
+from compilegate.ports import Ledger, Services, Settings
 from compilegate.usecases.registration import RegisterOptions
 
 WORKLOADS = 10_000
@@ -114,7 +113,7 @@ class Remote:
         """A cloud of this alone."""
         me: Any = self
         services = Services(
-            store=me, ledger=RecordLedger(me), locks=me, flags=me, jobs=me, outputs=me, roles=me,
+            store=me, ledger=Ledger(me), locks=me, flags=me, jobs=me, outputs=me, roles=me,
             quotas=me, tokens=me, ends=me, clock=me,
             settings=Settings("dev", "us-east-1", "arn:aws:iam::111122223333:role/dev-"),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the use cases need from the outside, as Protocols; adapters implement them."""
+"""What the use cases need from the outside: Protocols that adapters implement, and the ledger."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.records import LedgerRecord
+from compilegate.domain.records.ledger import LedgerRecordT, read_as
 from compilegate.domain.workload.model import FactOverrides
 
 if TYPE_CHECKING:  # a function loads the types of those ports alone that it uses
     from compilegate.domain.claims import Notification
     from compilegate.domain.judging.evidence import FullRun, SpeedRun
     from compilegate.domain.production.attempts import JobEvidence
-    from compilegate.domain.production.history import WorkloadHistory
     from compilegate.domain.production.orphans import ExecutionEnd
-    from compilegate.domain.records import LedgerRecord
-    from compilegate.domain.records.ledger import LedgerRecordT
 
 
 class ObjectStore(Protocol):
@@ -49,14 +49,28 @@ class Topic(Protocol):
         """Send one message to the subscribers of its kind, workload or owner."""
 
 
-class Ledger(Protocol):
-    """Append-only history; a record is written once under its key and never changed."""
+class RawLedger(Protocol):
+    """Append-only entries; one is written once under its sort key and never changed."""
 
-    def history(self, workload: str, prefix: str = "") -> WorkloadHistory:
-        """What a workload's entries say, of those whose sort keys begin with ``prefix``.
+    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Write the entry, or return the one that is already there."""
+
+    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
 
         Read consistently: what was written before the call is there.
         """
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """The ledger in records: the one place where entries are read and written as documents."""
+
+    raw: RawLedger
+
+    def history(self, workload: str, prefix: str = "") -> WorkloadHistory:
+        """What a workload's entries say, of those whose sort keys begin with ``prefix``."""
+        return history(self.raw.entries(workload, prefix))
 
     def put_once(
         self, workload: str, record: LedgerRecordT, *, key: str | None = None
@@ -66,9 +80,12 @@ class Ledger(Protocol):
         ``key`` where it is not the record's own. Raises UnreadableRecordError where the one that is
         there is damaged.
         """
+        entry = self.raw.put_once(workload, key or record.key, record.to_entry())
+        return read_as(type(record), entry)
 
     def append(self, workload: str, record: LedgerRecord) -> None:
         """Write the record; one that is already there stays, readable or not."""
+        self.raw.put_once(workload, record.key, record.to_entry())
 
 
 class Locks(Protocol):

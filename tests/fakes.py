@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from compilegate.adapters.job_outputs import StoredOutputs
-from compilegate.adapters.stores import Fetched, RecordLedger
+from compilegate.adapters.stores import Fetched
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import (
     NotFoundError,
@@ -18,7 +18,7 @@ from compilegate.domain.errors import (
     lease_lost,
 )
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.ports import Services, Settings
+from compilegate.ports import Ledger, Services, Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
 
@@ -288,7 +288,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
     store = MemoryStore()
     return Services(
         store=store,
-        ledger=RecordLedger(MemoryLedger()),
+        ledger=Ledger(MemoryLedger()),
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),

@@ -122,8 +122,8 @@ def _state(described: Mapping[str, Any]) -> ExecutionState:
 DETAIL = ("executionArn", "status", "input", "error", "cause")
 
 
-class StepFunctionsEnds:
-    """ExecutionEnds in Step Functions."""
+class StepFunctions:
+    """ExecutionEnds and Tokens in Step Functions, of any state machine."""
 
     def __init__(self, stepfunctions: Any) -> None:
         self._client = stepfunctions
@@ -137,13 +137,6 @@ class StepFunctionsEnds:
             return None
         detail = {name: described[name] for name in DETAIL if name in described}
         return ExecutionEnd(str(described["status"]), int(ended.timestamp()), detail)
-
-
-class StepFunctionsTokens:
-    """Tokens on Step Functions."""
-
-    def __init__(self, stepfunctions: Any) -> None:
-        self._client = stepfunctions
 
     def send_success(self, token: str, output: Mapping[str, Any]) -> bool:
         answer = {"taskToken": token, "output": json.dumps(output)}

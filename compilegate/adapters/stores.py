@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import IO, Any, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO
 from urllib.parse import urlparse
 
 from botocore.exceptions import ClientError
@@ -20,9 +20,6 @@ from compilegate.domain.errors import (
     WorkloadLockedError,
     lease_lost,
 )
-from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.records import LedgerRecord
-from compilegate.domain.records.ledger import LedgerRecordT, read_as
 
 # boto3 clients, each made when it is first called: a function makes only those that it uses.
 
@@ -200,8 +197,20 @@ CONDITION_FAILED = ("ConditionalCheckFailedException",)
 FREE = "attribute_not_exists(pk) OR expires_at < :now OR "
 
 
-class DynamoDbLedger:
-    """Append-only entries under ``workload#{name}``."""
+@dataclass(frozen=True)
+class Lock:
+    """A lease on a workload; ``expires_at`` in epoch seconds."""
+
+    workload: str
+    owner: str
+    expires_at: int
+
+
+class DynamoDbTable:
+    """RawLedger and Locks in one table, and its workloads and leases at a glance.
+
+    Entries lie under ``workload#{name}``, leases under ``lock#{name}``; an expired lease is free.
+    """
 
     def __init__(self, dynamodb: Any, table: str) -> None:
         self._dynamodb, self._table = dynamodb, table
@@ -236,13 +245,6 @@ class DynamoDbLedger:
             KeyConditionExpression=condition, ExpressionAttributeValues=values,
         )  # fmt: skip
         return [json.loads(item["entry"]["S"]) for item in items]
-
-
-class DynamoDbLocks:
-    """One lease per workload under ``lock#{name}``; an expired lease is free."""
-
-    def __init__(self, dynamodb: Any, table: str) -> None:
-        self._dynamodb, self._table = dynamodb, table
 
     def acquire(self, workload: str, owner: str, *, now: int, expires_at: int) -> None:
         put, lease = self._dynamodb.put_item, _lease(workload, owner, expires_at)
@@ -284,31 +286,6 @@ class DynamoDbLocks:
         )
         return bool(answer)
 
-
-def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
-    own = {"owner": {"S": owner}, "expires_at": {"N": str(expires_at)}}
-    return {**_lock_key(workload), **own}
-
-
-def _lock_key(workload: str) -> dict[str, Any]:
-    return {"pk": {"S": f"{LOCK}{workload}"}, "sk": {"S": "lock"}}
-
-
-@dataclass(frozen=True)
-class Lock:
-    """A lease on a workload; ``expires_at`` in epoch seconds."""
-
-    workload: str
-    owner: str
-    expires_at: int
-
-
-class DynamoDbOverview:
-    """Scans the ledger table; a table of decisions is small."""
-
-    def __init__(self, dynamodb: Any, table: str) -> None:
-        self._dynamodb, self._table = dynamodb, table
-
     def workloads(self) -> Sequence[str]:
         """Names of every workload with an entry, sorted."""
         keys = (item["pk"]["S"] for item in self._scan(ProjectionExpression="pk"))
@@ -335,39 +312,13 @@ class DynamoDbOverview:
         return listed(self._dynamodb, "scan", "Items", TableName=self._table, **request)
 
 
-# The ledger in records: the one place where entries are read and written as documents.
+def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:
+    own = {"owner": {"S": owner}, "expires_at": {"N": str(expires_at)}}
+    return {**_lock_key(workload), **own}
 
 
-class RawLedger(Protocol):
-    """Append-only entries; one is written once under its sort key and never changed."""
-
-    def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Write the entry, or return the one that is already there."""
-
-    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
-        """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
-
-        Read consistently: what was written before the call is there.
-        """
-
-
-@dataclass(frozen=True)
-class RecordLedger:
-    """Ledger on raw entries."""
-
-    raw: RawLedger
-
-    def history(self, workload: str, prefix: str = "") -> WorkloadHistory:
-        return history(self.raw.entries(workload, prefix))
-
-    def put_once(
-        self, workload: str, record: LedgerRecordT, *, key: str | None = None
-    ) -> LedgerRecordT:
-        entry = self.raw.put_once(workload, key or record.key, record.to_entry())
-        return read_as(type(record), entry)
-
-    def append(self, workload: str, record: LedgerRecord) -> None:
-        self.raw.put_once(workload, record.key, record.to_entry())
+def _lock_key(workload: str) -> dict[str, Any]:
+    return {"pk": {"S": f"{LOCK}{workload}"}, "sk": {"S": "lock"}}
 
 
 class SsmFlags:

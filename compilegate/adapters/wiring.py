@@ -12,7 +12,7 @@ from urllib.parse import urlparse
 
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import FactOverrides
-from compilegate.ports import JobOutputs, Services, Settings, Topic, TrainingLogs
+from compilegate.ports import JobOutputs, Ledger, Services, Settings, Topic, TrainingLogs
 
 if TYPE_CHECKING:
     from compilegate.adapters.stores import S3Store
@@ -69,28 +69,27 @@ class _LateOutputs:
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
     from compilegate.adapters.sagemaker import IamJobRoles, SageMakerJobs, ServiceQuotas
-    from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
+    from compilegate.adapters.state_machines import StepFunctions
     from compilegate.adapters.stores import (
-        DynamoDbLedger,
-        DynamoDbLocks,
-        RecordLedger,
+        DynamoDbTable,
         S3Store,
         SsmFlags,
         client,
     )
 
-    store = S3Store(client("s3"), bucket)
+    store, records = S3Store(client("s3"), bucket), DynamoDbTable(client("dynamodb"), table)
+    machines = StepFunctions(client("stepfunctions"))
     return Services(
         store=store,
-        ledger=RecordLedger(DynamoDbLedger(client("dynamodb"), table)),
-        locks=DynamoDbLocks(client("dynamodb"), table),
+        ledger=Ledger(records),
+        locks=records,
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),
         outputs=cast("JobOutputs", _LateOutputs(store)),
         roles=IamJobRoles(client("iam"), settings),
         quotas=ServiceQuotas(client("service-quotas", hasty=True), _quota_codes),
-        tokens=StepFunctionsTokens(client("stepfunctions")),
-        ends=StepFunctionsEnds(client("stepfunctions")),
+        tokens=machines,
+        ends=machines,
         clock=SystemClock(),
         settings=settings,
     )

@@ -26,15 +26,15 @@ from compilegate.cli.common.outcome import Outcome, read_outcome
 from compilegate.cli.common.output import console, emit_json
 from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
 from compilegate.cli.common.template import show
-from compilegate.cli.run import show_outcome
-from compilegate.cli.trials.start import (
+from compilegate.cli.run import (
     StartedTrial,
     follow,
     read_workloads,
+    show_outcome,
     start,
     stop,
 )
-from compilegate.cli.trials.view import TrialView
+from compilegate.cli.trials import TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import clock, plural
 from compilegate.place import INSTALLED, PROJECT, work_folder

@@ -29,17 +29,17 @@ from compilegate.cli.demo import WORKLOADS, KeepOption, demo_cloud, put_in_place
 from compilegate.cli.flag import on_words
 from compilegate.cli.register import register_files
 from compilegate.cli.report import page_files, save_history
-from compilegate.cli.run import start_run
-from compilegate.cli.trials.start import (
+from compilegate.cli.run import (
     STOP_CAUSE,
     StartedTrial,
     follow,
     read_workloads,
     start,
+    start_run,
     stop,
     watch,
 )
-from compilegate.cli.trials.view import RunView, RunWatcher
+from compilegate.cli.trials import RunView, RunWatcher
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN, Override

@@ -21,7 +21,7 @@ from compilegate.cli.demo import demo
 from compilegate.cli.demo_production import demo_production
 from compilegate.cli.doctor import doctor
 from compilegate.cli.init.command import init
-from compilegate.cli.judge.command import judge
+from compilegate.cli.judge import judge
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
 from compilegate.cli.register import register

@@ -12,7 +12,7 @@ import typer
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import report_command
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
-from compilegate.cli.trials.view import waiting_rounds
+from compilegate.cli.trials import waiting_rounds
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.production.attempts import RUN_SECONDS

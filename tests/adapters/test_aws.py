@@ -16,8 +16,7 @@ from moto.s3.models import s3_backends
 
 from compilegate.adapters.stores import (
     CONNECTIONS,
-    DynamoDbLedger,
-    DynamoDbLocks,
+    DynamoDbTable,
     S3Store,
     SnsTopic,
     SsmFlags,
@@ -57,7 +56,7 @@ def dynamodb(aws: None) -> Any:
 
 
 def test_a_ledger_entry_is_written_once_and_never_changed(dynamodb: Any) -> None:
-    ledger = DynamoDbLedger(dynamodb, "ledger")
+    ledger = DynamoDbTable(dynamodb, "ledger")
     first = ledger.put_once("bert", "trial#a#decision", {"kind": "decision", "verdict": "promote"})
     second = ledger.put_once("bert", "trial#a#decision", {"kind": "decision", "verdict": "invalid"})
 
@@ -65,7 +64,7 @@ def test_a_ledger_entry_is_written_once_and_never_changed(dynamodb: Any) -> None
 
 
 def test_entries_come_back_oldest_trial_first_and_of_one_workload(dynamodb: Any) -> None:
-    ledger = DynamoDbLedger(dynamodb, "ledger")
+    ledger = DynamoDbTable(dynamodb, "ledger")
     for workload, key in (
         ("bert", "trial#b#flag"),
         ("bert", "trial#a#flag"),
@@ -77,7 +76,7 @@ def test_entries_come_back_oldest_trial_first_and_of_one_workload(dynamodb: Any)
 
 
 def test_entries_can_be_asked_for_by_how_their_keys_begin(dynamodb: Any) -> None:
-    ledger = DynamoDbLedger(dynamodb, "ledger")
+    ledger = DynamoDbTable(dynamodb, "ledger")
     for key in ("flag#00000002", "flag#00000001", "flags#1", "run#1"):
         ledger.put_once("bert", key, {"kind": "any", "key": key})
 
@@ -87,7 +86,7 @@ def test_entries_can_be_asked_for_by_how_their_keys_begin(dynamodb: Any) -> None
 
 
 def test_the_second_trial_of_a_workload_is_refused_by_name_of_the_first(dynamodb: Any) -> None:
-    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks = DynamoDbTable(dynamodb, "ledger")
     locks.acquire("bert", "first", now=100, expires_at=200)
 
     with pytest.raises(WorkloadLockedError, match="already being evaluated by first"):
@@ -95,7 +94,7 @@ def test_the_second_trial_of_a_workload_is_refused_by_name_of_the_first(dynamodb
 
 
 def test_a_lease_can_be_taken_again_by_its_holder_and_by_anyone_once_expired(dynamodb: Any) -> None:
-    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks = DynamoDbTable(dynamodb, "ledger")
     locks.acquire("bert", "first", now=100, expires_at=200)
     locks.acquire("bert", "first", now=110, expires_at=210)
     locks.acquire("bert", "second", now=211, expires_at=300)
@@ -105,7 +104,7 @@ def test_a_lease_can_be_taken_again_by_its_holder_and_by_anyone_once_expired(dyn
 
 
 def test_only_the_holder_extends_the_lease_and_never_takes_it_again(dynamodb: Any) -> None:
-    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks = DynamoDbTable(dynamodb, "ledger")
     locks.acquire("bert", "first", now=100, expires_at=200)
     locks.extend("bert", "first", expires_at=400)
     with pytest.raises(WorkloadLockedError, match="second"):
@@ -119,7 +118,7 @@ def test_only_the_holder_extends_the_lease_and_never_takes_it_again(dynamodb: An
 
 
 def test_only_the_holder_releases_the_lease(dynamodb: Any) -> None:
-    locks = DynamoDbLocks(dynamodb, "ledger")
+    locks = DynamoDbTable(dynamodb, "ledger")
     locks.acquire("bert", "first", now=100, expires_at=200)
     locks.release("bert", "second")
 

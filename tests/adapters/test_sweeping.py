@@ -12,8 +12,8 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs, JobLogs
-from compilegate.adapters.state_machines import StepFunctionsEnds, StepFunctionsTokens
-from compilegate.adapters.stores import DynamoDbLocks
+from compilegate.adapters.state_machines import StepFunctions
+from compilegate.adapters.stores import DynamoDbTable
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 
@@ -37,7 +37,7 @@ def test_an_execution_that_runs_has_no_end_and_one_that_was_stopped_says_how(aws
     arn = client.start_execution(stateMachineArn=machine, name="e", input='{"workload": "w"}')[
         "executionArn"
     ]
-    ends = StepFunctionsEnds(client)
+    ends = StepFunctions(client)
 
     assert ends.end_of(arn) is None
     client.stop_execution(executionArn=arn, error="Stopped", cause="by hand")
@@ -57,7 +57,7 @@ def test_what_ended_badly_has_the_fields_of_its_event(aws):
     with Stubber(client) as stub:
         described = {"stateMachineArn": "m" * 9, "startDate": moment, "stopDate": moment}
         stub.add_response("describe_execution", {**described, **event})
-        end = StepFunctionsEnds(client).end_of(EXECUTION)
+        end = StepFunctions(client).end_of(EXECUTION)
 
     assert end is not None
     assert ("FAILED", moment.timestamp(), event) == (end.status, end.at, end.detail)
@@ -67,7 +67,7 @@ def test_an_execution_that_is_forgotten_has_ended_without_a_status(aws):
     client = boto3.client("stepfunctions")
     with Stubber(client) as stub:
         stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
-        end = StepFunctionsEnds(client).end_of(EXECUTION)
+        end = StepFunctions(client).end_of(EXECUTION)
 
     assert end is not None
     assert (None, None, {}) == (end.status, end.at, end.detail)
@@ -98,7 +98,7 @@ def test_who_holds_a_lease_is_known_until_it_is_released(aws):
             for name, kind in zip(names, ("HASH", "RANGE"), strict=True)
         ],
     )
-    locks = DynamoDbLocks(client, "ledger")
+    locks = DynamoDbTable(client, "ledger")
 
     assert locks.holder("w") is None
     locks.acquire("w", "first", now=100, expires_at=200)
@@ -124,7 +124,7 @@ class FakeStepFunctions:
 
 def test_an_answer_reaches_the_waiting_state() -> None:
     client = FakeStepFunctions()
-    tokens = StepFunctionsTokens(client)
+    tokens = StepFunctions(client)
 
     assert tokens.send_success("t1", {"approved": True})
     assert [{"taskToken": "t1", "output": '{"approved": true}'}] == client.sent
@@ -132,14 +132,14 @@ def test_an_answer_reaches_the_waiting_state() -> None:
 
 @pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist"])
 def test_an_answer_without_a_waiting_execution_is_reported(code: str) -> None:
-    tokens = StepFunctionsTokens(FakeStepFunctions(code))
+    tokens = StepFunctions(FakeStepFunctions(code))
 
     assert not tokens.send_success("t", {})
 
 
 def test_any_other_refusal_is_an_error() -> None:
     with pytest.raises(ClientError):
-        StepFunctionsTokens(FakeStepFunctions("AccessDeniedException")).send_success("t", {})
+        StepFunctions(FakeStepFunctions("AccessDeniedException")).send_success("t", {})
 
 
 class Logs:

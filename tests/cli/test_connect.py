@@ -18,7 +18,7 @@ from moto import mock_aws
 from compilegate.adapters import stores
 from compilegate.adapters.sagemaker import LOG_GROUP, JobLogs
 from compilegate.adapters.state_machines import StepFunctionsExecutions
-from compilegate.adapters.stores import DynamoDbLedger, DynamoDbLocks, DynamoDbOverview
+from compilegate.adapters.stores import DynamoDbTable
 from compilegate.cli.common import connect
 from compilegate.cli.common.connect import stack_outputs
 from compilegate.domain.claims import LOCAL_STAGE
@@ -191,12 +191,12 @@ def test_the_ledger_at_a_glance(aws: None) -> None:
         KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
         AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n, _ in keys],
     )  # fmt: skip
-    ledger, locks = DynamoDbLedger(client, "ledger"), DynamoDbLocks(client, "ledger")
+    ledger, locks = DynamoDbTable(client, "ledger"), DynamoDbTable(client, "ledger")
     for workload, sort_key in (("b", "trial#1#started"), ("a", "trial#1#started"), ("b", "x")):
         ledger.put_once(workload, sort_key, {"kind": "started"})
     locks.acquire("b", "arn:execution", now=1, expires_at=100)
 
-    overview = DynamoDbOverview(client, "ledger")
+    overview = DynamoDbTable(client, "ledger")
 
     assert ["a", "b"] == overview.workloads()
     assert [("b", "arn:execution", 100)] == [

@@ -15,7 +15,7 @@ from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli import demo
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import seconds_by_part
-from compilegate.cli.trials.view import JobLines, JobView, TrialView
+from compilegate.cli.trials import JobLines, JobView, TrialView
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.records import Trial
 from tests.cli.conftest import Invoke

@@ -11,7 +11,7 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import flag_words
-from compilegate.cli.trials.view import TrialWatcher
+from compilegate.cli.trials import TrialWatcher
 from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from compilegate import judges
+from compilegate.cli import judge as screen
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.judge import replay as screen
 from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.place import PROJECT

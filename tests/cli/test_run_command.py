@@ -14,7 +14,7 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import full_run_words
-from compilegate.cli.trials.view import read_job
+from compilegate.cli.trials import read_job
 from compilegate.domain import naming
 from compilegate.domain.records.trials import TrialFailed
 from tests.cli.conftest import Invoke

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from compilegate.cli.trials.screen import (
+from compilegate.cli.trials import (
+    JobLines,
     LineScreen,
+    TrialWatcher,
     arm_rows,
     progress_table,
     screen,
 )
-from compilegate.cli.trials.view import JobLines, TrialWatcher
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.records.canary import CanaryClosed, CanaryRound

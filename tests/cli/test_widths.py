@@ -14,9 +14,9 @@ from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import moves, waiting
 from compilegate.cli.common.template import show
 from compilegate.cli.facts import TOPICS
-from compilegate.cli.judge.command import judged
+from compilegate.cli.judge import judged
 from compilegate.cli.run import show_outcome
-from compilegate.cli.trials.screen import progress_table
+from compilegate.cli.trials import progress_table
 from tests.cli.conftest import Invoke
 from tests.cli.test_screen import Terminal, line, watched
 

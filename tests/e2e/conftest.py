@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.bundle import make_bundle
-from compilegate.adapters.stores import DynamoDbLedger, RecordLedger, S3Store
+from compilegate.adapters.stores import DynamoDbTable, S3Store
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
+from compilegate.ports import Ledger
 from compilegate.usecases.registration import Package, submit
 from compilegate_localcloud import api
 from compilegate_localcloud.lifecycle import LocalCloud
@@ -144,7 +145,7 @@ class App:
         self.outputs = outputs
         self.client = cloud.running_state().client
         self.store = S3Store(self.client("s3"), outputs["DataBucket"])
-        self.ledger = RecordLedger(DynamoDbLedger(self.client("dynamodb"), outputs["LedgerTable"]))
+        self.ledger = Ledger(DynamoDbTable(self.client("dynamodb"), outputs["LedgerTable"]))
         self._count = 0
 
     def start(self, document: dict[str, Any], machine: str | None = None) -> Running:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate import judges
-from compilegate.adapters.state_machines import StepFunctionsTokens
+from compilegate.adapters.state_machines import StepFunctions
 from compilegate.domain.flag_change import Override
 from compilegate.usecases.flag.approval import answer_approval, waiting_approvals
 from compilegate.usecases.trial.replay import find_decision, replay
@@ -23,7 +23,7 @@ ANA = Override("ana", "looks right")
 
 def services(app: Any) -> Any:
     """The real ledger and tokens of the local cloud."""
-    tokens = StepFunctionsTokens(app.client("stepfunctions"))
+    tokens = StepFunctions(app.client("stepfunctions"))
     return replace(fakes.services("local"), ledger=app.ledger, store=app.store, tokens=tokens)
 
 

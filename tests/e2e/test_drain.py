@@ -11,7 +11,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from compilegate.adapters.state_machines import StepFunctionsExecutions
-from compilegate.adapters.stores import DynamoDbLocks, DynamoDbOverview
+from compilegate.adapters.stores import DynamoDbTable
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command
@@ -41,11 +41,11 @@ def cloud(app: App) -> Cloud:
     dynamodb = app.client("dynamodb")
     return replace(
         connected,
-        services=replace(connected.services, locks=DynamoDbLocks(dynamodb, table)),
+        services=replace(connected.services, locks=DynamoDbTable(dynamodb, table)),
         executions=StepFunctionsExecutions(
             app.client("stepfunctions"), app.outputs["EvaluateStateMachine"]
         ),
-        overview=DynamoDbOverview(dynamodb, table),
+        overview=DynamoDbTable(dynamodb, table),
     )
 
 

@@ -23,9 +23,8 @@ from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.cloud import Production as Starts
 from compilegate.cli.register import Result, register_files, retire_workloads
-from compilegate.cli.run import exit_code
-from compilegate.cli.trials.start import watch
-from compilegate.cli.trials.view import RunWatcher
+from compilegate.cli.run import exit_code, watch
+from compilegate.cli.trials import RunWatcher
 from compilegate.domain import naming
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.ports import Services, Settings

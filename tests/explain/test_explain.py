@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.cli.judge.command import judged
+from compilegate.cli.judge import judged
 from compilegate.domain.arithmetic import rounded
 from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.explain.explain import explain

@@ -17,8 +17,9 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
-from compilegate.adapters.stores import DynamoDbLedger, RecordLedger, SsmFlags
+from compilegate.adapters.stores import DynamoDbTable, SsmFlags
 from compilegate.domain import ledger_keys, naming
+from compilegate.ports import Ledger
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate_localcloud.lifecycle import LocalCloud
 from distributions.localcloud.tests.conftest import FAST, make_places
@@ -112,7 +113,7 @@ def services_at(cloud: LocalCloud, **proxies: str) -> Any:
 
     return replace(
         fakes.services("local"),
-        ledger=RecordLedger(DynamoDbLedger(client("dynamodb"), TABLE)),
+        ledger=Ledger(DynamoDbTable(client("dynamodb"), TABLE)),
         flags=SsmFlags(client("ssm")),
     )
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.stores import RecordLedger
 from compilegate.domain import arithmetic, naming
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
+from compilegate.ports import Ledger
 from compilegate.usecases.operations.sweep import measure_day, sweep
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services
@@ -179,7 +179,7 @@ class Unwritten(MemoryLedger):
 def test_a_trial_whose_clean_up_wrote_its_start_and_died_ends_without_lease_and_jobs() -> None:
     """Stopped before it took the lease: neither a lease nor a job leads the sweep to it."""
     cloud, raw = Cloud(), Unwritten("failed")
-    cloud.services = replace(cloud.services, ledger=RecordLedger(raw))
+    cloud.services = replace(cloud.services, ledger=Ledger(raw))
     cloud.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
     cloud.ended(TRIAL, "ABORTED")
     with pytest.raises(ConnectionError):

@@ -10,7 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.sagemaker import JobLogs, SageMakerJobs
-from compilegate.adapters.state_machines import StepFunctionsExecutions, StepFunctionsTokens
+from compilegate.adapters.state_machines import StepFunctions, StepFunctionsExecutions
 from compilegate.adapters.stores import error_code
 from compilegate.domain.errors import EnvironmentNotReadyError
 
@@ -81,7 +81,7 @@ class Account:
 
     def answer(self, token: str, output: Mapping[str, Any]) -> bool:
         """SendTaskSuccess; returns whether a state still waited."""
-        return StepFunctionsTokens(self._client("stepfunctions")).send_success(token, output)
+        return StepFunctions(self._client("stepfunctions")).send_success(token, output)
 
     def machine_called(self, name: str) -> Mapping[str, Any]:
         """DescribeStateMachine by name; EnvironmentNotReadyError where there is none."""

@@ -18,7 +18,7 @@ from compilegate.usecases.registered import load_registration
 if TYPE_CHECKING:
     from compilegate.adapters.sagemaker import JobLogs
     from compilegate.adapters.state_machines import StepFunctionsExecutions
-    from compilegate.adapters.stores import DynamoDbOverview
+    from compilegate.adapters.stores import DynamoDbTable
 
 MOST_NAMES = 3
 
@@ -55,7 +55,7 @@ class Cloud:
     services: Services
     executions: StepFunctionsExecutions
     logs: JobLogs
-    overview: DynamoDbOverview
+    overview: DynamoDbTable
     poll_seconds: float
     production: Production
     who: Callable[[], str] = os_user

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from compilegate.adapters.kept_trials import TRIALS, KeptStore, KeptTrials, NothingRuns, keep_trial
-from compilegate.adapters.stores import RecordLedger
 from compilegate.adapters.wiring import SystemClock
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.output import error_text
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.utc import minute
-from compilegate.ports import Services, Settings
+from compilegate.ports import Ledger, Services, Settings
 from compilegate.usecases.records import Trial
 
 if TYPE_CHECKING:
-    from compilegate.cli.trials.view import TrialView
+    from compilegate.cli.trials import TrialView
 
 
 class _NoExecutions(NothingRuns):
@@ -91,7 +90,7 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
     nothing: Any = NothingRuns()
     executions: Any = _NoExecutions()
     services = Services(
-        store=store, ledger=RecordLedger(kept), locks=nothing, flags=kept, jobs=nothing,
+        store=store, ledger=Ledger(kept), locks=nothing, flags=kept, jobs=nothing,
         outputs=nothing, roles=nothing, quotas=nothing, tokens=nothing, ends=nothing,
         clock=SystemClock(),
         settings=Settings(

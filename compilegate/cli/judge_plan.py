@@ -11,7 +11,7 @@ from typing import Any
 
 from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.common.template import show
-from compilegate.cli.judge.command import PLAN_OPTIONS, STANDARD_INPUT, read_json
+from compilegate.cli.judge import PLAN_OPTIONS, STANDARD_INPUT, read_json
 from compilegate.domain.codec import read, write
 from compilegate.domain.decision import EvaluationFinding, EvaluationSplit
 from compilegate.domain.errors import InvalidInputError

@@ -9,13 +9,16 @@ import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
 
+from compilegate import judges
 from compilegate.cli.common import project
-from compilegate.cli.common.error_handling import BAD_INPUT
+from compilegate.cli.common.cloud import check_workload_exists
+from compilegate.cli.common.error_handling import BAD_INPUT, INVALID_EVIDENCE
 from compilegate.cli.common.outcome import decision_rows
 from compilegate.cli.common.output import emit_json, progress
 from compilegate.cli.common.session import Invocation, JsonOption, LocalOption, StageOption, session
@@ -31,7 +34,7 @@ from compilegate.domain.decision import (
     SpeedStep,
     Verdict,
 )
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, shortened
 from compilegate.domain.formats import UNKNOWN, money, plural
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
@@ -39,6 +42,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.reasons import shown_reasons
 from compilegate.report.words import control_sentences
+from compilegate.usecases.trial.replay import find_decision, replay
 
 # Evidence documents that ``compilegate judge`` reads: one, or a stream of lines.
 
@@ -239,10 +243,7 @@ def judge(
     }
     _check_options(used)
     if replay is not None:
-        from compilegate.cli.judge.replay import replay_decision  # noqa: PLC0415 - needs a cloud
-
-        invocation = Invocation(session(ctx), local, stage, as_json)
-        code = replay_decision(invocation, replay, workload=workload)
+        code = _replay(Invocation(session(ctx), local, stage, as_json), replay, workload)
     elif plan:
         options = {name: used[name] for name in PLAN_OPTIONS if name in used}
         code = _plan(file, options, as_json=as_json)
@@ -285,7 +286,7 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     if not as_json:
         _show_decision(read(Decision, shown), document)
         if explain:
-            from compilegate.cli.judge.explanation import show_explanation  # noqa: PLC0415 - only if asked
+            from compilegate.cli.judge_explanation import show_explanation  # noqa: PLC0415 - as above
 
             show_explanation(items)
     elif explain:
@@ -296,13 +297,13 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
 
 
 def _plan(file: str | None, options: Mapping[str, Any], *, as_json: bool) -> int:
-    from compilegate.cli.judge import plan  # noqa: PLC0415 - as above
+    from compilegate.cli import judge_plan  # noqa: PLC0415 - as above
 
-    answer = plan.plan(file, options)
+    answer = judge_plan.plan(file, options)
     if as_json:
         emit_json(answer)
     else:
-        plan.show_plan(answer)
+        judge_plan.show_plan(answer)
     designs = answer.get("designs")
     return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
@@ -337,3 +338,36 @@ def next_words(step: NextStep) -> str:
         who = ", ".join(f"{run.arm} seed {run.seed}" for run in step.runs)
     price = "" if usd is None else f", about {money(usd)}" if usd else ", no extra cost"
     return f"{what} ({who}){price}: {step.why}"
+
+
+NOT_REPLAYABLE = 11
+MOST_SHOWN = 12
+
+
+def _replay(invocation: Invocation, decision_id: str, workload: str | None) -> int:
+    """Show whether a recorded decision is the same; exit code 0, 13, or 11 without evidence."""
+    cloud = invocation.open_records()
+    if workload:
+        check_workload_exists(workload, cloud)
+    workloads = [workload] if workload else cloud.overview.workloads()
+    replayed = replay(find_decision(decision_id, workloads, cloud.services), cloud.services, judges)
+    comparison, then = replayed.comparison, replayed.decision.judge_version
+    document = {
+        **asdict(replayed.record),
+        "decision_id": replayed.decision.decision_id,
+        "verdict": replayed.decision.verdict,
+        "judge_version": then,
+        "equal": comparison.equal if comparison else None,
+        "why_not": replayed.why_not,
+        # Then and now, where an earlier judge decided again.
+        "judge_versions": [then, JUDGE_VERSION] if comparison and then != JUDGE_VERSION else None,
+        "limit": dict(comparison.limit) if comparison and comparison.limit else None,
+        "differences": [asdict(one) for one in comparison.differences] if comparison else [],
+    }
+    invocation.answer(
+        document, "judge_replay", bucket=cloud.services.store.bucket, most_shown=MOST_SHOWN,
+        value=lambda value: shortened(json.dumps(value)),
+    )  # fmt: skip
+    if comparison is None:
+        return NOT_REPLAYABLE
+    return 0 if comparison.equal else INVALID_EVIDENCE

@@ -1,1 +1,0 @@
-"""``compilegate judge``."""

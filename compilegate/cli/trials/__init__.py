@@ -1,1 +1,0 @@
-"""Starting trials and runs, and following them on the screen."""
