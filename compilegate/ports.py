@@ -72,15 +72,12 @@ class Ledger:
         """What a workload's entries say, of those whose sort keys begin with ``prefix``."""
         return history(self.raw.entries(workload, prefix))
 
-    def put_once(
-        self, workload: str, record: LedgerRecordT, *, key: str | None = None
-    ) -> LedgerRecordT:
+    def put_once(self, workload: str, record: LedgerRecordT) -> LedgerRecordT:
         """Write the record, or return the one that is already there.
 
-        ``key`` where it is not the record's own. Raises UnreadableRecordError where the one that is
-        there is damaged.
+        Raises UnreadableRecordError where the one that is there is damaged.
         """
-        entry = self.raw.put_once(workload, key or record.key, record.to_entry())
+        entry = self.raw.put_once(workload, record.key, record.to_entry())
         return read_as(type(record), entry)
 
     def append(self, workload: str, record: LedgerRecord) -> None:

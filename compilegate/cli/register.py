@@ -29,7 +29,7 @@ from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields
 from compilegate.domain.notes import said
-from compilegate.domain.production.registering import UNCHANGED
+from compilegate.domain.production.registration import UNCHANGED
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.workload.file import parse_name
 from compilegate.usecases import registration

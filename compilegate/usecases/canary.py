@@ -60,11 +60,12 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     if services.locks.holder(trial.workload) != execution:
         close_canary(trial, ABORTED, services=services)
         raise lease_lost(trial.workload, execution)
-    opened = _with_token(requested, token, trial.workload, services, now=now)
-    reason = opened.closed or _close_if_over(opened, trial.workload, services, now=now)
+    opened, workload = _with_token(requested, token, trial.workload, services), trial.workload
+    reason = opened.closed or round_ending(opened, services.ledger.history(workload))
     if reason is not None:  # an earlier wait ended before it was reported
+        reason = _close(opened, reason, workload, services)
         services.tokens.send_success(token, {"round": opened.round, "reason": reason})
-        _record_reported(opened, trial.workload, services, now=now)
+        services.ledger.append(workload, CanaryReported(now, trial.trial, opened.round))
     return {"round": opened.round, "closed": reason}
 
 
@@ -102,13 +103,14 @@ def close_canary(
     A closed round keeps its reason. Rounds from ``before`` on are left alone: a repeated call that
     comes late must not end what the first one has begun.
     """
-    last, now = None, services.clock.now()
+    last = None
     for one in services.ledger.history(trial.workload, canary_entries(trial.trial)).rounds:
         if before is not None and one.round >= before:
             continue
-        last = _close(one, reason, trial.workload, services, now=now)
+        last = _close(one, reason, trial.workload, services)
         if not one.reported:
-            _record_reported(one, trial.workload, services, now=now)
+            reported = CanaryReported(services.clock.now(), one.trial, one.round)
+            services.ledger.append(trial.workload, reported)
     return last
 
 
@@ -141,7 +143,7 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
 
 
 def _with_token(
-    requested: CanaryRound, token: str, workload: str, services: Services, *, now: int
+    requested: CanaryRound, token: str, workload: str, services: Services
 ) -> CanaryRound:
     """The round as it stands, with this wait's token on it."""
     while True:
@@ -149,22 +151,15 @@ def _with_token(
         if token in opened.tokens:
             return opened
         number = len(opened.tokens)
-        waiting = CanaryToken(now, opened.trial, opened.round, number, token)
+        waiting = CanaryToken(requested.at, opened.trial, opened.round, number, token)
         services.ledger.put_once(workload, waiting)
 
 
-def _close_if_over(
-    opened: CanaryRound, workload: str, services: Services, *, now: int
-) -> str | None:
-    reason = round_ending(opened, services.ledger.history(workload))
-    return None if reason is None else _close(opened, reason, workload, services, now=now)
-
-
-def _close(canary: CanaryRound, reason: str, workload: str, services: Services, *, now: int) -> str:
+def _close(canary: CanaryRound, reason: str, workload: str, services: Services) -> str:
     """Why the round ended: the reason that was recorded first."""
     if canary.closed is not None:
         return canary.closed
-    closed = CanaryClosed(now, canary.trial, canary.round, reason)
+    closed = CanaryClosed(services.clock.now(), canary.trial, canary.round, reason)
     return services.ledger.put_once(workload, closed).reason
 
 
@@ -173,16 +168,10 @@ def _end(canary: CanaryRound, reason: str, workload: str, services: Services) ->
 
     By its newest token first; older tokens are of waits that were given up.
     """
-    now = services.clock.now()
-    recorded = _close(canary, reason, workload, services, now=now)
+    recorded = _close(canary, reason, workload, services)
     if recorded not in REPORTED_ENDS:
         return
     for token in reversed(canary.tokens):
         services.tokens.send_success(token, {"round": canary.round, "reason": recorded})
-    _record_reported(canary, workload, services, now=now)
-
-
-def _record_reported(canary: CanaryRound, workload: str, services: Services, *, now: int) -> None:
-    """Record that no trial waits for the round without knowing of its end."""
-    reported = CanaryReported(now, canary.trial, canary.round)
+    reported = CanaryReported(services.clock.now(), canary.trial, canary.round)
     services.ledger.append(workload, reported)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from compilegate.domain import console, naming
 from compilegate.domain.claims import LOCAL_STAGE
@@ -41,6 +41,7 @@ UNREADABLE = (
 DECIDING = ("workload", "decision_id", "stage", "verdict", "candidate", "flag")
 UNSAID: Mapping[str, Any] = {"judge_version": "", "reasons": ()}
 KEPT = DecidedFlag("", FlagAction.KEEP)
+Document = TypeVar("Document")
 logger = logging.getLogger("compilegate")
 
 
@@ -148,13 +149,7 @@ def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:
 
 def find_plan(store: ObjectStore, trial: Trial) -> RecordedPlan | None:
     """The trial's plan, None where it was never planned or cannot be read."""
-    try:
-        return load_plan(store, trial)
-    except NotFoundError:
-        return None
-    except UNREADABLE as error:
-        logger.warning("the plan of trial %s cannot be read: %s", trial.trial, error)
-        return None
+    return _readable(lambda: load_plan(store, trial), f"the plan of trial {trial.trial}")
 
 
 def of_plan(trial: Trial, plan: RecordedPlan | None) -> Trial:
@@ -189,12 +184,17 @@ def load_decision(store: ObjectStore, key: str) -> Decision:
 
 def find_decision(store: ObjectStore, key: str) -> Decision | None:
     """The decision that a key holds, None where there is none or it cannot be read."""
+    words = f"s3://{store.bucket}/{key}: the decision"
+    return _readable(lambda: load_decision(store, key), words)
+
+
+def _readable(load: Callable[[], Document], words: str) -> Document | None:
     try:
-        return load_decision(store, key)
+        return load()
     except NotFoundError:
         return None
     except UNREADABLE as error:
-        logger.warning("s3://%s/%s: the decision cannot be read: %s", store.bucket, key, error)
+        logger.warning("%s cannot be read: %s", words, error)
         return None
 
 

@@ -19,17 +19,18 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.notes import Note, note_documents
-from compilegate.domain.production.registering import (
+from compilegate.domain.production.registration import (
     RETIRED,
     UNCHANGED,
     Change,
+    Registration,
     check_owner,
     next_change,
     outcome_of,
     registration_changes,
+    registration_of,
     replaced_source,
 )
-from compilegate.domain.production.registration import Registration, registration_of
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
@@ -104,7 +105,9 @@ def prepare(package: Package, bucket: str) -> Shipment:
     uploads = [Upload(source_key, lambda: io.BytesIO(package.source), GZIP)]
     inputs = dict(workload.training.inputs)
     for channel, files in sorted(package.inputs.items()):
-        prefix = _input_prefix(workload.name, channel, files)
+        # A channel's files lie together, under one digest of them all.
+        listing = "\n".join(f"{file.sha256} {file.name}" for file in files)
+        prefix = naming.input_prefix(workload.name, channel, _digest(listing.encode()))
         inputs[channel] = f"s3://{bucket}/{prefix}"
         uploads += [Upload(prefix + file.name, file.open, BINARY) for file in files]
     placed = replace(workload, training=replace(workload.training, inputs=inputs))
@@ -125,12 +128,6 @@ def upload(shipment: Shipment, store: ObjectStore) -> int:
         with item.open() as stream:
             store.put_stream(item.key, stream, item.content_type)
     return len(missing)
-
-
-def _input_prefix(workload: str, channel: str, files: tuple[InputFile, ...]) -> str:
-    """Where a channel's files lie together, under one digest of them all."""
-    listing = "\n".join(f"{file.sha256} {file.name}" for file in files)
-    return naming.input_prefix(workload, channel, _digest(listing.encode()))
 
 
 def _digest(data: bytes) -> str:
@@ -187,17 +184,30 @@ def register(
     Raises InvalidInputError for a name that is another owner's, and for inputs that are not
     there.
     """
-    store = services.store
+    store, workload = services.store, request.package.workload
     shipment = prepare(request.package, store.bucket)
-    requested = _requested(request, shipment, schedules)
-    current = _current(store, requested.workload)
-    same = current is not None and current.says_the_same(requested)
-    if current is not None and same and current.settled and not options.again:
-        return RegistrationOutcome(UNCHANGED, current)
-    if current is not None and not options.take_over:
-        check_owner(current, requested)
+    requested = Registration(
+        workload=workload.name,
+        spec_key=shipment.spec_key,
+        source_digest=request.package.source_digest,
+        schedule=workload.schedule.cron,
+        timezone=workload.schedule.timezone,
+        owner=workload.owner,
+        origin=request.origin,
+        target=schedules.target,
+    )
+    try:
+        current: Registration | None = load_registration(store, workload.name)
+    except (NotFoundError, InvalidInputError):
+        current = None  # a document that cannot be read is replaced like none
+    if current is not None:
+        same = current.says_the_same(requested)
+        if same and current.settled and not options.again:
+            return RegistrationOutcome(UNCHANGED, current)
+        if not options.take_over:
+            check_owner(current, requested)
     request.verify(shipment.spec)
-    before = _spec(store, current.spec_key) if current is not None else {}
+    before = _spec(store, current.spec_key) if current else {}
     registered = RegistrationOutcome(
         what=outcome_of(current, requested),
         registration=requested,
@@ -232,30 +242,6 @@ def retire(
     return RegistrationOutcome(
         RETIRED, requested, still_on=flag.candidate if flag.enabled else None
     )
-
-
-def _requested(
-    request: RegistrationRequest, shipment: Shipment, schedules: Schedules
-) -> Registration:
-    workload = request.package.workload
-    return Registration(
-        workload=workload.name,
-        spec_key=shipment.spec_key,
-        source_digest=request.package.source_digest,
-        schedule=workload.schedule.cron,
-        timezone=workload.schedule.timezone,
-        owner=workload.owner,
-        origin=request.origin,
-        target=schedules.target,
-    )
-
-
-def _current(store: ObjectStore, workload: str) -> Registration | None:
-    """What is registered; a document that cannot be read is replaced like none."""
-    try:
-        return load_registration(store, workload)
-    except (NotFoundError, InvalidInputError):
-        return None
 
 
 def _spec(store: ObjectStore, key: str) -> Mapping[str, Any]:

@@ -126,11 +126,22 @@ def test_a_trial_that_is_stopped_while_it_takes_the_lease_has_none_in_the_end(kn
         assert services.locks.holder(WORKLOAD) is None
 
 
-@pytest.mark.parametrize(("check", "known"), [("_check_own", True), ("_is_aborted", False)])
+class Unseen:
+    """In the place of TrialFailed: no clean-up is looked for."""
+
+    @staticmethod
+    def key_of(**_: object) -> str:
+        return "none"
+
+
+@pytest.mark.parametrize(
+    ("name", "blind", "known"),
+    [("_lost_by", lambda *_: None, True), ("TrialFailed", Unseen, False)],
+)
 def test_without_its_last_look_a_stopped_trial_would_keep_the_lease(
-    check: str, known: bool, monkeypatch: pytest.MonkeyPatch
+    name: str, blind: object, known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, check, lambda *_: None)
+    monkeypatch.setattr(lock, name, blind)
     after = schedules(just_stopped(known), [begins(FIRST), aborts(FIRST)])
 
     assert {None, FIRST["execution"]} == {services.locks.holder(WORKLOAD) for services in after}

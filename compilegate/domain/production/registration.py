@@ -1,14 +1,18 @@
-"""What production trains, and when: the registration of one workload, and the job that it names."""
+"""What production trains, and when: the registration of one workload, and the job that it names.
+
+And what registering a workload changes, and whether its name may be taken over.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from compilegate.domain.codec import read
+from compilegate.domain.codec import read, write
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.records.registrations import RegistrationChange
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
@@ -91,3 +95,107 @@ def injected_fault(workload: Mapping[str, Any]) -> str | None:
     environment = (workload.get("training") or {}).get("environment") or {}
     fault = environment.get(FAULT_VARIABLE)
     return str(fault) if fault else None
+
+
+# What registering does, in one word.
+NEW, UPDATED, UNCHANGED, REVIVED = "new", "updated", "unchanged", "revived"
+COMPLETED, SET_AGAIN, RETIRED = "completed", "set_again", "retired"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A field of a workload that is not what it was, None where it was or is not there."""
+
+    field: str
+    before: Any
+    after: Any
+
+
+def check_owner(current: Registration, requested: Registration) -> None:
+    """Raises InvalidInputError for a name that is another owner's."""
+    if current.owner is None or current.owner == requested.owner:
+        return
+    place = f" from {current.origin}" if current.origin else ""
+    raise InvalidInputError(
+        f"is registered by the owner {current.owner}{place}, and this file's owner is "
+        f"{requested.owner or 'not named'}",
+        field="name",
+        value=requested.workload,
+        fix="choose another name; to replace that workload, and continue its flag and history, "
+        "use --take-over",
+    )
+
+
+def outcome_of(current: Registration | None, requested: Registration) -> str:
+    """Whether the workload is new, or what happens to its registration: one of those above."""
+    if current is None:
+        return NEW
+    if not current.says_the_same(requested):
+        return UPDATED if current.active else REVIVED
+    return SET_AGAIN if current.settled else COMPLETED
+
+
+def replaced_source(current: Registration | None, requested: Registration) -> str | None:
+    """The other source that the name stood for, None where it is the same one."""
+    if current is None or (current.origin, current.owner) == (requested.origin, requested.owner):
+        return None
+    owner = f" of {current.owner}" if current.owner else ""
+    return f"{current.origin or 'an unknown file'}{owner}"
+
+
+def registration_changes(
+    current: Registration | None,
+    requested: Registration,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> tuple[Change, ...]:
+    """What registering changes; ``before`` and ``after`` are the specs that the two name.
+
+    The spec of an earlier release need not be readable as a workload any more.
+    """
+    if current is None:
+        return ()
+    differences: list[Change] = []
+    if current.spec_key != requested.spec_key:
+        # The source's digest is compared apart, instead of what is made of it.
+        made = {"source_key": None, "code_digest": None}
+        differences += _document_changes({**before, **made}, {**after, **made})
+    own_code = before.get("code_digest") != after.get("code_digest")
+    part = "source" if own_code or not before.get("code_digest") else "recorder"
+    for name, was, now in (
+        (part, current.source_digest, requested.source_digest),
+        ("file", current.origin, requested.origin),
+        ("deployment", current.target, requested.target),
+    ):
+        differences += [Change(name, was, now)] if was != now else []
+    return tuple(differences)
+
+
+def next_change(
+    latest: Registration | None,
+    requested: Registration,
+    made: Sequence[Change],
+    *,
+    by: str,
+    at: int,
+) -> RegistrationChange:
+    """The ledger's record of ``requested``, under the revision after ``latest``."""
+    revision = 1 if latest is None else latest.revision + 1
+    return RegistrationChange(
+        at=at,
+        revision=revision,
+        active=requested.active,
+        by=by,
+        changes=tuple(asdict(one) for one in made),
+        document=write(replace(requested, revision=revision, settled=True)),
+    )
+
+
+def _document_changes(before: Any, after: Any, path: str = "") -> Iterator[Change]:
+    """What differs between two specs, by dotted names in order; those of the workload alone."""
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in sorted({*before, *after}):
+            place = f"{path}.{key}" if path else str(key)
+            yield from _document_changes(before.get(key), after.get(key), place)
+    elif before != after:
+        yield Change(path.removeprefix("workload."), before, after)

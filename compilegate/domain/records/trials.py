@@ -125,11 +125,6 @@ class ApprovalAnswer(LedgerRecord):
     reason: str = ""
     flag_version: int | None = None
 
-    @property
-    def as_approval(self) -> GivenAnswer:
-        """As it is kept beside the decision."""
-        return GivenAnswer(self.approved, self.by, self.at, self.reason)
-
     @classmethod
     def _read(cls, entry: Mapping[str, Any]) -> Self:
         """Read a ledger entry; nothing but ``true`` approves."""

@@ -27,27 +27,40 @@ logger = logging.getLogger("compilegate")
 
 def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Stop jobs, record what happened, release the lease; the flag stays as it was."""
-    call = _from_status_change(event["detail"]) if "detail" in event else event
-    trial = Trial.from_event(call)
+    call = dict(event)
+    if "detail" in event:  # Step Functions' own
+        detail = event["detail"]
+        call = json.loads(detail.get("input") or "{}") | {
+            "execution": detail["executionArn"],
+            "error": detail.get("error") or detail["status"],
+            "cause": detail.get("cause") or "",
+        }
+    trial, execution = Trial.from_event(call), str(call["execution"])
     error, cause = str(call.get("error", "")), str(call.get("cause", ""))
-    if not _owns(trial, call, services):
-        services.locks.release(trial.workload, str(call["execution"]))
+    # One that was refused the lease never wrote its start and has nothing to clean up, nor has one
+    # that was started again with the same input.
+    started = TrialStarted(services.clock.now(), execution, trial=trial.trial)
+    if services.ledger.put_once(trial.workload, started).execution != execution:
+        services.locks.release(trial.workload, execution)
         return {"error": error or "TrialFailed", "reason": explain(error, cause)}
     _end_waits(trial, services)
     stopped = stop_jobs(trial, services.jobs)
-    _reject_models(trial, services)
+    try:
+        reject_models(trial, services=services)
+    except Exception:  # must not keep the lease
+        logger.exception("models of %s stay held back", trial.trial)
     same_prefix = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     record = TrialFailed(
         at=services.clock.now(),
         trial=trial.trial,
-        execution=str(call["execution"]),
+        execution=execution,
         error=error,
         reason=explain(error, cause),
         stopped_jobs=tuple(stopped),
         jobs=tuple(sorted(naming.own_jobs(trial.workload, trial.trial, same_prefix))),
     )
     written = services.ledger.put_once(trial.workload, record)
-    services.locks.release(trial.workload, str(call["execution"]))
+    services.locks.release(trial.workload, execution)
     # Again: a step that outlived its execution may have begun to wait. From here on it would see
     # that the lease is gone.
     _end_waits(trial, services)
@@ -71,32 +84,3 @@ def _end_waits(trial: Trial, services: Services) -> None:
     """Let nobody go on serving the trial: no production run, no person."""
     close_canary(trial, ABORTED, services=services)
     abandon_approval(trial, services=services)
-
-
-def _reject_models(trial: Trial, services: Services) -> None:
-    """Reject held models; a failure of this must not keep the lease."""
-    try:
-        reject_models(trial, services=services)
-    except Exception:
-        logger.exception("models of %s stay held back", trial.trial)
-
-
-def _owns(trial: Trial, call: Mapping[str, Any], services: Services) -> bool:
-    """Whether this execution is the trial's own: one started again with the same input is not.
-
-    An execution that was refused the lease never wrote its start and has nothing to clean up.
-    """
-    started = TrialStarted(services.clock.now(), str(call["execution"]), trial=trial.trial)
-    key = TrialStarted.key_of(trial=trial.trial)
-    written = services.ledger.put_once(trial.workload, started, key=key)
-    return written.execution == started.execution
-
-
-def _from_status_change(detail: Mapping[str, Any]) -> dict[str, Any]:
-    started_with = json.loads(detail.get("input") or "{}")
-    return {
-        **started_with,
-        "execution": detail["executionArn"],
-        "error": detail.get("error") or detail["status"],
-        "cause": detail.get("cause") or "",
-    }

@@ -114,16 +114,13 @@ def _production(
     if not opened.plan.runs_in_production:
         return ProductionFacts(canary_ended=canary_ended)
     past = ledger.history(opened.trial.workload)
-    keys = dict.fromkeys(begun.spec_key for begun in past.begun)
-    return ProductionFacts(past, {key: _job_of(key, store) for key in keys}, canary_ended)
-
-
-def _job_of(spec_key: str, store: ObjectStore) -> str | None:
-    try:
-        spec = spec_at(store, spec_key)
-    except NotFoundError:
-        return None
-    return spec.job.digest
+    digests: dict[str, str | None] = {}
+    for key in dict.fromkeys(begun.spec_key for begun in past.begun):
+        try:
+            digests[key] = spec_at(store, key).job.digest
+        except NotFoundError:
+            digests[key] = None
+    return ProductionFacts(past, digests, canary_ended)
 
 
 def _write(

@@ -14,7 +14,7 @@ from compilegate.domain.errors import (
     lease_lost,
 )
 from compilegate.domain.planning.rounds import LEASE_SECONDS
-from compilegate.domain.production.orphans import GRACE_SECONDS
+from compilegate.domain.production.orphans import GRACE_SECONDS, ExecutionEnd
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
@@ -37,13 +37,23 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     except DrainedError as error:
         # By this name the state machine knows that the trial owns nothing to clean up.
         raise WorkloadLockedError(error.problem, fix=error.fix) from error
-    _take(trial.workload, execution, services)
+    now = services.clock.now()
+    expires_at = now + LEASE_SECONDS
+    try:
+        services.locks.acquire(trial.workload, execution, now=now, expires_at=expires_at)
+    except WorkloadLockedError:
+        owner = services.locks.holder(trial.workload)
+        if owner is not None and not _release_if_ended(trial.workload, owner, services):
+            raise
+        services.locks.acquire(trial.workload, execution, now=now, expires_at=expires_at)
     # The trial knows of every flag change up to this version, independent of clocks.
     _, seen = latest_flag(trial.workload, services)
     started = TrialStarted(services.clock.now(), execution, flag_version=seen, trial=trial.trial)
-    key = TrialStarted.key_of(trial=trial.trial)
-    written = services.ledger.put_once(trial.workload, started, key=key)
-    _check_own(written, trial, execution, services)
+    written = services.ledger.put_once(trial.workload, started)
+    lost = _lost_by(execution, written, trial, services)
+    if lost is not None:  # given back: nothing else would
+        services.locks.release(trial.workload, execution)
+        raise lost
     return {}
 
 
@@ -53,71 +63,50 @@ def release_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     return {}
 
 
-def _take(workload: str, execution: str, services: Services) -> None:
-    """Take the lease, also from an execution that has ended."""
-    now = services.clock.now()
-    expires_at = now + LEASE_SECONDS
-    try:
-        services.locks.acquire(workload, execution, now=now, expires_at=expires_at)
-    except WorkloadLockedError:
-        owner = services.locks.holder(workload)
-        if owner is not None and not _release_if_ended(workload, owner, services):
-            raise
-        services.locks.acquire(workload, execution, now=now, expires_at=expires_at)
-
-
 def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
-    """Clean up after the lease's owner if it has ended; who cannot be asked about may still run."""
-    try:
-        end = services.ends.end_of(owner)
-    except Exception:
-        logger.exception("whether %s still runs cannot be read", owner)
+    """Clean up after the lease's owner if it has ended; who cannot be asked about may still run.
+
+    Step Functions forgets executions, and may not know of one that just began, as DescribeExecution
+    is eventually consistent:
+    https://docs.aws.amazon.com/step-functions/latest/apireference/API_DescribeExecution.html
+    """
+    end = _end_of(owner, services)
+    if end is None:
         return False
-    if end is None or (end.status is None and not _began_long_ago(workload, owner, services)):
-        return False
+    if end.status is None:
+        past = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
+        since = services.clock.now() - GRACE_SECONDS
+        if not any(one.execution == owner and one.at < since for one in past.started):
+            return False
     clean_up_after(owner, end, services=services)
     services.locks.release(workload, owner)
     return True
 
 
-def _began_long_ago(workload: str, execution: str, services: Services) -> bool:
-    """Whether Step Functions can have forgotten it: of one that just began it may not know yet.
-
-    DescribeExecution is eventually consistent:
-    https://docs.aws.amazon.com/step-functions/latest/apireference/API_DescribeExecution.html
-    """
-    past = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
-    since = services.clock.now() - GRACE_SECONDS
-    return any(one.execution == execution and one.at < since for one in past.started)
-
-
-def _check_own(started: TrialStarted, trial: Trial, execution: str, services: Services) -> None:
-    """Give the lease back where this execution may not go on: then nothing else would.
+def _lost_by(
+    execution: str, started: TrialStarted, trial: Trial, services: Services
+) -> WorkloadLockedError | None:
+    """Why this execution may not go on, None where it may.
 
     The clean-up after an execution that was stopped at once may be over before this step took the
-    lease. A trial runs once: its documents and jobs are named after it.
+    lease; where it failed the ledger says nothing. A trial runs once: its documents and jobs are
+    named after it.
     """
     if started.execution != execution:
         problem = f"trial {trial.trial} of {trial.workload} was begun by {started.execution}"
-        error = WorkloadLockedError(problem, fix=RESTART)
-    elif _is_aborted(trial, services) or _has_ended(execution, services):
-        error = lease_lost(trial.workload, execution)
-    else:
-        return
-    services.locks.release(trial.workload, execution)
-    raise error
+        return WorkloadLockedError(problem, fix=RESTART)
+    is_aborted = services.ledger.history(trial.workload, TrialFailed.key_of(trial=trial.trial))
+    if not is_aborted.records:
+        end = _end_of(execution, services)
+        if end is None or end.status is None:
+            return None
+    return lease_lost(trial.workload, execution)
 
 
-def _is_aborted(trial: Trial, services: Services) -> bool:
-    key = TrialFailed(0, trial.trial).key
-    return bool(services.ledger.history(trial.workload, key).records)
-
-
-def _has_ended(execution: str, services: Services) -> bool:
-    """Whether it is known to have, where its clean-up failed and the ledger says nothing."""
+def _end_of(execution: str, services: Services) -> ExecutionEnd | None:
+    """How it ended; None while it runs, and where it cannot be asked."""
     try:
-        end = services.ends.end_of(execution)
+        return services.ends.end_of(execution)
     except Exception:
         logger.exception("whether %s still runs cannot be read", execution)
-        return False
-    return end is not None and end.status is not None
+        return None

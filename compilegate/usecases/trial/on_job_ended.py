@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import BROKEN, CompilegateError, InvalidEvidenceError
@@ -21,10 +21,10 @@ from compilegate.domain.failures import COMPLETED, ENDED, IN_PROGRESS
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
-from compilegate.domain.trial.evidence import TrialEvidence, assemble, read_records
+from compilegate.domain.trial.evidence import assemble, read_records
 from compilegate.domain.trial.jobs import UNKNOWN, EndedJob, OutputRuns, asked_arms
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
-from compilegate.ports import ObjectStore, Services
+from compilegate.ports import Services
 from compilegate.usecases.records import OpenTrial, Trial, find_record, load_plan, open_trial
 from compilegate.usecases.trial.stop_jobs import stop_as_own, stop_round, stopped_by_trial, withdraw
 
@@ -44,25 +44,26 @@ def ended_job(
     if job.job in recorded:
         return job
     if job.run.group and (job.status != COMPLETED or job.controls(opened.plan.arms)):
-        job = replace(job, asked_arms=_asked_arms(job.run, opened, services.store))
+        # Those that it was asked to measure, none where it was withdrawn.
+        key = naming.request_key(opened.trial.workload, opened.trial.trial, job.run.text)
+        request = json.loads(services.store.get(key))
+        is_withdrawn = naming.WITHDRAWN in request
+        asked = () if is_withdrawn else asked_arms(request["HyperParameters"])
+        job = replace(job, asked_arms=asked)
     if job.status == COMPLETED:
         job = replace(job, output=_output(job, opened, services))
     return job
 
 
-def _asked_arms(run: naming.RunId, opened: OpenTrial, store: ObjectStore) -> tuple[str, ...]:
-    """Names of the arms that a speed job was asked to measure, none where it was withdrawn."""
-    key = naming.request_key(opened.trial.workload, opened.trial.trial, run.text)
-    request = json.loads(store.get(key))
-    if naming.WITHDRAWN in request:
-        return ()
-    return asked_arms(request["HyperParameters"])
-
-
 def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
     """The runs that a completed job left; no output but a control's excuses a lost connection."""
+    key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
+    uri, outputs = f"s3://{services.store.bucket}/{key}", services.outputs
     try:
-        return _runs(job, opened, services)
+        if job.run.arm_index is None:
+            return OutputRuns(segments=tuple(outputs.segments(uri, job.job)))
+        metric = opened.spec.workload.quality.metric
+        return OutputRuns(full_run=outputs.full_run(uri, job.job, metric))
     except InvalidEvidenceError as error:
         return OutputRuns(unreadable=error)
     except Exception as error:
@@ -74,47 +75,6 @@ def _output(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
         return OutputRuns(unreadable=InvalidEvidenceError(why))
 
 
-def _runs(job: EndedJob, opened: OpenTrial, services: Services) -> OutputRuns:
-    key = naming.job_output_key(opened.trial.workload, opened.trial.trial, job.job)
-    uri, outputs = f"s3://{services.store.bucket}/{key}", services.outputs
-    if job.run.arm_index is None:
-        return OutputRuns(segments=tuple(outputs.segments(uri, job.job)))
-    metric = opened.spec.workload.quality.metric
-    return OutputRuns(full_run=outputs.full_run(uri, job.job, metric))
-
-
-@dataclass(frozen=True)
-class JobEnded:
-    """What the state machine tells of a job's end.
-
-    ``error`` is that of its task, None where it did not fail. ``runs`` are those of the round.
-    """
-
-    trial: Trial
-    job: EndedJob
-    error: str | None
-    runs: tuple[RunId, ...]
-
-    @classmethod
-    def from_event(cls, event: Mapping[str, Any]) -> Self:
-        """Read the step's input."""
-        run, name = naming.parse_run(str(event["run"])), str(event["job"])
-        job = EndedJob(run, name, COMPLETED)
-        if event.get("status") != COMPLETED:
-            job = EndedJob.failed(run, name, str(event.get("cause", "")))
-        runs = tuple(naming.parse_run(str(one["run"])) for one in event["runs"])
-        return cls(Trial.from_event(event), job, event.get("error"), runs)
-
-
-@dataclass(frozen=True)
-class RoundSoFar:
-    """A round under way: the jobs with their status by run, and the evidence so far."""
-
-    jobs: Mapping[RunId, tuple[str, str]]
-    ended: tuple[EndedJob, ...]
-    evidence: TrialEvidence
-
-
 def on_job_ended(
     event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
 ) -> dict[str, Any]:
@@ -122,59 +82,56 @@ def on_job_ended(
 
     Safe to repeat: the answer depends on the evidence, not on what is still running.
     """
-    end = JobEnded.from_event(event)
-    own = end.job.was_stopped and stopped_by_trial(end.job.job, end.trial, services.store)
-    job = replace(end.job, stopped_by_trial=own)
-    arms = load_plan(services.store, end.trial).arms if job.run.group else ()
-    effect = round_effect(job, arms, error=end.error, jobs_in_round=len(end.runs))
+    trial, name = Trial.from_event(event), str(event["job"])
+    run, *runs = (naming.parse_run(str(one["run"])) for one in (event, *event["runs"]))
+    job = EndedJob(run, name, COMPLETED)
+    if event.get("status") != COMPLETED:
+        job = EndedJob.failed(run, name, str(event.get("cause", "")))
+    own = job.was_stopped and stopped_by_trial(name, trial, services.store)
+    job, lost = replace(job, stopped_by_trial=own), list[int]()
+    arms = load_plan(services.store, trial).arms if run.group else ()
+    effect = round_effect(job, arms, error=event.get("error"), jobs_in_round=len(runs))
     if effect is RoundEffect.STOP:
-        stop_round(end.trial, end.runs, services=services)
-    lost = _look_early(replace(end, job=job), services, judge) if effect is RoundEffect.LOOK else []
+        stop_round(trial, runs, services=services)
+    if effect is RoundEffect.LOOK:
+        try:  # it can only save money: an error in it must not lose the run
+            lost = sorted(_look_early(job, runs, trial, services, judge))
+        except Exception:
+            logger.exception("no early look at %s", name, extra={"run": run.text})
     return {**job.to_outcome(), "settled_arms": lost}
 
 
-def _look_early(end: JobEnded, services: Services, judge: Judge) -> list[int]:
-    """The look can only save money: an error in it must not lose the run."""
-    try:
-        so_far = _read(end, services)
-        lost = lost_arms(so_far.ended, so_far.jobs, so_far.evidence, judge, trial=end.trial.trial)
-        _stop(lost, so_far, end, services)
-    except Exception:
-        logger.exception("no early look at %s", end.job.job, extra={"run": end.job.run.text})
-        return []
-    return sorted(lost)
-
-
-def _read(end: JobEnded, services: Services) -> RoundSoFar:
-    """The round's jobs in its order; of several retries of a run the last."""
-    trial, own, last = end.trial, end.job, dict[RunId, tuple[str, str]]()
-    opened = open_trial(services.store, trial)
+def _look_early(
+    own: EndedJob, runs: Sequence[RunId], trial: Trial, services: Services, judge: Judge
+) -> set[int]:
+    """Stop what the arms that have lost would still make; returns these arms."""
+    opened, last = open_trial(services.store, trial), dict[RunId, tuple[str, str]]()
     statuses = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
-    for job in sorted(statuses):
-        run = naming.job_run(trial.workload, trial.trial, job)
+    for name in sorted(statuses):  # of several retries of a run the last counts
+        run = naming.job_run(trial.workload, trial.trial, name)
         if run is not None:
-            last[run] = (job, statuses[job])
-    jobs = {run: last[run] for run in end.runs if run in last}
+            last[run] = (name, statuses[name])
+    jobs = {run: last[run] for run in runs if run in last}
     jobs[own.run] = (own.job, own.status)
     records = read_records(find_record(services.store, trial, "evidence"))
     ended = [
-        own if run == own.run else EndedJob(run, job, UNKNOWN)
-        for run, (job, status) in jobs.items()
+        own if run == own.run else EndedJob(run, name, UNKNOWN)
+        for run, (name, status) in jobs.items()
         if status in ENDED
     ]
-    return RoundSoFar(
-        jobs=jobs,
-        ended=tuple(ended_job(one, opened, services, recorded=records.with_runs) for one in ended),
-        evidence=assemble(opened.spec.workload, opened.plan, records),
+    lost = lost_arms(
+        tuple(ended_job(one, opened, services, recorded=records.with_runs) for one in ended),
+        jobs,
+        assemble(opened.spec.workload, opened.plan, records),
+        judge,
+        trial=trial.trial,
     )
-
-
-def _stop(lost: set[int], so_far: RoundSoFar, end: JobEnded, services: Services) -> None:
     running = [
-        job
-        for run, (job, status) in so_far.jobs.items()
+        name
+        for run, (name, status) in jobs.items()
         if status == IN_PROGRESS and run.arm_index in lost
     ]
-    waiting = [run for run in end.runs if run not in so_far.jobs and run.arm_index in lost]
-    withdraw(waiting, end.trial, services=services)
-    stop_as_own(running, end.trial, services=services)
+    waiting = [run for run in runs if run not in jobs and run.arm_index in lost]
+    withdraw(waiting, trial, services=services)
+    stop_as_own(running, trial, services=services)
+    return lost

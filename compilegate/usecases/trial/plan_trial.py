@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.eligibility import MeasuredOverhead
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.planning.arms import Refusal
-from compilegate.domain.planning.plan import Plan
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
 from compilegate.domain.trial.refusals import refused, too_soon
@@ -20,34 +17,9 @@ from compilegate.usecases.records import Spec, Trial, load_spec, save_decision, 
 from compilegate.usecases.registered import load_registration
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """What a plan is made from."""
-
-    trial: Trial
-    spec: Spec
-    past: WorkloadHistory
-    measured: tuple[MeasuredOverhead, ...]
-    context: TrialContext
-
-
 def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the plan; a refusal is recorded as an inconclusive decision with its reason."""
-    facts = _read(event, services)
-    workload = facts.spec.workload
-    plan = too_soon(workload, facts.past, facts.context.started_at) or plan_for(
-        workload,
-        services.settings,
-        quotas=services.quotas,
-        measured=facts.measured,
-        quality_runs=facts.context.quality_mode.used,
-        notes=facts.spec.notes,
-    )
-    return _write(plan, facts, services)
-
-
-def _read(event: Mapping[str, Any], services: Services) -> _Facts:
-    trial, store = Trial.from_event(event), services.store
+    trial, store, settings = Trial.from_event(event), services.store, services.settings
     spec, past = load_spec(store, trial), services.ledger.history(trial.workload)
     context = TrialContext(
         trial=trial.trial,
@@ -57,22 +29,25 @@ def _read(event: Mapping[str, Any], services: Services) -> _Facts:
         started_at=services.clock.now(),
         quality_mode=mode_of_trial(spec, past, store),
     )
-    return _Facts(trial, spec, past, past_overheads(trial.workload, past, store), context)
-
-
-def _write(plan: Plan | Refusal, facts: _Facts, services: Services) -> dict[str, Any]:
-    trial = facts.trial
+    plan = too_soon(spec.workload, past, context.started_at) or plan_for(
+        spec.workload,
+        settings,
+        quotas=services.quotas,
+        measured=past_overheads(trial.workload, past, store),
+        quality_runs=context.quality_mode.used,
+        notes=spec.notes,
+    )
     if isinstance(plan, Refusal):
         decision = refused(plan, workload=trial.workload, trial=trial.trial)
-        key = save_decision(services.store, trial, decision, stage=services.settings.stage)
+        key = save_decision(store, trial, decision, stage=settings.stage)
         return {
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
         }  # fmt: skip
     services.roles.ensure(trial.workload)
-    document = plan_document(plan, facts.context, facts.spec.workload.training)
+    document = plan_document(plan, context, spec.workload.training)
     return {
         "verdict": "continue",
-        "plan_key": save_record(services.store, trial, "plan", document),
+        "plan_key": save_record(store, trial, "plan", document),
         "estimated_usd": round(plan.estimate.usd, 4),
         "decision_key": None,
     }

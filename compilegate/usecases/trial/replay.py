@@ -15,7 +15,6 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.judging.replay import Comparison, compare
-from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.reviews import ProbationEnd, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Services
@@ -74,26 +73,20 @@ def find_decision(
 ) -> DecisionRecord:
     """Where a decision of one of these workloads lies; raises InvalidInputError."""
     for workload in workloads:
-        record = _record_of(decision_id, workload, services.ledger.history(workload))
-        if record is not None:
-            return record
+        past = services.ledger.history(workload)
+        decisions: tuple[TrialDecided | Review | ProbationEnd, ...] = (
+            *past.decided, *past.reviews, *past.probation_ends,
+        )  # fmt: skip
+        for one in decisions:
+            if one.decision_id == decision_id and one.decision_key:
+                evidence = None if isinstance(one, TrialDecided) else one.evidence_key
+                of_trial = naming.record_key(workload, one.trial, "evidence")
+                return DecisionRecord(workload, one.trial, one.decision_key, evidence or of_trial)
     where = ", ".join(workloads) if 0 < len(workloads) < 4 else f"{len(workloads)} workloads"
     raise InvalidInputError(
         f"is not a decision recorded for {where}", field="--replay", value=decision_id,
         fix="`compilegate flag history` and `compilegate status --json` name those that are",
     )  # fmt: skip
-
-
-def _record_of(decision_id: str, workload: str, past: WorkloadHistory) -> DecisionRecord | None:
-    decisions: tuple[TrialDecided | Review | ProbationEnd, ...] = (
-        *past.decided, *past.reviews, *past.probation_ends,
-    )  # fmt: skip
-    for one in decisions:
-        if one.decision_id == decision_id and one.decision_key:
-            of_trial = naming.record_key(workload, one.trial, "evidence")
-            evidence = of_trial if isinstance(one, TrialDecided) else one.evidence_key or of_trial
-            return DecisionRecord(workload, one.trial, one.decision_key, evidence)
-    return None
 
 
 def replay(
@@ -114,7 +107,11 @@ def replay(
     try:
         again = _again(decision, evidence, archive, judge)
     except InvalidEvidenceError as error:
-        return Replay(record, recorded, compare(recorded, _refused(decision, recorded, str(error))))
+        # The judge refuses to read the evidence: so it did then, or the evidence has changed.
+        again = {**recorded, "reasons": [{"code": EVIDENCE_INVALID, "message": str(error)}]}
+        if decision.codes != (EVIDENCE_INVALID,):
+            again["verdict"] = str(Verdict.INVALID)
+        return Replay(record, recorded, compare(recorded, again))
     if decision.codes in REFUSED_OUTPUT:
         why = "what broke the contract lay in a job's output and never became evidence"
         return Replay(record, recorded, None, why)
@@ -134,11 +131,3 @@ def _again(
         field="--replay", value=f"judge {version}",
         fix=f"use a release of Compilegate that has judge {version}: CHANGELOG.md says which",
     )  # fmt: skip
-
-
-def _refused(decision: Decision, recorded: Mapping[str, Any], why: str) -> dict[str, Any]:
-    """The judge refuses to read the evidence: so it did then, or the evidence has changed."""
-    refused = {**recorded, "reasons": [{"code": EVIDENCE_INVALID, "message": why}]}
-    if decision.codes == (EVIDENCE_INVALID,):
-        return refused
-    return {**refused, "verdict": str(Verdict.INVALID)}

@@ -22,8 +22,7 @@ def stop_jobs(trial: Trial, jobs: TrainingJobs) -> list[str]:
 def stop_round(trial: Trial, runs: Iterable[RunId], *, services: Services) -> None:
     """Stop every job in progress, and ``runs`` that have no job yet, while the trial continues."""
     jobs = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
-    runs_by_job = (naming.job_run(trial.workload, trial.trial, job) for job in jobs)
-    started = {run for run in runs_by_job if run is not None}
+    started = {naming.job_run(trial.workload, trial.trial, job) for job in jobs}
     withdraw([run for run in runs if run not in started], trial, services=services)
     stop_as_own(_active(trial, services.jobs), trial, services=services)
 
@@ -36,7 +35,7 @@ def withdraw(runs: Iterable[RunId], trial: Trial, *, services: Services) -> None
     at = {"at": services.clock.now()}
     for run in runs:
         job = f"{naming.job_base(trial.workload, trial.trial, run.text)}{naming.FIRST_TRY}"
-        services.store.put(_key(trial, job), to_json(at))
+        services.store.put(naming.stop_key(trial.workload, trial.trial, job), to_json(at))
         request = naming.request_key(trial.workload, trial.trial, run.text)
         services.store.put(request, to_json({naming.WITHDRAWN: at}))
 
@@ -44,14 +43,15 @@ def withdraw(runs: Iterable[RunId], trial: Trial, *, services: Services) -> None
 def stop_as_own(jobs: Iterable[str], trial: Trial, *, services: Services) -> None:
     """Stop jobs for the trial's own reasons, which is recorded before the job can end."""
     for job in jobs:
-        services.store.put(_key(trial, job), to_json({"at": services.clock.now()}))
+        stopped = naming.stop_key(trial.workload, trial.trial, job)
+        services.store.put(stopped, to_json({"at": services.clock.now()}))
         services.jobs.stop(job)
 
 
 def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
     """Whether it was the trial that stopped the job."""
     try:
-        store.get(_key(trial, job))
+        store.get(naming.stop_key(trial.workload, trial.trial, job))
     except NotFoundError:
         return False
     return True
@@ -60,7 +60,3 @@ def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
 def _active(trial: Trial, jobs: TrainingJobs) -> list[str]:
     same_prefix = jobs.active(naming.trial_job_prefix(trial.workload, trial.trial))
     return naming.own_jobs(trial.workload, trial.trial, same_prefix)
-
-
-def _key(trial: Trial, job: str) -> str:
-    return naming.stop_key(trial.workload, trial.trial, job)

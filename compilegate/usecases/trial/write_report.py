@@ -10,7 +10,7 @@ from compilegate.domain.claims import command_at
 from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
-from compilegate.report.trial_report import EarlierTrial, ReportInput
+from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.records import (
     Trial,
     console_region,
@@ -62,30 +62,25 @@ def render_trial(trial: Trial, services: Services) -> Report:
 
 def trial_records(trial: Trial, services: Services) -> ReportInput:
     """The kept documents of a trial."""
-    plan = find_plan(services.store, trial)
+    store, plan = services.store, find_plan(services.store, trial)
+    # The latest trials of the workload before this one; their ids sort by time.
+    names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
+    before = sorted((name for name in names if name < trial.trial), reverse=True)[:MOST_EARLIER]
+    keys = {name: Trial(trial.workload, name, "").record_key("decision") for name in before}
     return {
-        "decision": find_record(services.store, trial, "decision"),
-        "evidence": find_record(services.store, trial, "evidence"),
-        "eligibility": find_record(services.store, trial, "eligibility"),
+        "decision": find_record(store, trial, "decision"),
+        "evidence": find_record(store, trial, "evidence"),
+        "eligibility": find_record(store, trial, "eligibility"),
         "plan": plan,
-        "flag": find_flag_outcome(services.store, trial),
-        "earlier": _earlier(trial, services),
+        "flag": find_flag_outcome(store, trial),
+        "earlier": [(name, find_decision(store, key)) for name, key in keys.items()],
         "context": {
             "stage": services.settings.stage,
             "trial": trial.trial,
             "workload": trial.workload,
             "simulated": services.settings.simulated,
-            "owner": owner_of(of_plan(trial, plan), services.store),
+            "owner": owner_of(of_plan(trial, plan), store),
             "region": console_region(services),
-            "bucket": services.store.bucket,
+            "bucket": store.bucket,
         },
     }
-
-
-def _earlier(trial: Trial, services: Services) -> list[EarlierTrial]:
-    """The latest trials of the workload before this one; their ids sort by time."""
-    store = services.store
-    names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
-    before = sorted((name for name in names if name < trial.trial), reverse=True)[:MOST_EARLIER]
-    keys = [(name, Trial(trial.workload, name, "").record_key("decision")) for name in before]
-    return [(name, find_decision(store, key)) for name, key in keys]

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.production.registering import (
+from compilegate.domain.production.registration import (
     Change,
+    Registration,
     check_owner,
     next_change,
     outcome_of,
     registration_changes,
+    registration_of,
     replaced_source,
 )
-from compilegate.domain.production.registration import Registration, registration_of
 
 NOW = Registration("bert", "spec1", "s1", owner="ml", origin="bert.yaml", revision=3)
 SPEC = {"workload": {"owner": "ml"}, "source_key": "k1", "code_digest": "c1"}
