@@ -190,12 +190,12 @@ def _described(client: Any, uri: str) -> Any:
 
 def image_row(uri: str, detail: Mapping[str, Any] | None, as_of: str) -> Row:
     """The row of an image; ``detail`` is None where DescribeImages does not have it."""
-    known = detail or {}
-    pushed = known.get("imagePushedAt")
+    image = detail or {}
+    pushed = image.get("imagePushedAt")
     return {
         "uri": uri, "found": detail is not None,
         "pushed_at": None if pushed is None else pushed.date().isoformat(),
-        "digest": known.get("imageDigest"), "as_of": as_of, "source": "ECR DescribeImages",
+        "digest": image.get("imageDigest"), "as_of": as_of, "source": "ECR DescribeImages",
     }  # fmt: skip
 
 

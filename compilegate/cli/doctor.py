@@ -150,19 +150,29 @@ def doctor(
     if as_sarif:
         emit_json(to_sarif(examinations, version=__version__))
     else:
-        trained = [one for one in examinations if one.is_training]
-        document = {
-            "schema": 1, "counts": counts, "files": [one.to_dict() for one in trained],
-            "unreadable": unreadable,
-        }  # fmt: skip
-        found = {kind: counts[kind] for kind in Severity if counts[kind]}
-        answer(
-            document, "doctor", as_json=as_json, groups=_groups,
-            shown=[one for one in trained if one.findings or one.not_seen],
-            totals=[f"{number} {WORDS[kind][number != 1]}" for kind, number in found.items()],
-        )  # fmt: skip
+        _answer(examinations, unreadable, counts, as_json=as_json)
     worst = BREAKS if counts[Severity.BREAKS] else SLOWS if counts[Severity.SLOWS] else CLEAN
     raise typer.Exit(worst or (BAD_INPUT if unreadable else CLEAN))
+
+
+def _answer(
+    examinations: Sequence[Examination],
+    unreadable: Sequence[Mapping[str, str]],
+    counts: Mapping[str, int],
+    *,
+    as_json: bool,
+) -> None:
+    trained = [one for one in examinations if one.is_training]
+    document = {
+        "schema": 1, "counts": counts, "files": [one.to_dict() for one in trained],
+        "unreadable": unreadable,
+    }  # fmt: skip
+    counted = {kind: counts[kind] for kind in Severity if counts[kind]}
+    answer(
+        document, "doctor", as_json=as_json, groups=_groups,
+        shown=[one for one in trained if one.findings or one.not_seen],
+        totals=[f"{number} {WORDS[kind][number != 1]}" for kind, number in counted.items()],
+    )  # fmt: skip
 
 
 def _compilers_named(name: str | None) -> tuple[str, ...]:

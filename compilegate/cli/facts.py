@@ -94,9 +94,9 @@ def _here(region: str | None) -> tuple[dict[str, Any], Callable[[str], list[Row]
     """
     settings = project.settings()
     where = _known_region(region) or settings.region
-    known, today = load_facts(where).overridden(settings.facts), datetime.now(tz=UTC).date()
+    merged, today = load_facts(where).overridden(settings.facts), datetime.now(tz=UTC).date()
     return {"region": where, "today": str(today)}, lambda topic: with_age(
-        TOPICS[topic].rows(known, where), today
+        TOPICS[topic].rows(merged, where), today
     )
 
 

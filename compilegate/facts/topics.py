@@ -128,9 +128,9 @@ def _models(facts: Facts, _region: str) -> list[Row]:
 
 
 def _prices(facts: Facts, _region: str) -> list[Row]:
-    given = {"given": True}
+    marked = {"given": True}
     return [
-        asdict(row) | (given if row.confidence == "given" else {}) for row in facts.prices.values()
+        asdict(row) | (marked if row.confidence == "given" else {}) for row in facts.prices.values()
     ]
 
 

@@ -28,7 +28,7 @@ def test_people_read_one_text_and_programs_its_parts() -> None:
 
 
 def test_a_message_without_a_fix_is_whole_whatever_it_says() -> None:
-    whole, empty = DrainedError("a. Fix: b"), DrainedError()
+    whole, empty = DrainedError("a. Fix: b"), DrainedError("")
 
     assert ("a. Fix: b", "a. Fix: b", "") == (str(whole), whole.problem, whole.fix)
     assert ("", "", "") == (str(empty), empty.problem, empty.fix)

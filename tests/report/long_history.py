@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 from compilegate.domain.flag import Flag
@@ -81,6 +80,4 @@ def _evidence(past: WorkloadHistory, most: int) -> dict[str, Any] | None:
     if promotion is None:
         return None
     first = replace(promotion, at=BEGIN)
-    return probation_document(
-        trial_evidence(), first, list(islice(watched_runs(past.runs, first), most))
-    )
+    return probation_document(trial_evidence(), first, watched_runs(past.runs, first).runs[:most])
