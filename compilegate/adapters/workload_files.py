@@ -354,11 +354,11 @@ def _starts(workload: Workload, source_dir: Path) -> Iterator[dict[str, str]]:
         if one.entry_point is not None:
             values = {**training.hyperparameters, **one.hyperparameters}
             starts.append((f"candidates[{index}]", one.entry_point, values))
-    for place, entry_point, values in starts:
+    for place, entry_point, start in starts:
         scripts = {f"{place}.entry_point": entry_point}
         if entry_point == LAUNCHER:
             own = scripts if (source_dir / LAUNCHER).is_file() else {}
-            scripts = {**own, f"{place}.hyperparameters.script": str(values.get("script", ""))}
+            scripts = {**own, f"{place}.hyperparameters.script": str(start.get("script", ""))}
         yield scripts
 
 
