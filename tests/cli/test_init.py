@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,20 @@ import yaml
 from click.testing import Result
 
 from compilegate.adapters.yaml_document import load_yaml
+from tests.cli import init_scripts as scripts
 from tests.cli.conftest import Invoke
+from tests.cli.init_scripts import LOOP
 
 SCRIPTS = Path(__file__).resolve().parents[1] / "training" / "scripts" / "init"
-# What has to be read off each script: dotted path and value.
-EXPECTED: dict[str, dict[str, Any]] = {
+Written = Callable[..., dict[str, Any]]
+FILES: dict[str, dict[str, Any]] = {
     "hf_trainer": {
         "framework.name": "huggingface-pytorch", "model.family": "transformer",
         "model.name": "tiny-bert", "training.batch_size": 8, "training.learning_rate": 5e-5,
         "quality.metric": "eval_accuracy", "quality.goal": "maximize",
-        "training.hyperparameters": {"script": "hf_trainer.py", "do_eval": True},
+        "training.hyperparameters.script": "hf_trainer.py",
+        "training.hyperparameters.do_eval": True,
+        "training.hyperparameters.full_run_samples": None,
     },
     "lightning_cli": {
         "training.batch_size": 16, "training.learning_rate": 0.05, "quality.metric": "val_acc",
@@ -50,7 +55,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
     },
     "images": {
         "model.family": "custom", "training.batch_size": 16,
-        "training.inputs": {"train": "src/pictures"},
+        "training.inputs.train": "src/pictures",
         "training.hyperparameters.data-dir": "/opt/ml/input/data/train",
         "training.hyperparameters.full_run_samples": 192,
         "quality.metric": "eval_accuracy",
@@ -68,6 +73,152 @@ EXPECTED: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+VALUES = "training.hyperparameters"
+NO_NAMES = {"batch_size": None, "learning_rate": None, "seed": None}
+COMPILED = "model = torch.compile(model)"
+
+
+def named(**changes: str | None) -> dict[str, Any]:
+    return {f"{VALUES}.argument_names": NO_NAMES | changes}
+
+
+def plain(line: str) -> str:
+    return f"import torch\n{line}\nloss.backward()\noptimizer.step()\n"
+
+
+def lightning(script: str, **values: Any) -> tuple[str, dict[str, Any], set[str]]:
+    """Classes of other files, whose arguments the command line takes."""
+    expected = {
+        "training.batch_size": 24, "training.learning_rate": 0.02, "quality.metric": "val_loss",
+        f"{VALUES}.positional": values.get("positional"),
+        f"{VALUES}.trainer.max_epochs": values.get("epochs"),
+    }  # fmt: skip
+    return f"{scripts.IMPORTS}{script}", expected, {"model.width"}
+
+
+# By style: the script, what the file says, and every value that it leaves open.
+STYLES: dict[str, tuple[str, dict[str, Any], set[str]]] = {
+    "a trainer of trl": (
+        scripts.TRL, {f"{VALUES}.script_kind": "trainer"},
+        {"training.learning_rate", "dataset_name", "model_name_or_path"},
+    ),
+    "a trainer that is set up in code": (
+        scripts.SET_UP_IN_CODE,
+        {f"{VALUES}.script_kind": "plain", "training.batch_size": 4, **named(learning_rate="lr")},
+        {"full_run_samples"},
+    ),
+    "dataclasses that are no Trainer's": (
+        scripts.OWN_DATACLASS,
+        {f"{VALUES}.script_kind": "plain",
+         f"{VALUES}.argument_names": {"learning_rate": None, "seed": None}},
+        {"full_run_samples", "corpus"},
+    ),
+    "only dataclasses that the parser is given": (scripts.PARSED, {}, {"corpus"}),
+    "hydra": (
+        scripts.HYDRA, {f"{VALUES}.argument_style": "hydra"},
+        {"argument_names", "full_run_samples", "training.batch_size", "training.learning_rate",
+         "quality.metric", "quality.goal", "quality.margin"},
+    ),
+    "click": (
+        scripts.CLICK,
+        {"training.batch_size": 4, "training.learning_rate": 0.1,
+         **named(batch_size="batch-size", learning_rate="lr")},
+        {"full_run_samples"},
+    ),
+    "typer, with a positional argument": (
+        scripts.TYPER,
+        {"training.batch_size": 4, "training.learning_rate": 0.1,
+         **named(batch_size="batch-size", learning_rate="lr")},
+        {"full_run_samples", "positional"},
+    ),
+    "a subcommand that trains": (
+        scripts.COMMANDS + LOOP.replace("lr=0.1", "lr=args.lr"),
+        {f"{VALUES}.positional": "train-model", f"{VALUES}.data": "/opt/ml/input/data/train",
+         **named(learning_rate="lr")},
+        {"training.inputs.train", "full_run_samples"},
+    ),
+    "subcommands of which none says that it trains": (
+        scripts.SEVERAL + LOOP, {}, {"positional", "full_run_samples"},
+    ),
+    "arguments that another file of the project reads": (
+        scripts.IMPORTED + LOOP, named(batch_size="bs"), {"full_run_samples"},
+    ),
+    "arguments that a package reads": (
+        scripts.IMPORTED.replace("tools.", "not_here.") + LOOP, {},
+        {"argument_names", "full_run_samples"},
+    ),
+    "a loop around Fabric": (
+        scripts.FABRIC, {f"{VALUES}.script_kind": "plain"}, {"full_run_samples"},
+    ),
+    "mixed precision behind a switch that is off": (
+        scripts.SWITCHED + LOOP, named(), {"full_run_samples"},
+    ),
+    "flags of absl": (
+        scripts.ABSL + LOOP.replace("lr=0.1", "lr=FLAGS.lr"),
+        {f"{VALUES}.argument_style": "equals",
+         f"{VALUES}.argument_names": {"learning_rate": "lr", "seed": None}},
+        {"full_run_samples"},
+    ),
+    "public data": (
+        "import torch, torchvision\ndata = torchvision.datasets.CIFAR10('data')\n" + LOOP,
+        {f"{VALUES}.full_run_samples": 150_000}, set(),
+    ),
+    "channels that it cannot do without": (
+        scripts.CHANNELS, {"training.inputs.train": "TODO", "training.inputs.cache": None},
+        {"training.inputs.train", "training.inputs.test", "training.batch_size",
+         "full_run_samples", "quality.metric", "quality.goal", "quality.margin"},
+    ),
+    "a power as a default": (
+        "import argparse, torch\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--steps', type=int, default=10**4)\n"
+        "parser.add_argument('--seed', type=int, default=10**10**10)\n" + LOOP,
+        {f"{VALUES}.full_run_steps": 10**4}, set(),
+    ),
+    "Lightning's own command line": lightning(
+        "LightningCLI(Net, Rows)", positional="fit", epochs=1000
+    ),
+    "Lightning, started by the script": lightning(
+        "cli = LightningCLI(Net, Rows, run=False)\ncli.trainer.fit(cli.model)", epochs=1000
+    ),
+    "Lightning, with a command line of its own": lightning(
+        f"{scripts.OWN}Line(Net, Rows)", positional="fit", epochs=1000
+    ),
+    "Lightning, its length a default": lightning(
+        "LightningCLI(Net, Rows, trainer_defaults={'max_epochs': 3})", positional="fit"
+    ),
+    "Lightning, its length a default of the command line": lightning(
+        f"{scripts.DEFAULTS}Line(Net, Rows)", positional="fit"
+    ),
+    "Lightning, classes that a configuration names": (
+        # The file may say how long a run is.
+        f"{scripts.HEAD}cli = LightningCLI(run=False)\n", {f"{VALUES}.trainer.max_epochs": None},
+        {"config", "training.batch_size", "training.learning_rate", "quality.metric",
+         "quality.goal", "quality.margin"},
+    ),
+}  # fmt: skip
+# By line of the script: a value, and whether it is marked as assumed.
+LINES: tuple[tuple[str, str, Any, bool], ...] = (
+    ("Seq2SeqTrainingArguments('out', fp16=True)", "training.precision", "fp16", False),
+    ("TrainingArguments('out', bf16=True)", "training.precision", "bf16", False),
+    ("Accelerator(mixed_precision='bf16')", "training.precision", "bf16", False),
+    ("L.Trainer(precision='16-mixed')", "training.precision", "fp16", False),
+    ("L.Trainer(precision=32)", "training.precision", "fp32", False),
+    ("kind = 'bf16-mixed'\nFabric(precision=kind)", "training.precision", "bf16", False),
+    ("Accelerator(mixed_precision=read())", "training.precision", "fp32", True),
+    ("TrainingArguments('out', bf16=supported())", "training.precision", "fp32", True),
+    ("", "training.precision", "fp32", True),
+    ("", f"{VALUES}.full_run_samples", 30, False),
+    ("settings = {'lr': 0.1, 'batch_size': 4, 'num_epochs': 3}\nfor e in range(many):",
+     f"{VALUES}.full_run_samples", 30, False),
+    ("trainer.add_callback(EarlyStoppingCallback(patience=3))", "quality.early_stopping", True,
+     False),
+    ("stop = EarlyStopping(monitor='val_loss')", "quality.early_stopping", True, False),
+    ("stop = TimerCallback()", "quality.early_stopping", None, False),
+    ("num_epochs = 3\nfor e in range(num_epochs):", f"{VALUES}.full_run_samples", 30, False),
+    ("while better:", f"{VALUES}.full_run_samples", 10, True),
+)  # fmt: skip
+
+
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
     folder = tmp_path / "src"
@@ -77,14 +228,44 @@ def code(tmp_path: Path) -> Path:
     return folder
 
 
-def at(document: Any, path: str) -> Any:
-    for key in path.split("."):
-        document = document[key]
-    text = isinstance(document, str) and document.startswith("{")
-    return json.loads(document) if text else document
+@pytest.fixture
+def written(tmp_path: Path, invoke: Invoke) -> Written:
+    """Writes the workload file of a script; gives the document with its values by their paths."""
+    for name, text in (
+        ("parts/model", scripts.LIGHTNING_MODEL), ("parts/data", scripts.DATA),
+        ("parts/settings", scripts.FIELDS), ("tools/settings", scripts.SETTINGS),
+    ):  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.py").write_text(text)
+
+    def write(script: str, *options: object) -> dict[str, Any]:
+        (tmp_path / "train.py").write_text(script)
+        words = ("train.py", "-o", "job.yaml", "-y", "--force", *options)
+        shown = invoke("init", *words).stdout
+        result = invoke("init", *words, "--json")
+        assert 0 == result.exit_code, result.output
+        document = json.loads(result.stdout)
+        values = dict(flat(document["workload"]))
+        return {**document, "values": values, "shown": " ".join(shown.split())}
+
+    return write
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+def flat(document: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in document.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{above}{key}.")
+        else:
+            text = isinstance(value, str) and value.startswith("{")
+            yield f"{above}{key}", json.loads(value) if text else value
+
+
+def refused(result: Result, message: str) -> bool:
+    errors = result.stderr.splitlines()
+    return result.exit_code == 2 and message in result.stderr and len(errors) == 1
+
+
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_is_written_from_the_script_and_passes_check(
     name: str, code: Path, invoke: Invoke
 ) -> None:
@@ -92,17 +273,105 @@ def test_a_file_is_written_from_the_script_and_passes_check(
     assert 0 == written.exit_code, written.output
     document = json.loads(written.stdout)
 
-    assert {} == {
-        path: at(document["workload"], path)
-        for path, value in EXPECTED[name].items()
-        if at(document["workload"], path) != value
-    }
+    values = dict(flat(document["workload"]))
+    assert FILES[name] == {path: values.get(path) for path in FILES[name]}
     assert [] == document["todo"]
     assert document["workload"] == load_yaml(Path(document["file"]))
     assert document["workload"] == yaml.safe_load(Path(document["file"]).read_text())
     checked = invoke("check", document["file"], "--json")
     assert checked.exit_code in (0, 11), checked.output
     assert "trial_over_budget" not in checked.stdout
+
+
+def test_published_styles(written: Written) -> None:
+    found = {}
+    for style, (script, expected, _) in STYLES.items():
+        document = written(script)
+        todo = {path.removeprefix(f"{VALUES}.") for path in document["todo"]}
+        found[style] = ({path: document["values"].get(path) for path in expected}, todo)
+
+    assert {style: (values, todo) for style, (_, values, todo) in STYLES.items()} == found
+
+
+def test_what_a_line_of_the_code_says_or_is_assumed(written: Written) -> None:
+    rows = []
+    for line, path, *_ in LINES:
+        loop = LOOP.replace("for epoch in range(3):", line) if line.endswith(":") else LOOP
+        before = "" if line.endswith(":") else f"{line}\n"
+        document = written(f"import torch\n{before}{loop}", "--training-samples", 10)
+        rows.append((line, path, document["values"].get(path), path in document["assumed"]))
+
+    assert [*LINES] == rows
+
+
+def test_a_trainers_printed_metric_is_found(written: Written) -> None:
+    pattern = written(scripts.SET_UP_IN_CODE)["values"][f"{VALUES}.metric_patterns"]
+
+    for printed in ("{'eval_accuracy': 0.5, 'epoch': 1.0}", "{'eval_accuracy': '0.5'}"):
+        assert ["0.5"] == re.findall(pattern["eval_accuracy"], printed)
+
+
+@pytest.mark.parametrize("reader", scripts.UNREAD)
+def test_arguments_whose_names_are_not_read_are_left_open(reader: str, written: Written) -> None:
+    document = written(scripts.UNREAD[reader] + LOOP)
+
+    assert "not read" in document["shown"].replace("could not be", "not")
+    assert reader == document["script"]["arguments"]
+    assert f"{VALUES}.argument_names" in document["todo"]
+
+
+def test_what_was_read_and_was_not_is_said(written: Written) -> None:
+    direct = LOOP.replace("optimizer.step()", "change(model.parameters())")
+    renamed = scripts.SHORT.replace("optim.SGD", "optim.lr_scheduler.StepLR")
+    starts = {said: f"job.yaml: written from {said}, " for said in scripts.STARTS}
+    said = {
+        **{start: written(scripts.STARTS[kind])["shown"] for kind, start in starts.items()},
+        "No optimizer's step was seen": written(scripts.OWN_MODEL + direct)["shown"],
+        "whose arguments are Hydra's and were not read": written(scripts.HYDRA)["shown"],
+        "The script already compiles (line 2: model": written(plain(COMPILED))["shown"],
+        "It imports pillow, timm: list in a": written(scripts.PICTURES)["shown"],
+        "No training loop was seen": written(renamed)["shown"],
+    }
+    unsaid = {
+        "No optimizer's step was seen": written(scripts.OWN_MODEL + LOOP)["shown"],
+        "already compiles": written(plain("model.train()"))["shown"],
+        "No training loop was seen": written(scripts.SHORT)["shown"],
+    }
+
+    assert [] == [words for words, text in said.items() if words not in text]
+    assert [] == [words for words, text in unsaid.items() if words in text]
+    loops = [
+        kind for kind, text in scripts.STARTS.items() if "No training" in written(text)["shown"]
+    ]
+    assert ["a script that is not seen to train"] == loops
+
+
+def test_where_a_script_compiles_is_kept(written: Written) -> None:
+    compiles = [written(plain(line))["script"]["compiles"] for line in (COMPILED, "model.train()")]
+
+    assert [{"line": 2, "source": COMPILED}, None] == compiles
+
+
+@pytest.mark.parametrize(
+    ("default", "why"),
+    [
+        ("None", "which has no default"),
+        ("rate()", "whose default could not be read"),
+        ("0", "whose default is no number above 0"),
+        ("'fast'", "whose default is no number above 0"),
+    ],
+)
+def test_what_stands_beside_a_value(
+    default: str, why: str, written: Written, tmp_path: Path
+) -> None:
+    written(scripts.PICTURES.replace("default=None", f"default={default}"))
+
+    text = (tmp_path / "job.yaml").read_text()
+    assert f"learning_rate: TODO  # --lr, {why}: the optimizer's first" in text
+    assert "margin: 0.5 " in text  # of a percentage
+    assert "and above data-dir: /opt/ml/input/data/train" in text
+    (tmp_path / "requirements.txt").write_text("timm\n")
+    assert "It imports" not in written(scripts.PICTURES)["shown"]
 
 
 def test_the_whole_run_of_a_plain_loop_is_left_open_and_check_says_so(
@@ -118,134 +387,42 @@ def test_the_whole_run_of_a_plain_loop_is_left_open_and_check_says_so(
 
 
 def test_what_a_person_says_is_written_and_priced(code: Path, invoke: Invoke) -> None:
-    invoke("init", code / "hf_trainer.py", "--name", "short", "-y")
-    invoke(
-        "init", code / "hf_trainer.py", "--name", "long", "--run-hours", 20, "--runs-per-week", 5,
-        "--instance-type", "ml.g5.12xlarge", "-y",
-    )  # fmt: skip
-    short, long = (load_yaml(Path(f"{name}.yaml")) for name in ("short", "long"))
+    for name, *options in (
+        ("short",), ("stopped", "--run-hours", 400),
+        ("long", "--run-hours", 20, "--runs-per-week", 5, "--instance-type", "ml.g5.12xlarge"),
+    ):  # fmt: skip
+        invoke("init", code / "hf_trainer.py", "--name", name, "-y", *options)
+    short, stopped, long = (
+        load_yaml(Path(f"{name}.yaml")) for name in ("short", "stopped", "long")
+    )
 
-    assert 40 == long["training"]["max_runtime_hours"]
+    assert (40, 672) == tuple(one["training"]["max_runtime_hours"] for one in (long, stopped))
     assert {"runs_per_week": 5, "run_hours": 20} == long["schedule"]
     assert long["policy"]["max_trial_usd"] > 20 * short["policy"]["max_trial_usd"]
     assert re.search(r"expected to cost \$\d+\.\d\d;", Path("short.yaml").read_text())
 
 
-def test_on_a_terminal_only_what_no_script_says_is_asked(
+def test_on_a_terminal_only_what_no_script_says_is_asked_until_it_is_right(
     code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
+    answers = ("p4d", "foo", "", "-1", "700", "2", "-5", "many", "1,000", "0", "0.01")
 
-    result = invoke("init", code / "loop.py", "--runs-per-week", 5, stdin="\n8\n96\n\n")
+    result = invoke("init", code / "loop.py", "--runs-per-week", 5, stdin="\n".join(answers) + "\n")
 
-    document = load_yaml(Path("loop.yaml"))
     assert 0 == result.exit_code, result.output
-    assert {"runs_per_week": 5, "run_hours": 8} == document["schedule"]
+    document = load_yaml(Path("loop.yaml"))
+    assert {"runs_per_week": 5, "run_hours": 2} == document["schedule"]
     assert "ml.g5.xlarge" == document["training"]["instance_type"]
-    assert 3 * 96 == document["training"]["hyperparameters"]["full_run_samples"]
-    assert "TODO" not in result.stdout
-
-
-def test_a_wrong_answer_is_asked_for_again(
-    code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
-
-    result = invoke(
-        "init", code / "nano.py", "--runs-per-week", 5, stdin="foo\nml.g5.2xlarge\n700\n8\n\n"
-    )
-
-    document = load_yaml(Path("nano.yaml"))
-    assert 0 == result.exit_code, result.output
-    assert "ml.g5.2xlarge" == document["training"]["instance_type"]
-    assert 8 == document["schedule"]["run_hours"]
-
-
-def test_every_wrong_answer_is_asked_for_again_at_once(
-    code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("compilegate.cli.init.command.is_interactive", lambda: True)
-    answers = ("p4d", "ml.p4d.24xlarge", "-1", "2", "0", "often", "1e9", "4", "-5", "many", "1,000",
-               "0", "0.01")  # fmt: skip
-
-    result = invoke("init", code / "loop.py", stdin="\n".join(answers) + "\n")
-
-    assert 0 == result.exit_code, result.output
-    document = load_yaml(Path("loop.yaml"))
-    assert {"runs_per_week": 4, "run_hours": 2} == document["schedule"]
     assert 3 * 1000 == document["training"]["hyperparameters"]["full_run_samples"]
     assert 0.01 == document["quality"]["margin"]
     margin = "Largest loss of eval_accuracy that you accept, in the metric's own unit [0.005]"
-    assert [2, 4, 3, 2] == [
+    assert [3, 3, 0, 3, 2] == [
         result.output.count(question)
-        for question in ("Hours of a whole run [", "Runs per week [", "Training samples (", margin)
-    ]
-
-
-SET_UP_IN_CODE = """
-import argparse
-from transformers import Trainer, TrainingArguments
-parser = argparse.ArgumentParser()
-parser.add_argument("--lr", type=float, default=1e-3)
-args = parser.parse_args()
-def compute_metrics(prediction):
-    return {"accuracy": 1.0}
-arguments = TrainingArguments("out", per_device_train_batch_size=4, learning_rate=args.lr)
-Trainer(args=arguments, compute_metrics=compute_metrics).train()
-"""
-
-
-def test_a_trainer_that_is_set_up_in_code_gets_none_of_its_arguments(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    (tmp_path / "train.py").write_text(SET_UP_IN_CODE)
-
-    document = json.loads(invoke("init", "train.py", "--yes", "--json").stdout)["workload"]
-
-    values = document["training"]["hyperparameters"]
-    pattern = json.loads(values["metric_patterns"])["eval_accuracy"]
-    assert ("plain", 4) == (values["script_kind"], document["training"]["batch_size"])
-    assert {"batch_size": None, "learning_rate": "lr", "seed": None} == json.loads(
-        values["argument_names"]
-    )
-    for printed in ("{'eval_accuracy': 0.5, 'epoch': 1.0}", "{'eval_accuracy': '0.5'}"):
-        assert ["0.5"] == re.findall(pattern, printed)
-
-
-CLICK = """
-import click, torch
-@click.command()
-@click.option("--batch-size", default=4)
-@click.option("--lr", default=0.1)
-@click.option("--quiet/--loud", default=True)
-def main(batch_size, lr, quiet):
-    print(f"val loss {lr}")
-main()
-"""
-TYPER = """
-import torch, typer
-from typing import Annotated
-app = typer.Typer()
-@app.command()
-def main(folder: str, batch_size: int = 4, rate: Annotated[float, typer.Option("--lr")] = 0.1):
-    print("val loss", rate)
-app()
-"""
-
-
-@pytest.mark.parametrize("script", [CLICK, TYPER])
-def test_other_readers_of_arguments_are_known(script: str, tmp_path: Path, invoke: Invoke) -> None:
-    (tmp_path / "train.py").write_text(script)
-
-    document = json.loads(invoke("init", "train.py", "--yes", "--json").stdout)
-
-    training = document["workload"]["training"]
-    assert (4, 0.1) == (training["batch_size"], training["learning_rate"])
-    assert {"batch_size": "batch-size", "learning_rate": "lr", "seed": None} == json.loads(
-        training["hyperparameters"]["argument_names"]
-    )
-    named = "training.hyperparameters.positional" in document["todo"]
-    assert named == ("folder: str" in script)
+        for question in ("Instance type of production [", "Hours of a whole run [",
+                         "Runs per week [", "Training samples (", margin)
+    ]  # fmt: skip
+    assert "TODO" not in result.stdout
 
 
 BAD = {
@@ -256,6 +433,7 @@ BAD = {
     "another kind of file": ("train.sh", b"", "train.sh: is not a Python file"),
     "no file": ("absent.py", None, "absent.py: cannot be read: No such file"),
     "a folder": ("code", None, "code: is a folder. Fix: name the script that trains: a.py"),
+    "a pipe": ("pipe.py", None, "pipe.py: is not a plain file"),
 }
 
 
@@ -264,18 +442,12 @@ def test_what_is_no_script_is_one_clear_error(case: str, tmp_path: Path, invoke:
     name, content, message = BAD[case]
     (tmp_path / "code").mkdir()
     (tmp_path / "code" / "a.py").write_text("")
+    os.mkfifo(tmp_path / "pipe.py")
     if content is not None:
         (tmp_path / name).write_bytes(content)
 
-    result = invoke("init", name, "--yes")
-
-    assert refused(result, message)
+    assert refused(invoke("init", name, "--yes"), message)
     assert [] == list(tmp_path.glob("*.yaml"))
-
-
-def refused(result: Result, message: str) -> bool:
-    errors = result.stderr.splitlines()
-    return result.exit_code == 2 and message in result.stderr and len(errors) == 1
 
 
 @pytest.mark.parametrize(
@@ -300,13 +472,6 @@ def test_a_wrong_option_is_named_and_nothing_written(
     assert [] == list(code.parent.rglob("job.*"))
 
 
-def test_a_long_run_is_stopped_where_every_job_is(code: Path, invoke: Invoke) -> None:
-    result = invoke("init", code / "nano.py", "--yes", "--run-hours", 400)
-
-    assert 0 == result.exit_code, result.output
-    assert 672 == load_yaml(Path("nano.yaml"))["training"]["max_runtime_hours"]
-
-
 @pytest.mark.parametrize("name", ["train", "main", "run", "script"])
 def test_a_name_that_every_project_has_gives_way_to_its_folders(
     name: str, tmp_path: Path, invoke: Invoke
@@ -320,27 +485,7 @@ def test_a_name_that_every_project_has_gives_way_to_its_folders(
     assert "bert-docs" == load_yaml(Path("bert-docs.yaml"))["name"]
 
 
-def test_a_pipe_is_refused_unread(tmp_path: Path, invoke: Invoke) -> None:
-    os.mkfifo(tmp_path / "train.py")
-
-    assert refused(invoke("init", "train.py", "--yes"), "train.py: is not a plain file")
-
-
-def test_a_power_is_read_as_a_number(tmp_path: Path, invoke: Invoke) -> None:
-    (tmp_path / "job.py").write_text(
-        "import argparse, torch\nparser = argparse.ArgumentParser()\n"
-        "parser.add_argument('--steps', type=int, default=10**4)\n"
-        "parser.add_argument('--seed', type=int, default=10**10**10)\n"
-    )
-
-    invoke("init", "job.py", "--yes")
-
-    values = load_yaml(Path("job.yaml"))["training"]["hyperparameters"]
-    assert 10**4 == values["full_run_steps"]
-
-
 def test_a_file_is_overwritten_by_force_only(code: Path, invoke: Invoke) -> None:
-    invoke("init", code / "nano.py", "--yes")
     Path("nano.yaml").write_text("mine\n")
 
     assert refused(invoke("init", code / "nano.py", "--yes"), "nano.yaml: exists already")
@@ -350,53 +495,15 @@ def test_a_file_is_overwritten_by_force_only(code: Path, invoke: Invoke) -> None
 
 
 def test_editors_find_the_schema_by_a_path_that_every_clone_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke
+    tmp_path: Path, invoke: Invoke
 ) -> None:
-    line = "# yaml-language-server: $schema=workload.schema.json"
     shutil.copy(SCRIPTS / "hf_trainer.py", tmp_path / "job.py")
-    monkeypatch.chdir(tmp_path)
-
-    assert 0 == invoke("init", "job.py", "--yes", "-o", "without.yaml").exit_code
+    invoke("init", "job.py", "--yes", "-o", "without.yaml")
     (tmp_path / "workload.schema.json").write_text(invoke("schema").stdout)
-    assert 0 == invoke("init", "job.py", "--yes", "-o", "with.yaml").exit_code
+    invoke("init", "job.py", "--yes", "-o", "with.yaml")
 
     without, beside = ((tmp_path / f"{name}.yaml").read_text() for name in ("without", "with"))
-    assert line == beside.splitlines()[0]
+    assert "# yaml-language-server: $schema=workload.schema.json" == beside.splitlines()[0]
     assert not re.search(r"^# yaml-language-server:", without, re.MULTILINE)
     assert "compilegate schema > workload.schema.json" in without
     assert not re.search(r"\$schema=.*/", without + beside)
-
-
-def test_a_script_that_already_compiles_is_named(tmp_path: Path, invoke: Invoke) -> None:
-    script = tmp_path / "train.py"
-    output = ("--output", tmp_path / "job.yaml", "--yes", "--force")
-    said = []
-    for line in ("model = torch.compile(model)", "model.train()"):
-        script.write_text(f"import torch\n{line}\nloss.backward()\noptimizer.step()\n")
-        text = " ".join(invoke("init", script, *output).stdout.split())
-        document = json.loads(invoke("init", script, *output, "--json").stdout)
-        said.append((f"The script already compiles (line 2: {line})" in text,
-                     document["script"]["compiles"]))  # fmt: skip
-
-    assert [
-        (True, {"line": 2, "source": "model = torch.compile(model)"}), (False, None),
-    ] == said  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("line", "declared"),
-    [
-        ("trainer.add_callback(EarlyStoppingCallback(early_stopping_patience=3))", True),
-        ("stop = EarlyStopping(monitor='val_loss')", True),
-        ("stop = TimerCallback()", False),
-    ],
-)
-def test_early_stopping_is_declared_where_the_script_does_it(
-    line: str, declared: bool, tmp_path: Path, invoke: Invoke
-) -> None:
-    script = tmp_path / "train.py"
-    script.write_text(f"import torch\n{line}\nloss.backward()\noptimizer.step()\n")
-    output = ("--output", tmp_path / "job.yaml", "--yes", "--json")
-    written = json.loads(invoke("init", script, *output).stdout)["workload"]
-
-    assert declared == written["quality"].get("early_stopping", False)
