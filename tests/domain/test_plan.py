@@ -14,8 +14,8 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import ArmPlan, Refusal
+from compilegate.domain.planning.estimate import plan_proof
 from compilegate.domain.planning.plan import Plan, plan_trial
-from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.workload.model import Candidate, Workload
 from compilegate.facts import load_facts
 from tests.domain.evidence_builder import document

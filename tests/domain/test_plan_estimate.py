@@ -11,8 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.planning.estimate import STARTUP_HOURS, Estimate, block_usd, estimate
-from compilegate.domain.planning.proof import Proof, plan_proof
+from compilegate.domain.planning.estimate import (
+    STARTUP_HOURS,
+    Estimate,
+    Proof,
+    block_usd,
+    estimate,
+    plan_proof,
+)
 from tests.domain.workload_builder import COMPILE, SOUND, change
 
 BASE = ArmPlan(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.planning.arms import Cluster
-from compilegate.domain.planning.quotas import (
+from compilegate.domain.planning.estimate import (
     MOST_AT_ONCE,
     makespan,
     max_concurrency,

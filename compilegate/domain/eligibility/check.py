@@ -25,8 +25,8 @@ from compilegate.domain.facts import Facts
 from compilegate.domain.formats import money
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.estimate import plan_proof
 from compilegate.domain.planning.plan import Choice, expected_usd
-from compilegate.domain.planning.proof import plan_proof
 from compilegate.domain.reasons import Reason, Severity, finding
 from compilegate.domain.request.build import JobSite, quality_request
 from compilegate.domain.workload.model import BASELINE, PREVIOUS, Candidate, Workload

@@ -1,4 +1,4 @@
-"""What a trial may cost and how long it may take, by arm and in all; USD and hours.
+"""What a trial takes: full runs of a proof, jobs at one time within quotas, hours and USD.
 
 Three ends: *low* is one speed block after which every candidate is dropped; *expected* is
 three blocks and, for every candidate one after the other, the full runs that a proof takes with
@@ -14,25 +14,277 @@ the trial nothing and take as long as the schedule does.
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from compilegate.domain.compilers import compiler_named
-from compilegate.domain.judging.statistics import SPEED_LOOKS
-from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, SpeedJob, speed_jobs
-from compilegate.domain.planning.proof import Proof
-from compilegate.domain.planning.quotas import (
-    QuotaLookup,
-    full_round,
-    makespan,
-    max_concurrency,
-    unlimited,
-    waves,
+from compilegate.domain.economics import WEEKS_PER_YEAR
+from compilegate.domain.formats import significant
+from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
+from compilegate.domain.judging.statistics import SPEED_LOOKS, Samples, design_for, looks
+from compilegate.domain.planning.arms import (
+    CANDIDATE,
+    ArmPlan,
+    Cluster,
+    SpeedJob,
+    node_groups,
+    speed_jobs,
 )
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.reasons import Reason
+from compilegate.domain.workload.model import BASELINE, Workload
+
+SHADOW, HYBRID = "shadow", "hybrid"
+# Full runs of a candidate where the spread of the metric from run to run is unknown.
+ASSUMED_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Full runs of one candidate that a proof probably takes, and those that it may take.
+
+    ``rounds`` of one candidate: one to each look, and one before the first look where a single
+    run beside a long history may already end it. ``basis`` says what the numbers rest on,
+    ``refused`` why no trial should begin. ``mode`` is who makes the runs: the trial itself
+    (shadow), production as it trains anyway (canary), or the trial the first ones (hybrid).
+    """
+
+    runs: int
+    n_max: int
+    history: int
+    basis: str
+    refused: Reason | None = None
+    mode: str = SHADOW
+
+    def extra_runs(self, runs: int) -> int:
+        """Those of a candidate's ``runs`` that the trial makes itself, as the judge would ask."""
+        if self.mode == SHADOW:
+            return runs
+        return min(runs, 1 if self.history >= ENOUGH_HISTORY else 2) * (self.mode == HYBRID)
+
+    def rounds(self, runs: int, *, later: bool = False) -> tuple[tuple[int, int], ...]:
+        """Extra runs of a candidate and of the baseline, round by round, until it has ``runs``."""
+        extra = self.extra_runs(runs)
+        if self.mode != SHADOW:
+            ends = [extra] if extra else []
+        else:
+            first = [1] if self.history >= ENOUGH_HISTORY else []
+            ends = [*first, *(n for n in looks(self.n_max) if n <= extra)]
+        beside = [0, *(self.baseline_runs(end, later=later) for end in ends)]
+        steps = zip(itertools.pairwise((0, *ends)), itertools.pairwise(beside), strict=True)
+        return tuple((end - start, base - before) for (start, end), (before, base) in steps)
+
+    def production_runs(self, runs: int) -> int:
+        """Production runs that make up the rest, the baseline's of the same weeks included."""
+        extra = self.extra_runs(runs)
+        # There the arms take turns, whatever history there is: turns cost nothing.
+        beside = runs - (self.baseline_runs(extra) if extra else 0)
+        return runs - extra + max(beside, 0) if extra < runs else 0
+
+    def baseline_runs(self, runs: int, *, later: bool = False) -> int:
+        """Baseline runs beside ``runs`` of a candidate: as many.
+
+        To a ``later`` candidate those beside the one before are history, but for the last.
+        """
+        return max(runs - later, 0)
+
+
+def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Proof | None:
+    """The full runs of each of so many candidates; None if too few production runs are left.
+
+    ``mode`` is the one that the trial uses, which may be another than policy asks for.
+    """
+    quality = workload.quality
+    design = design_for(
+        replace(workload.policy, quality_runs=mode),
+        history=len(quality.history),
+        candidates=candidates,
+        runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
+    )
+    if design is None:
+        return None
+    history, past = Samples((), (), quality.history), len(quality.history)
+    spread = math.sqrt(history.pooled_variance or 0.0)
+    if past < ENOUGH_HISTORY or not spread:
+        runs = min(ASSUMED_RUNS, design.n_max)
+        provable = design.provable_margin(runs)
+        known = significant(quality.margin / provable, 2) if provable else ""
+        basis = (
+            f"{past} past runs {'do not differ' if past else 'are on record'}, so the spread of "
+            f"{quality.metric} from run to run is unknown: {runs} runs of a candidate are assumed"
+            f"{f', enough where it differs by {known} or less' if known else ''}"
+        )
+        return Proof(runs, design.n_max, design.history, basis, mode=mode)
+    needed, refused = design.runs_needed(spread / quality.margin), None
+    if failure := underpowered(history, quality.margin, design):
+        fix = "widen quality.margin to that, or use a metric that varies less"
+        refused = Reason("underpowered", f"{quality.metric}: {failure.reason}", fix=fix)
+    chance = (
+        "even the last look proves it with less than 80%"
+        if needed is None
+        else f"{needed} runs of a candidate prove it with 80% chance if nothing is lost"
+    )
+    basis = (
+        f"{quality.metric} differs by {significant(spread)} from run to run over {past} past runs, "
+        f"{significant(spread / quality.margin, 2)} of the margin of {quality.margin:g}: {chance}"
+    )
+    return Proof(needed or design.n_max, design.n_max, design.history, basis, refused, mode)
+
+
+# How many jobs of a round run at the same time, and whether the account's quotas hold them.
+#
+# A quota counts the instances of one type that training jobs use at one time. Where it holds fewer
+# than all jobs of a round, the state machine starts as many as it holds and the next one as one
+# ends. Whatever else uses the account's quota is waited for (``rounds.QUOTA_WAIT_SECONDS``).
+
+# Instances of a type that training jobs may run at once, None where the quota is unknown.
+QuotaLookup = Callable[[str], int | None]
+# One block stops most slow candidates; then come those up to the judge's next look, at most two.
+BLOCKS_PER_ROUND = 2
+# Iterations that an inline Map of Step Functions runs at once.
+MOST_AT_ONCE = 40
+SPEED, QUALITY = "speed", "quality"
+
+
+@dataclass(frozen=True)
+class Need:
+    """Instances of one type that one job takes, and the most that a round runs at once."""
+
+    instance_type: str
+    one_job: int
+    at_once: int
+    quota: int | None
+    spot: bool = False
+
+    @property
+    def quota_name(self) -> str:
+        """The quota as the Service Quotas console lists it."""
+        return f"{self.instance_type} for {'spot ' * self.spot}training job usage"
+
+
+@dataclass(frozen=True)
+class RoundLayout:
+    """The round of a stage that takes most turns: its jobs, and how many run at the same time."""
+
+    stage: str
+    jobs: int
+    at_once: int
+
+    @property
+    def waves(self) -> int:
+        """How many jobs at most run one after the other."""
+        return waves(self.jobs, self.at_once)
+
+
+def max_concurrency(clusters: Sequence[Cluster], quota: QuotaLookup) -> int:
+    """Jobs of a round that may run at once in any combination, at least one.
+
+    An unknown quota counts as the largest single job of its type: it may hold no more.
+    """
+    limit = min(max(len(clusters), 1), MOST_AT_ONCE)
+    for kind in dict.fromkeys(cluster.instance_type for cluster in clusters):
+        sizes = [cluster.instances for cluster in clusters if cluster.instance_type == kind]
+        room = quota(kind)
+        # If the largest jobs of this type come first.
+        together = list(itertools.accumulate(sorted(sizes, reverse=True)))
+        fitting = bisect.bisect_right(together, max(sizes) if room is None else room)
+        if fitting < len(sizes):
+            limit = min(limit, max(fitting, 1))
+    return limit
+
+
+def makespan(hours: Sequence[float], at_once: int) -> float:
+    """Hours until the last of these jobs has ended, started in their order as places come free."""
+    free = [0.0] * max(1, min(at_once, len(hours)))
+    for job in hours:
+        heapq.heapreplace(free, free[0] + job)
+    return max(free)
+
+
+def waves(jobs: int, at_once: int) -> int:
+    """How many jobs at most run one after the other in the same place."""
+    return math.ceil(jobs / at_once)
+
+
+def unlimited(_instance_type: str) -> int | None:
+    """A quota that holds every round."""
+    return 10**9
+
+
+def unknown(_instance_type: str) -> int | None:
+    """A quota that was never read."""
+    return None
+
+
+def needs(
+    arms: Sequence[ArmPlan], proof: Proof, *, spot: bool, quota: QuotaLookup
+) -> tuple[Need, ...]:
+    """What the plan takes of each instance type, in the order of its arms."""
+    one_job: dict[str, int] = {}
+    for arm in arms:
+        most = max(one_job.get(arm.instance_type, 0), arm.instance_count)
+        one_job[arm.instance_type] = most
+    at_once: Counter[str] = Counter()
+    for clusters in (_speed_round(arms), *_full_rounds(arms, proof, proof.runs)):
+        kinds = (one.instance_type for one in clusters for _ in range(one.instances))
+        at_once |= Counter(kinds)
+    return tuple(
+        Need(kind, instances, max(instances, at_once[kind]), quota(kind), spot)
+        for kind, instances in one_job.items()
+    )
+
+
+def too_low(required: Sequence[Need]) -> Reason | None:
+    """Why a trial would end at its first job: SageMaker would refuse it."""
+    for need in required:
+        if need.quota is not None and need.one_job > need.quota:
+            return Reason(
+                "quota_too_low",
+                f"a job needs {need.one_job} x {need.instance_type}, and the account's quota is "
+                f"{need.quota}",
+                fix=f'request {need.at_once} for "{need.quota_name}" under Service Quotas, Amazon '
+                "SageMaker, or use fewer instances",
+            )
+    return None
+
+
+def layouts(arms: Sequence[ArmPlan], proof: Proof, quota: QuotaLookup) -> tuple[RoundLayout, ...]:
+    """How the rounds of speed blocks and of full runs are laid out within the quotas."""
+    speed, *full = (
+        RoundLayout(stage, len(clusters), max_concurrency(clusters, quota))
+        for stage, clusters in (
+            (SPEED, _speed_round(arms)),
+            *((QUALITY, clusters) for clusters in _full_rounds(arms, proof, proof.n_max)),
+        )
+    )
+    return (speed, *sorted(full, key=lambda one: (one.waves, one.jobs), reverse=True)[:1])
+
+
+def _speed_round(arms: Sequence[ArmPlan]) -> list[Cluster]:
+    """Each group's jobs, and both blocks', where there are several groups."""
+    groups = node_groups(arms)
+    jobs = BLOCKS_PER_ROUND if len(groups) > 1 else 1
+    return [group[0].cluster for group in groups] * jobs
+
+
+def _full_rounds(arms: Sequence[ArmPlan], proof: Proof, runs: int) -> Iterator[list[Cluster]]:
+    """Every round of full runs until a candidate has ``runs``, each candidate with the baseline."""
+    for arm in arms:
+        if arm.role == CANDIDATE:
+            for more, base in proof.rounds(runs):
+                yield full_round(arm, arms[0], more, base)
+
+
+def full_round(candidate: ArmPlan, baseline: ArmPlan, more: int, base: int) -> list[Cluster]:
+    """Machines of a round of full runs: ``more`` of a candidate, ``base`` of the baseline."""
+    return [candidate.cluster] * more + [baseline.cluster] * base
+
+
+# What that may cost, and how long it may take, by arm and in all.
 
 # Assumed: so long a job is billed before its first step, for image, data and processes.
 STARTUP_HOURS = 0.05
@@ -120,53 +372,39 @@ def estimate(
     full = [_full_runs(arms, runs, proof) for runs in (0, proof.runs, proof.n_max)]
     estimates = []
     for index, arm in enumerate(arms):
-        blocks = [end.billed[index] for end in ends]
-        runs = [counts[index] * run_hours for counts in full]
+        both = [
+            (end.billed[index], runs[index] * run_hours)
+            for end, runs in zip(ends, full, strict=True)
+        ]
         rate = min(arm.usd_per_hour, arms[0].usd_per_hour)
-        both = list(zip(blocks, runs, strict=True))
         usd = ThreePoint(*(arm.usd_per_hour * short + rate * long for short, long in both))
         hours = ThreePoint(*(short + long for short, long in both))
         estimates.append(ArmEstimate(arm.name, usd.capped(cap_usd), hours))
+
+    def quality_hours(runs: int, quota: QuotaLookup = quota) -> float:
+        """Of every candidate, one after the other; another's baseline runs are history to it."""
+        total, candidates = 0.0, [arm for arm in arms if arm.role == CANDIDATE]
+        for index, arm in enumerate(candidates):
+            for more, base in proof.rounds(runs, later=index > 0):
+                clusters = full_round(arm, arms[0], more, base)
+                total += run_hours * waves(len(clusters), max_concurrency(clusters, quota))
+        return total + len(candidates) * proof.production_runs(runs) * WEEK_HOURS / runs_per_week
+
     total = sum((one.usd for one in estimates), ThreePoint(0.0, 0.0, 0.0))
     speed_usd = ends[1].usd(arms)
-    quality = partial(
-        _quality_hours, arms, proof=proof, run_hours=run_hours, runs_per_week=runs_per_week
-    )
     side_by_side = speed_course(arms, run_hours)[SPEED_LOOKS[0]].elapsed
     return Estimate(
         usd=total.expected,
-        hours=ends[1].elapsed + quality(proof.runs, quota=quota),
+        hours=ends[1].elapsed + quality_hours(proof.runs),
         speed_usd=speed_usd,
         quality_usd=total.expected - speed_usd,
         low_usd=total.low,
         high_usd=total.capped(cap_usd).high,
         low_hours=ends[0].elapsed,
-        high_hours=ends[2].elapsed + quality(proof.n_max, quota=quota),
+        high_hours=ends[2].elapsed + quality_hours(proof.n_max),
         arms=tuple(estimates),
-        hours_side_by_side=side_by_side + quality(proof.runs, quota=unlimited),
+        hours_side_by_side=side_by_side + quality_hours(proof.runs, unlimited),
     )
-
-
-def _quality_hours(
-    arms: Sequence[ArmPlan],
-    runs: int,
-    proof: Proof,
-    *,
-    run_hours: float,
-    runs_per_week: float,
-    quota: QuotaLookup,
-) -> float:
-    """Hours of the full runs of every candidate, one candidate after the other.
-
-    Each has baseline runs of its own weeks: those of another's are history to it.
-    """
-    total = 0.0
-    candidates = [arm for arm in arms if arm.role == CANDIDATE]
-    for index, arm in enumerate(candidates):
-        for more, base in proof.rounds(runs, later=index > 0):
-            clusters = full_round(arm, arms[0], more, base)
-            total += run_hours * waves(len(clusters), max_concurrency(clusters, quota))
-    return total + len(candidates) * proof.production_runs(runs) * WEEK_HOURS / runs_per_week
 
 
 def speed_course(

@@ -14,7 +14,6 @@ from compilegate.domain.facts import Facts, Price
 from compilegate.domain.formats import money
 from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents
-from compilegate.domain.planning import quotas
 from compilegate.domain.planning.arms import (
     UNCOMPILED_LABEL,
     UNCOMPILED_WHY,
@@ -22,13 +21,21 @@ from compilegate.domain.planning.arms import (
     Refusal,
     plan_arms,
 )
-from compilegate.domain.planning.estimate import Estimate, block_usd, estimate
-from compilegate.domain.planning.proof import SHADOW, Proof, plan_proof
-from compilegate.domain.planning.quotas import (
+from compilegate.domain.planning.estimate import (
     BLOCKS_PER_ROUND,
+    SHADOW,
+    Estimate,
     Need,
+    Proof,
     QuotaLookup,
     RoundLayout,
+    block_usd,
+    estimate,
+    layouts,
+    needs,
+    plan_proof,
+    too_low,
+    unknown,
     unlimited,
 )
 from compilegate.domain.reasons import Reason
@@ -167,7 +174,7 @@ def plan_trial(
     facts: Facts,
     *,
     region: str,
-    quota: QuotaLookup = quotas.unknown,
+    quota: QuotaLookup = unknown,
     mode: str = SHADOW,
 ) -> Plan | Refusal:
     """Plan the candidates that may be tried, or say why there is nothing to plan.
@@ -182,8 +189,8 @@ def plan_trial(
     )
     if isinstance(design, Refusal):
         return design
-    needs = quotas.needs(design.arms, design.proof, spot=workload.training.spot, quota=quota)
-    refused = design.proof.refused or quotas.too_low(needs) or _over_budget(workload, design)
+    required = needs(design.arms, design.proof, spot=workload.training.spot, quota=quota)
+    refused = design.proof.refused or too_low(required) or _over_budget(workload, design)
     if refused is not None:
         return Refusal(refused)
     arms, run_hours = design.arms, workload.schedule.run_hours
@@ -204,8 +211,8 @@ def plan_trial(
         estimate=design.estimate,
         max_trial_usd=workload.policy.max_trial_usd,
         prices=tuple(price for kind in kinds if (price := facts.price(kind))),
-        quotas=needs,
-        layout=quotas.layouts(arms, design.proof, quota),
+        quotas=required,
+        layout=layouts(arms, design.proof, quota),
         left_out=choice.left_out,
     )
 

@@ -14,8 +14,7 @@ from compilegate.domain.decision import NextStep, QualityStep, SpeedStep
 from compilegate.domain.formats import money
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import Cluster, SpeedJob, speed_jobs
-from compilegate.domain.planning.estimate import job_hours
-from compilegate.domain.planning.quotas import max_concurrency, waves
+from compilegate.domain.planning.estimate import job_hours, max_concurrency, waves
 from compilegate.domain.planning.rounds import HOUR, has_room, job_seconds
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence

@@ -11,7 +11,6 @@ from compilegate.domain.decision import SHADOW
 from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
-from compilegate.domain.planning.quotas import waves
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.runs import TRAIN
@@ -140,7 +139,7 @@ def _limits(plan: Plan, training: Training, context: TrialContext) -> dict[str, 
     """
     mode = context.quality_mode
     candidates = sum(arm.role != CONTROL for arm in plan.arms) - 1
-    turns = max(waves(layout.jobs, layout.at_once) for layout in plan.layout)
+    turns = max(layout.waves for layout in plan.layout)
     longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training), turns)
     most = most_seconds(mode)
     return {
