@@ -16,6 +16,7 @@ from compilegate.domain.workload.model import (
     BASELINE,
     CONTROL_SUFFIX,
     Candidate,
+    Training,
     Workload,
     controlled_by,
     plain,
@@ -27,10 +28,11 @@ CANDIDATE = "candidate"
 CONTROL = "control"
 LABEL = "as it runs today"
 UNCOMPILED_LABEL = f"{LABEL}, its own compiling off"
+# What an arm may differ in, and the settings of the training that make up a factor alone.
 # learning_rate_scaling follows the batch, and compile_mode is part of the compiler's treatment.
 FACTORS = {
-    "compiler": ("compiler",),
-    "batch size": ("batch_size",),
+    "compiler": (),
+    "batch size": (),
     "precision": ("precision",),
     "instances": ("instance_type", "instance_count"),
     "distribution": ("distribution",),
@@ -140,38 +142,6 @@ def scaled_learning_rate(rate: float, batch_ratio: float, scaling: str | None) -
     return rate
 
 
-def changed_factors(
-    candidate: Candidate, workload: Workload, *, same_global_batch: bool, same_framework: bool
-) -> tuple[str, ...]:
-    """The factors in which a candidate differs from the workload, in the order of ``FACTORS``.
-
-    The batch that trains the model is the one of all devices: other machines change it too,
-    unless the batch of a device makes up for that (``same_global_batch``). A framework may be
-    named more loosely than the workload's and be the same (``same_framework``).
-    """
-    differs = {
-        factor: any(_differs(candidate, workload, key) for key in keys)
-        for factor, keys in FACTORS.items()
-    }
-    differs |= {"batch size": not same_global_batch, "framework": not same_framework}
-    return tuple(factor for factor in FACTORS if differs[factor])
-
-
-def _differs(candidate: Candidate, workload: Workload, key: str) -> bool:
-    value = getattr(candidate, key)
-    if value is None:
-        return False
-    if key == "compiler":
-        return bool(value != "none")
-    launching = compiler_named(candidate.compiler).launching
-    if key == "distribution" and launching and value == launching.distribution:
-        return False  # exists in that compiler's images only, so it cannot be varied apart
-    now = getattr(workload.training, key)
-    if key == "hyperparameters":
-        return {**now, **value} != dict(now)
-    return bool(value != now)
-
-
 # The learning rate follows the batch.
 FOLLOWS = "learning_rate_scaling"
 # What a control takes over from its candidate beside the framework.
@@ -231,11 +201,21 @@ def _arm(
     image = facts.image(framework, compiler=compiler, region=region, instance=instance)
     if image.uri is None:
         return Refusal(Reason("no_compiler_image", f"{change.name}: {image.why}"))
-    # The model is trained by the batch of all devices together, and the learning rate follows it.
+    # The model is trained by the batch of all devices together, and the learning rate follows it:
+    # other machines change it too, unless the batch of a device makes up for that.
     now = facts.instance(base.instance_type)
     base_devices = base.instance_count if now is None else now.devices(base.instance_count)
     devices = instance.devices(training.instance_count)
     growth = training.batch_size * devices / (base.batch_size * base_devices)
+    same_framework = facts.same_framework(
+        framework, workload.framework, region=region, instance=instance
+    )
+    differs = {
+        "compiler": compiler != "none",
+        "batch size": growth != 1,
+        "framework": not same_framework,
+        **_changes(change, base, training),
+    }
     return ArmPlan(
         name=change.name,
         compiler=compiler,
@@ -257,16 +237,22 @@ def _arm(
         hyperparameters=dict(change.hyperparameters),
         role=role,
         why=why,
-        factors=changed_factors(
-            change,
-            workload,
-            same_global_batch=growth == 1,
-            same_framework=facts.same_framework(
-                framework, workload.framework, region=region, instance=instance
-            ),
-        ),
+        factors=tuple(factor for factor in FACTORS if differs[factor]),
         compile_seconds=_compile_seconds(compiler, workload),
     )
+
+
+def _changes(change: Candidate, base: Training, own: Training) -> dict[str, bool]:
+    """Whether each factor differs that settings of the training alone make up."""
+    differs = {
+        factor: any(getattr(own, key) != getattr(base, key) for key in keys)
+        for factor, keys in FACTORS.items()
+        if keys
+    }
+    launching = compiler_named(change.compiler).launching
+    if launching is not None and own.distribution == launching.distribution:
+        differs["distribution"] = False  # in that compiler's images only: not to be varied apart
+    return differs
 
 
 def _compile_seconds(compiler: str, workload: Workload) -> float | None:
@@ -332,17 +318,14 @@ def _twin(candidate: Candidate, workload: Workload) -> Candidate | None:
     launcher = candidate.distribution
     if compiler.launching and launcher == compiler.launching.distribution:
         launcher = "none" if workload.training.distribution == "none" else "torch_distributed"
-    own_script = candidate.entry_point is None
-    return Candidate(
+    return replace(
+        candidate,
         name=f"{candidate.name}{CONTROL_SUFFIX}",
-        framework=framework,
+        compiler=None,
+        compile_mode=None,
+        entry_point=None,
         distribution=launcher,
-        batch_size=candidate.batch_size,
-        learning_rate_scaling=candidate.learning_rate_scaling,
-        precision=candidate.precision,
-        instance_type=candidate.instance_type,
-        instance_count=candidate.instance_count,
-        hyperparameters=candidate.hyperparameters if own_script else {},
+        hyperparameters=candidate.hyperparameters if candidate.entry_point is None else {},
     )
 
 
