@@ -23,13 +23,12 @@ from compilegate.domain.planning.arms import (
     CANDIDATE,
     CONTROL,
     ArmPlan,
-    Refusal,
     node_groups,
     speed_jobs,
 )
 from compilegate.domain.planning.estimate import SEGMENT_HOURS, STARTUP_HOURS, ArmEstimate
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.reasons import with_fix
+from compilegate.domain.reasons import Reason, with_fix
 from compilegate.domain.request.build import (
     JobContext,
     JobSite,
@@ -146,9 +145,9 @@ def plan(
     workload = workload_file.workload
     settings = project.settings(region)
     trial_plan = plan_for(workload, settings, notes=notes_on(workload_file))
-    if isinstance(trial_plan, Refusal):
-        reason = trial_plan.reason
-        refused = {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
+    if isinstance(trial_plan, Reason):
+        message = with_fix(trial_plan.message, trial_plan.fix)
+        refused = {"code": trial_plan.code, "message": message}
         answer({"workload": workload.name, "refused": refused}, "plan_refused", as_json=as_json)
         raise typer.Exit(REFUSED)
     if as_json:

@@ -37,7 +37,8 @@ from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, said
-from compilegate.domain.planning.arms import CONTROL, ArmPlan, Refusal, plan_arms
+from compilegate.domain.planning.arms import CONTROL, ArmPlan, plan_arms
+from compilegate.domain.reasons import Reason
 from compilegate.domain.request.launcher import PLATFORM_PREFIX
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED, PROJECT
@@ -205,9 +206,9 @@ def _arms(workload: Workload, only: Sequence[str]) -> tuple[list[ArmPlan], list[
     facts = facts_for_workload(workload, settings)
     choice = check_eligibility(workload, facts, region=settings.region).choice
     planned = plan_arms(workload, choice.candidates, facts, region=settings.region)
-    if isinstance(planned, Refusal):
+    if isinstance(planned, Reason):
         raise InvalidInputError(
-            f"cannot be planned: {planned.reason.message}", fix="run compilegate check FILE first"
+            f"cannot be planned: {planned.message}", fix="run compilegate check FILE first"
         )
     here: dict[str, ArmPlan] = {}
     others = [*choice.left_out]

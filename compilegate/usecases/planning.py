@@ -14,7 +14,6 @@ from compilegate.domain.eligibility import (
 )
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.notes import Note
-from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import Reason
@@ -39,7 +38,7 @@ def plan_for(
     measured: Sequence[MeasuredOverhead] = (),
     quality_runs: str = SHADOW,
     notes: tuple[Note, ...] = (),
-) -> Plan | Refusal:
+) -> Plan | Reason:
     """The plan that a workload gets under a deployment's settings.
 
     Quotas are the account's where it can be asked, else those that a refresh of facts has read.
@@ -58,11 +57,11 @@ def plan_for(
     plan = plan_trial(
         workload, eligibility.choice, facts, region=settings.region, quota=quota, mode=quality_runs
     )
-    if isinstance(plan, Refusal):
+    if isinstance(plan, Reason):
         return plan
     why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
     if why is not None:
-        return Refusal(Reason("request_refused", why))
+        return Reason("request_refused", why)
     return flag_too_large(plan) or plan.with_notes(notes)
 
 

@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 from compilegate.cli.main import app
 from compilegate.domain.compilers import NAMES
 from compilegate.domain.eligibility import check_eligibility
-from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import plan_trial
 from compilegate.domain.production.arm import check_overrides
+from compilegate.domain.reasons import Reason
 from compilegate.domain.request.build import quality_request
 from compilegate.domain.workload.file import parse_workload
 from compilegate.facts import load_facts
@@ -71,7 +71,7 @@ def planned() -> dict[str, Any]:
     workload, facts = parse_workload(workload_document()), load_facts()
     eligibility = check_eligibility(workload, facts, region=REGION)
     plan = plan_trial(workload, eligibility.choice, facts, region=REGION)
-    assert not isinstance(plan, Refusal), plan
+    assert not isinstance(plan, Reason), plan
     arm = plan.arms[-1]
     request = quality_request(workload, arm, run="q", replicate=0, seed=1, context=CONTEXT)
     return {

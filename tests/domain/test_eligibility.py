@@ -311,11 +311,11 @@ def test_check_and_plan_never_contradict_each_other(workload: Workload) -> None:
     if isinstance(plan, Plan):
         assert pytest.approx(plan.estimate.usd) == eligibility.economics.trial_usd
         assert not codes & {"trial_over_budget", "underpowered"}
-    elif plan.reason.code == "ineligible":
+    elif plan.code == "ineligible":
         assert "ineligible" == eligibility.verdict
     else:
         assert "ineligible" != eligibility.verdict
-        assert plan.reason.code in codes
+        assert plan.code in codes
 
 
 @given(workload=mostly_sound)

@@ -13,9 +13,10 @@ from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arms import ArmPlan, Refusal
+from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.estimate import plan_proof
 from compilegate.domain.planning.plan import Plan, plan_trial
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate, Workload
 from compilegate.facts import load_facts
 from tests.domain.evidence_builder import document
@@ -28,7 +29,7 @@ HISTORIES = st.integers(0, 8)
 
 def planned(
     workload: Workload, quotas: dict[str, int] | None = None, mode: str = "shadow"
-) -> Plan | Refusal:
+) -> Plan | Reason:
     choice = check_eligibility(workload, load_facts(), region="us-east-1").choice
     quota = (quotas or {}).get
     return plan_trial(workload, choice, load_facts(), region="us-east-1", quota=quota, mode=mode)
@@ -58,9 +59,9 @@ def test_a_trial_that_could_not_end_well_is_refused(
 ) -> None:
     refusal = planned(workload, quotas)
 
-    assert isinstance(refusal, Refusal)
-    text = f"{refusal.reason.message} {refusal.reason.fix}"
-    assert code == refusal.reason.code
+    assert isinstance(refusal, Reason)
+    text = f"{refusal.message} {refusal.fix}"
+    assert code == refusal.code
     assert [] == [part for part in says if part not in text]
 
 

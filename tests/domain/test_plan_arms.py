@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain.codec import read
-from compilegate.domain.planning.arms import ArmPlan, Refusal, plan_arms
+from compilegate.domain.planning.arms import ArmPlan, plan_arms
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import ARTICLE, COMPILE, PYTORCH_XLA, SOUND, XLA, change
@@ -18,7 +19,7 @@ PAIR = replace(MANAGED_PAIR, name="managed-pair")
 
 def arms_of(workload: Workload, *candidates: Candidate) -> dict[str, ArmPlan]:
     arms = plan_arms(workload, candidates, load_facts(), region="us-east-1")
-    assert not isinstance(arms, Refusal), arms
+    assert not isinstance(arms, Reason), arms
     return {arm.name: arm for arm in arms}
 
 
@@ -134,8 +135,8 @@ def test_arms_on_other_machines_cost_what_those_cost() -> None:
 def test_without_price_or_image_there_is_no_arm(candidate: Candidate, code: str) -> None:
     refusal = plan_arms(SOUND, [candidate], load_facts(), region="us-east-1")
 
-    assert isinstance(refusal, Refusal)
-    assert code == refusal.reason.code
+    assert isinstance(refusal, Reason)
+    assert code == refusal.code
 
 
 @pytest.mark.parametrize(

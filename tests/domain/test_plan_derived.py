@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.eligibility import Eligibility, check_eligibility
-from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan, plan_trial
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Profile, Workload
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import PYTORCH_XLA, SOUND, TENSORFLOW, TRCOMP, XGBOOST, change
@@ -189,7 +189,7 @@ def test_what_is_checked_is_what_is_planned_within_the_cap(workload: Workload) -
     eligibility = checked(workload)
     plan = plan_trial(workload, eligibility.choice, FACTS, region="us-east-1")
 
-    if isinstance(plan, Refusal):
+    if isinstance(plan, Reason):
         return
     candidates = [arm for arm in plan.arms if arm.role == "candidate"]
     assert [one.candidate.name for one in eligibility.candidates] == [

@@ -11,8 +11,8 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.errors import WorkloadLockedError
 from compilegate.domain.facts import Quota
-from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.planning.plan import Plan
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import Candidate
 from compilegate.ports import Services
 from compilegate.usecases import planning
@@ -118,10 +118,10 @@ def test_what_the_service_would_refuse_is_refused_at_planning(
     """The parser refuses much of it earlier; the plan relies on no parser."""
     refused = plan_for(change(SOUND, **changes), services.settings)
 
-    assert isinstance(refused, Refusal)
-    assert "request_refused" == refused.reason.code
-    assert refused.reason.message.startswith(f"{field}: ")
-    assert "Fix: " in refused.reason.message
+    assert isinstance(refused, Reason)
+    assert "request_refused" == refused.code
+    assert refused.message.startswith(f"{field}: ")
+    assert "Fix: " in refused.message
 
 
 def test_the_refusal_is_recorded_before_anything_is_spent(services: Services) -> None:
@@ -141,10 +141,10 @@ def test_a_candidate_whose_flag_could_not_be_written_is_refused_at_planning(
     wide = Candidate(name="wide", compiler="torch_compile", hyperparameters=hyperparameters)
     refused = plan_for(change(SOUND, candidates=(wide,)), services.settings)
 
-    assert isinstance(refused, Refusal)
-    assert "flag_too_large" == refused.reason.code
-    assert refused.reason.message.startswith("candidates (wide): has changes whose flag is larger")
-    assert "Fix: " in refused.reason.message
+    assert isinstance(refused, Reason)
+    assert "flag_too_large" == refused.code
+    assert refused.message.startswith("candidates (wide): has changes whose flag is larger")
+    assert "Fix: " in refused.message
 
 
 def test_a_job_at_the_services_limits_is_planned(services: Services) -> None:

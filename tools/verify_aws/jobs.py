@@ -14,7 +14,8 @@ from typing import Any
 from compilegate.adapters.bundle import RUNTIME, make_bundle
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.planning.arms import ArmPlan, Refusal, plan_arms
+from compilegate.domain.planning.arms import ArmPlan, plan_arms
+from compilegate.domain.reasons import Reason
 from compilegate.domain.request.build import JobContext, quality_request, speed_request
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload
@@ -98,9 +99,9 @@ def arms(workload: Workload, settings: Settings) -> tuple[ArmPlan, ...]:
         facts_for_workload(workload, settings),
         region=settings.region,
     )
-    if isinstance(planned, Refusal):
+    if isinstance(planned, Reason):
         raise InvalidInputError(
-            f"cannot be used: {planned.reason.message}", field="instance type",
+            f"cannot be used: {planned.message}", field="instance type",
             value=workload.training.instance_type,
             fix="use another region, or set price_overrides in cdk.json",
         )  # fmt: skip

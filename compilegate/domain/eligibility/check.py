@@ -24,7 +24,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts
 from compilegate.domain.formats import money
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
-from compilegate.domain.planning.arms import Refusal, plan_arms
+from compilegate.domain.planning.arms import plan_arms
 from compilegate.domain.planning.estimate import plan_proof
 from compilegate.domain.planning.plan import Choice, expected_usd
 from compilegate.domain.reasons import Reason, Severity, finding
@@ -220,7 +220,7 @@ def _request(job: CandidateJob) -> dict[str, Any] | object:
     change = job.candidate
     changes = () if change.name == BASELINE else (change,)
     arms = plan_arms(job.workload, changes, job.facts, region=job.region)
-    if isinstance(arms, Refusal):
+    if isinstance(arms, Reason):
         return object()
     arm = replace(arms[len(changes)], name=BASELINE)
     site = JobSite(stage="", bucket="", region=job.region, job_roles="")

@@ -156,13 +156,6 @@ BASELINE_WHY = f"the job {LABEL}; {COMPARED}"
 UNCOMPILED_WHY = f"the job {UNCOMPILED_LABEL}; {COMPARED}"
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """Why no plan was made."""
-
-    reason: Reason
-
-
 def plan_arms(
     workload: Workload,
     candidates: Sequence[Candidate],
@@ -170,7 +163,7 @@ def plan_arms(
     *,
     region: str,
     why: Mapping[str, str] | None = None,
-) -> tuple[ArmPlan, ...] | Refusal:
+) -> tuple[ArmPlan, ...] | Reason:
     """Baseline, candidates and controls, in this order; ``why`` each candidate is there."""
     arms: list[ArmPlan] = []
     for change in (Candidate(name=BASELINE), *candidates):
@@ -178,7 +171,7 @@ def plan_arms(
         if change.name == BASELINE:
             role, reason = BASELINE, BASELINE_WHY
         arm = _arm(workload, change, facts, region=region, role=role, why=reason)
-        if isinstance(arm, Refusal):
+        if isinstance(arm, Reason):
             return arm
         arms.append(arm)
     controls = tuple(_controls(workload, candidates, facts, region))
@@ -190,17 +183,17 @@ def plan_arms(
 
 def _arm(
     workload: Workload, change: Candidate, facts: Facts, *, region: str, role: str, why: str
-) -> ArmPlan | Refusal:
+) -> ArmPlan | Reason:
     base, training = workload.training, change.applied_to(workload.training)
     price, instance = facts.price(training.instance_type), facts.instance(training.instance_type)
     if price is None or instance is None:
         fix = "set it under facts.prices in the workload file, or price_overrides in cdk.json"
         text = f"there is no price of {training.instance_type}"
-        return Refusal(Reason("price_unknown", text, fix=fix))
+        return Reason("price_unknown", text, fix=fix)
     framework, compiler = change.framework or workload.framework, change.compiler or "none"
     image = facts.image(framework, compiler=compiler, region=region, instance=instance)
     if image.uri is None:
-        return Refusal(Reason("no_compiler_image", f"{change.name}: {image.why}"))
+        return Reason("no_compiler_image", f"{change.name}: {image.why}")
     # The model is trained by the batch of all devices together, and the learning rate follows it:
     # other machines change it too, unless the batch of a device makes up for that.
     now = facts.instance(base.instance_type)

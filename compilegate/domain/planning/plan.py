@@ -18,7 +18,6 @@ from compilegate.domain.planning.arms import (
     UNCOMPILED_LABEL,
     UNCOMPILED_WHY,
     ArmPlan,
-    Refusal,
     plan_arms,
 )
 from compilegate.domain.planning.estimate import (
@@ -134,19 +133,19 @@ def design_trial(
     why: Mapping[str, str] | None = None,
     mode: str = SHADOW,
     quota: QuotaLookup = unlimited,
-) -> TrialDesign | Refusal:
+) -> TrialDesign | Reason:
     """The trial of these candidates, or why there is none; ``mode`` says who makes full runs.
 
     ``quota`` lays its rounds out, which makes them longer, never dearer.
     """
     arms = plan_arms(workload, candidates, facts, region=region, why=why)
-    if isinstance(arms, Refusal):
+    if isinstance(arms, Reason):
         return arms
     proof = plan_proof(workload, candidates=len(candidates), mode=mode)
     if proof is None:
         runs = f"{workload.schedule.runs_per_week:g}"
         text = f"{runs} runs a week leave too few to prove quality on"
-        return Refusal(Reason("saving_below_trial_cost", text))
+        return Reason("saving_below_trial_cost", text)
     estimated = estimate(
         arms,
         run_hours=workload.schedule.run_hours,
@@ -165,7 +164,7 @@ def expected_usd(
     if not candidates:
         return None
     design = design_trial(workload, candidates, facts, region=region)
-    return None if isinstance(design, Refusal) else design.estimate.usd
+    return None if isinstance(design, Reason) else design.estimate.usd
 
 
 def plan_trial(
@@ -176,23 +175,23 @@ def plan_trial(
     region: str,
     quota: QuotaLookup = unknown,
     mode: str = SHADOW,
-) -> Plan | Refusal:
+) -> Plan | Reason:
     """Plan the candidates that may be tried, or say why there is nothing to plan.
 
     ``mode`` is who makes the full runs: shadow, canary or hybrid.
     """
     if not choice.candidates:
         why_not = "; ".join(f"{name}: {text}" for name, text in choice.left_out[:1])
-        return Refusal(Reason("ineligible", f"no candidate is eligible; {why_not}"))
+        return Reason("ineligible", f"no candidate is eligible; {why_not}")
     design = design_trial(
         workload, choice.candidates, facts, region=region, why=choice.why, mode=mode, quota=quota
     )
-    if isinstance(design, Refusal):
+    if isinstance(design, Reason):
         return design
     required = needs(design.arms, design.proof, spot=workload.training.spot, quota=quota)
     refused = design.proof.refused or too_low(required) or _over_budget(workload, design)
     if refused is not None:
-        return Refusal(refused)
+        return refused
     arms, run_hours = design.arms, workload.schedule.run_hours
     kinds = dict.fromkeys(arm.instance_type for arm in arms)
     return Plan(

@@ -10,7 +10,8 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import REQUIRED
 from compilegate.domain.facts import Facts
 from compilegate.domain.fields import Fields
-from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, Refusal, plan_arms
+from compilegate.domain.planning.arms import CANDIDATE, ArmPlan, plan_arms
+from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE, Candidate, OwnImage, Training, Workload
 
 TRAINS = "production training follows the flag"
@@ -26,8 +27,8 @@ del _KEYS["name"], _KEYS["learning_rate_scaling"]
 def baseline_arm(workload: Workload, facts: Facts, *, region: str) -> ArmPlan:
     """The registered job as the planner makes it; raises InvalidInputError where it cannot."""
     arms = plan_arms(workload, (), facts, region=region)
-    if isinstance(arms, Refusal):
-        raise InvalidInputError(arms.reason.message, field=f"workload {workload.name}")
+    if isinstance(arms, Reason):
+        raise InvalidInputError(arms.message, field=f"workload {workload.name}")
     return arms[0]
 
 

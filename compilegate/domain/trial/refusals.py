@@ -6,12 +6,9 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.judging.evidence_file import ID_LENGTH
-from compilegate.domain.planning.arms import CANDIDATE, Refusal, promoted
+from compilegate.domain.planning.arms import CANDIDATE, promoted
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import cooling_down
 from compilegate.domain.reasons import Reason, Severity
-from compilegate.domain.workload.model import Workload
 
 
 def ineligible(eligibility: Eligibility, *, workload: str, trial: str) -> Decision:
@@ -28,9 +25,9 @@ def ineligible(eligibility: Eligibility, *, workload: str, trial: str) -> Decisi
     )  # fmt: skip
 
 
-def refused(refusal: Refusal, *, workload: str, trial: str) -> Decision:
+def refused(reason: Reason, *, workload: str, trial: str) -> Decision:
     """The decision of a trial that gets no plan."""
-    return _decision(workload, f"{trial}-refused", "plan", Verdict.INCONCLUSIVE, (refusal.reason,))
+    return _decision(workload, f"{trial}-refused", "plan", Verdict.INCONCLUSIVE, (reason,))
 
 
 def _decision(
@@ -47,14 +44,7 @@ def _decision(
     )
 
 
-def too_soon(workload: Workload, past: WorkloadHistory, now: int) -> Refusal | None:
-    """The refusal of a trial within the cooldown after a revert, None after it."""
-    days = workload.policy.cooldown_days
-    reason = cooling_down(past.flags, days, now=now, workload=workload.name)
-    return Refusal(reason) if reason else None
-
-
-def flag_too_large(plan: Plan) -> Refusal | None:
+def flag_too_large(plan: Plan) -> Reason | None:
     """The refusal of a candidate whose flag could not be written if it were proven."""
     baseline = plan.arms[0]
     for arm in plan.arms:
@@ -68,5 +58,5 @@ def flag_too_large(plan: Plan) -> Refusal | None:
             place = f"candidates ({arm.name})"
             problem = f"has changes whose flag {error.problem}"
             message = str(InvalidInputError(problem, field=place, fix=fix))
-            return Refusal(Reason("flag_too_large", message))
+            return Reason("flag_too_large", message)
     return None

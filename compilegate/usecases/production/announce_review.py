@@ -14,12 +14,11 @@ from compilegate.domain import naming
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.formats import money
-from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import latest_promotion
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.production.watch import PERMANENT, STALE
-from compilegate.domain.reasons import with_fix
+from compilegate.domain.reasons import Reason, with_fix
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.reviews import Review
 from compilegate.domain.trial.plan import RecordedPlan
@@ -207,8 +206,8 @@ def _new_trial(workload: str, services: Services) -> tuple[str, str]:
         plan = plan_for(registered, services.settings, measured=measured)
     except CompilegateError as error:
         return f"The cost of a new trial is unknown: {error}\nStart it with: {command}", command
-    if isinstance(plan, Refusal):
-        refusal = with_fix(plan.reason.message, plan.reason.fix)
+    if isinstance(plan, Reason):
+        refusal = with_fix(plan.message, plan.fix)
         return f"A new trial would currently be refused: {refusal}", command
     cost = plan.estimate
     text = (

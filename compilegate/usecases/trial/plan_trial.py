@@ -7,10 +7,11 @@ from typing import Any
 
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.planning.arms import Refusal
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.promotion import cooling_down
+from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
-from compilegate.domain.trial.refusals import refused, too_soon
+from compilegate.domain.trial.refusals import refused
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.records import Spec, Trial, load_spec, save_decision, save_record, spec_at
@@ -29,7 +30,8 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         started_at=services.clock.now(),
         quality_mode=mode_of_trial(spec, past, store),
     )
-    plan = too_soon(spec.workload, past, context.started_at) or plan_for(
+    days, now = spec.workload.policy.cooldown_days, context.started_at
+    plan = cooling_down(past.flags, days, now=now, workload=trial.workload) or plan_for(
         spec.workload,
         settings,
         quotas=services.quotas,
@@ -37,7 +39,7 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         quality_runs=context.quality_mode.used,
         notes=spec.notes,
     )
-    if isinstance(plan, Refusal):
+    if isinstance(plan, Reason):
         decision = refused(plan, workload=trial.workload, trial=trial.trial)
         key = save_decision(store, trial, decision, stage=settings.stage)
         return {

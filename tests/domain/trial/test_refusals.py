@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.planning.arms import Refusal
-from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import Reason, Severity
-from compilegate.domain.trial.refusals import ineligible, refused, too_soon
+from compilegate.domain.trial.refusals import ineligible, refused
 from tests.domain.workload_builder import SOUND, change, check
 
 TOO_SHORT = change(SOUND, schedule__run_hours=0.001)
@@ -27,11 +25,7 @@ def test_an_ineligible_trial_names_each_blocking_reason_once_and_of_no_arm() -> 
 
 def test_a_refused_trial_is_inconclusive_with_the_reason() -> None:
     reason = Reason("quota_too_low", "the quota is 0")
-    decision = refused(Refusal(reason), workload="bert-docs", trial="t")
+    decision = refused(reason, workload="bert-docs", trial="t")
 
     assert (Verdict.INCONCLUSIVE, "t-refused") == (decision.verdict, decision.decision_id)
     assert (reason,) == decision.reasons
-
-
-def test_a_workload_that_was_never_reverted_need_not_wait() -> None:
-    assert too_soon(SOUND, WorkloadHistory(), 1_790_000_000) is None
