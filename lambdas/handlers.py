@@ -56,7 +56,7 @@ STEPS: Mapping[str, Step] = {
     "abort_trial": Step("trial.abort_trial:abort_trial"),
     # A production run, in the order of its state machine.
     "read_flag": Step("production.begin_run:begin_run"),
-    "build_request": Step("production.build_request:build_request"),
+    "build_request": Step("production.begin_run:build_request"),
     "record_run": Step("production.record_run:on_run_ended"),
     "watch_production": Step("production.watch_production:watch_production"),
     # By the clock.

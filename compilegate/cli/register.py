@@ -34,7 +34,7 @@ from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.workload.file import parse_name
 from compilegate.usecases import registration
 from compilegate.usecases.drain_mark import refuse_if_drained
-from compilegate.usecases.production.build_request import check_trainable
+from compilegate.usecases.production.begin_run import check_trainable
 from compilegate.usecases.registration import (
     RegisterOptions,
     RegistrationOutcome,

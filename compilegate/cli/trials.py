@@ -36,7 +36,7 @@ from compilegate.domain.records.runs import BegunRun, ProductionRun
 from compilegate.domain.request.build import PROGRESS_LINE
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.flag.approval import approval_of
-from compilegate.usecases.production.build_request import jobs_of, load_begun
+from compilegate.usecases.production.begin_run import jobs_of, load_begun
 from compilegate.usecases.records import Trial, find_plan
 
 _PREFIX = re.compile(PROGRESS_LINE)

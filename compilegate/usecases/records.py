@@ -67,11 +67,13 @@ class Trial:
 class Spec:
     """A registered workload: the parsed file and where its source bundle lies.
 
-    ``notes`` are remarks about the job; only a trial's spec has them.
+    ``key`` is its own, empty before it is uploaded. ``notes`` are remarks about the job; only a
+    trial's spec has them.
     """
 
     workload: Workload
     source_key: str
+    key: str = ""
     code_digest: str | None = None
     notes: tuple[Note, ...] = ()
 
@@ -136,7 +138,8 @@ def spec_at(store: ObjectStore, key: str, *, of: str | None = None) -> Spec:
         )  # fmt: skip
     document = json.loads(store.get(key))
     workload = read_document(document["workload"])
-    return Spec(workload, document["source_key"], document.get("code_digest"), read_notes(document))
+    code, notes = document.get("code_digest"), read_notes(document)
+    return Spec(workload, document["source_key"], key, code, notes)
 
 
 def load_plan(store: ObjectStore, trial: Trial) -> RecordedPlan:

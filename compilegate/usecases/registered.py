@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TypeVar
 
 from compilegate.domain import naming
@@ -29,16 +28,8 @@ Entry = TypeVar("Entry")
 logger = logging.getLogger("compilegate")
 
 
-@dataclass(frozen=True)
-class Registered:
-    """What production trains today: ``spec_key`` names the spec."""
-
-    spec_key: str
-    spec: Spec
-
-
-def load_registered(workload: str, store: ObjectStore) -> Registered:
-    """The registered spec.
+def load_registered(workload: str, store: ObjectStore) -> Spec:
+    """The registered spec, which is what production trains today.
 
     Raises NotFoundError, InvalidInputError for a retired workload or the spec of another one.
     """
@@ -50,8 +41,7 @@ def load_registered(workload: str, store: ObjectStore) -> Registered:
             value=workload,
             fix="register its file again with `compilegate register`",
         )
-    spec_key = registration.spec_key
-    return Registered(spec_key, spec_at(store, spec_key, of=workload))
+    return spec_at(store, registration.spec_key, of=workload)
 
 
 def load_registration(store: ObjectStore, workload: str) -> Registration:

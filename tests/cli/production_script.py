@@ -11,8 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import BASELINE
-from compilegate.usecases.production.begin_run import begin_run
-from compilegate.usecases.production.build_request import load_begun
+from compilegate.usecases.production.begin_run import begin_run, load_begun
 from compilegate.usecases.production.watch_production import watch_production
 from compilegate.usecases.records import spec_at
 from compilegate.usecases.trial.lock import acquire_lock, release_lock

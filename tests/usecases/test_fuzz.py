@@ -21,7 +21,7 @@ from compilegate.domain.flag import OFF, parse_flag
 from compilegate.domain.job_output import quality_run, speed_runs
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
-from compilegate.domain.production.begin import FlagParameter, read_flag
+from compilegate.domain.production.begin import read_flag
 from compilegate.domain.production.history import history
 from compilegate.usecases.production.record_run import on_run_ended
 from compilegate.usecases.records import read_document
@@ -127,7 +127,7 @@ def ledger_entry(chance: random.Random) -> None:
     past = history([*entries, damaged])
     assert len(past.records) >= len(history(entries).records)
     [json.dumps(record.to_entry()) for record in past.records]
-    reading = read_flag(FlagParameter("/f", ON.to_json()), past)
+    reading = read_flag("/f", ON.to_json(), past)
     assert len(reading.explanation or "") < 2000
 
 

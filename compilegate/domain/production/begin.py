@@ -42,15 +42,6 @@ PROBLEMS = (UNREADABLE, MALFORMED, DIFFERS, UNFIT)
 
 
 @dataclass(frozen=True)
-class FlagParameter:
-    """The parameter as it was read; ``text`` is None where it is absent, ``error`` says why not."""
-
-    name: str
-    text: str | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True)
 class FlagReading:
     """What a run may follow; ``problem`` says why not the flag, ``explanation`` in words.
 
@@ -67,25 +58,25 @@ class FlagReading:
     promotion: Promotion | None = None
 
 
-def read_flag(parameter: FlagParameter, past: WorkloadHistory) -> FlagReading:
+def read_flag(
+    name: str, text: str | None, past: WorkloadHistory, *, error: str | None = None
+) -> FlagReading:
     """The flag as parameter and ledger have it; a damaged ledger never prevents training either.
 
-    Where the two differ the parameter gets the ledger's value. If either is on, this
-    run follows neither: off may be meant, and on is not proven.
+    ``text`` is what the parameter ``name`` holds, None where it is absent; ``error`` says why it
+    was not read. Where parameter and ledger differ the parameter gets the ledger's value. If either
+    is on, this run follows neither: off may be meant, and on is not proven.
     """
-    name, text = parameter.name, parameter.text
     try:
         versions = past.flags
-    except UnreadableRecordError as error:
-        return FlagReading(text=text, problem=UNREADABLE, explanation=str(error))
-    if parameter.error is not None:
-        return FlagReading(
-            problem=UNREADABLE, explanation=f"{name} cannot be read: {parameter.error}"
-        )
+    except UnreadableRecordError as damaged:
+        return FlagReading(text=text, problem=UNREADABLE, explanation=str(damaged))
+    if error is not None:
+        return FlagReading(problem=UNREADABLE, explanation=f"{name} cannot be read: {error}")
     try:
         flag = parse_flag(text)
-    except InvalidInputError as error:
-        explanation = f"{name} is malformed: {error}"
+    except InvalidInputError as malformed:
+        explanation = f"{name} is malformed: {malformed}"
         return FlagReading(text=text, problem=MALFORMED, explanation=explanation, repair=True)
     recorded = flag_of(versions)
     if agrees(text, versions):

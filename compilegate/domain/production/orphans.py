@@ -36,14 +36,6 @@ class TaggedJob:
 
 
 @dataclass(frozen=True)
-class Lease:
-    """Which execution holds a workload."""
-
-    workload: str
-    execution: str
-
-
-@dataclass(frozen=True)
 class ExecutionEnd:
     """How an execution ended; ``at`` in epoch seconds, whole ones as the clock's.
 
@@ -58,16 +50,15 @@ class ExecutionEnd:
 
 @dataclass(frozen=True)
 class Orphans:
-    """What ended executions left of one workload."""
+    """What ended executions left of one workload; ``leases`` are by those that hold them."""
 
     jobs: tuple[TaggedJob, ...] = ()
-    leases: tuple[Lease, ...] = ()
+    leases: tuple[str, ...] = ()
 
     @property
     def executions(self) -> tuple[str, ...]:
         """The executions that left it, each once."""
-        of_leases = [lease.execution for lease in self.leases]
-        return tuple(dict.fromkeys([*of_leases, *(job.execution for job in self.jobs)]))
+        return tuple(dict.fromkeys([*self.leases, *(job.execution for job in self.jobs)]))
 
 
 def of_deployment(execution: str, stage: str) -> bool:
@@ -78,7 +69,7 @@ def of_deployment(execution: str, stage: str) -> bool:
 
 def orphans_by_workload(
     jobs: Iterable[TaggedJob],
-    leases: Iterable[Lease],
+    leases: Iterable[tuple[str, str]],
     ends: Mapping[str, ExecutionEnd],
     *,
     now: int,
@@ -86,7 +77,8 @@ def orphans_by_workload(
 ) -> dict[str, Orphans]:
     """What ended executions have left, by workload in order of name.
 
-    ``ends`` holds no execution that still runs. A team's own job waits for no execution. A
+    ``leases`` are of a workload and an execution each. ``ends`` holds no execution that still runs.
+    A team's own job waits for no execution. A
     production job of an execution that failed continues, because its model is needed
     (usecases/production/record_run.py).
     """
@@ -99,15 +91,13 @@ def orphans_by_workload(
         and now - job.created >= grace_seconds
         and not (job.stage == naming.PRODUCTION_STAGE and over[job.execution].status == FAILED)
     ]
-    left_leases = [lease for lease in leases if lease.execution in over]
+    left_leases = [(workload, execution) for workload, execution in leases if execution in over]
     return {
         workload: Orphans(
             tuple(job for job in left_jobs if job.workload == workload),
-            tuple(lease for lease in left_leases if lease.workload == workload),
+            tuple(execution for leased, execution in left_leases if leased == workload),
         )
-        for workload in sorted(
-            {job.workload for job in left_jobs} | {lease.workload for lease in left_leases}
-        )
+        for workload in sorted({job.workload for job in left_jobs} | {*dict(left_leases)})
     }
 
 

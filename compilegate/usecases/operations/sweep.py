@@ -16,7 +16,6 @@ from compilegate.domain.production.orphans import (
     ENDED_BADLY,
     GRACE_SECONDS,
     ExecutionEnd,
-    Lease,
     Orphans,
     TaggedJob,
     is_over,
@@ -78,7 +77,7 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     """
     grace_seconds = float(event.get("grace_seconds", GRACE_SECONDS))
     jobs, leases = _own_jobs(services), _leases(services)
-    executions = [*(job.execution for job in jobs), *(lease.execution for lease in leases)]
+    executions = [*(job.execution for job in jobs), *(execution for _, execution in leases)]
     ends = {one: end for one in executions if (end := services.ends.end_of(one)) is not None}
     now = services.clock.now()
     left = orphans_by_workload(jobs, leases, ends, now=now, grace_seconds=grace_seconds)
@@ -122,9 +121,10 @@ def _tagged(name: str, jobs: TrainingJobs) -> TaggedJob | None:
         return None
 
 
-def _leases(services: Services) -> list[Lease]:
+def _leases(services: Services) -> list[tuple[str, str]]:
+    """Workloads, and the execution that holds each."""
     held = for_each_workload(lambda name: (name, services.locks.holder(name)), services.store)
-    return [Lease(workload, owner) for workload, owner in held if owner]
+    return [(workload, owner) for workload, owner in held if owner]
 
 
 def _clean_up(
@@ -138,12 +138,12 @@ def _clean_up(
         clean_up_after(execution, ends[execution], services=services)
     for job in orphans.jobs:
         services.jobs.stop(job.name)
-    for lease in orphans.leases:
-        services.locks.release(workload, lease.execution)
+    for execution in orphans.leases:
+        services.locks.release(workload, execution)
     swept = Swept(
         services.clock.now(),
         stopped_jobs=tuple(job.name for job in orphans.jobs),
-        released_leases_of=tuple(lease.execution for lease in orphans.leases),
+        released_leases_of=orphans.leases,
     )
     services.ledger.append(workload, swept)
     message = swept_message(

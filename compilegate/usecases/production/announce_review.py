@@ -201,7 +201,7 @@ def _new_trial(workload: str, services: Services) -> tuple[str, str]:
     try:
         origin = load_registration(store, workload).origin
         command = command_at(f"compilegate run {origin}", stage) if origin else command
-        registered = load_registered(workload, store).spec.workload
+        registered = load_registered(workload, store).workload
         measured = past_overheads(workload, services.ledger.history(workload), store)
         plan = plan_for(registered, services.settings, measured=measured)
     except CompilegateError as error:

@@ -1,4 +1,7 @@
-"""Begins a production run: which arm it trains is decided here, once, in the ledger."""
+"""Begins a production run, and builds the request of each of its attempts.
+
+Which arm it trains is decided here, once, in the ledger.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,13 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import FLAG_PROBLEMS
-from compilegate.domain.codec import write
-from compilegate.domain.errors import CompilegateError
+from compilegate.domain.codec import read, write
+from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
 from compilegate.domain.followers import STALE
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.begin import (
+    SCHEDULED,
     BeginInput,
-    FlagParameter,
     FlagReading,
     RunStart,
     choose_run,
@@ -22,15 +25,17 @@ from compilegate.domain.production.begin import (
 )
 from compilegate.domain.production.fingerprint import planned
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.job import RunJobs
+from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.runs import BegunRun
-from compilegate.domain.workload.model import KEEP
-from compilegate.ports import Services
+from compilegate.domain.workload.model import BASELINE, KEEP
+from compilegate.ports import Ledger, Services
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.flag.change_flag import repair_if_possible
+from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.metrics import count
-from compilegate.usecases.production.build_request import run_jobs
-from compilegate.usecases.records import Trial, load_plan, spec_at
-from compilegate.usecases.registered import load_registered
+from compilegate.usecases.records import Spec, Trial, load_plan, read_document, spec_at, to_json
+from compilegate.usecases.registered import deployed_facts, load_registered
 
 logger = logging.getLogger("compilegate")
 
@@ -44,14 +49,18 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     DrainedError while the deployment is drained.
     """
     start = RunStart.from_event(event)
+    name, text, problem = naming.flag_parameter(services.settings.stage, start.workload), None, None
     # Parameter first, then ledger: a change between the two shows as a difference.
-    parameter = _parameter(start.workload, services)
+    try:
+        text = services.flags.read(name)
+    except Exception as error:  # noqa: BLE001 - never prevents training, whatever it is
+        problem = str(error)
     past = services.ledger.history(start.workload)
     begun = past.begun_run(start.run)
     if begun is not None:
         workload = spec_at(services.store, begun.spec_key).workload
     else:
-        inputs = _read(start, read_flag(parameter, past), past, services)
+        inputs = _read(start, read_flag(name, text, past, error=problem), past, services)
         begun, workload = choose_run(inputs), inputs.jobs.trained.workload
         begun = _write(start.workload, begun, services)
     return {
@@ -64,15 +73,6 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     }
 
 
-def _parameter(workload: str, services: Services) -> FlagParameter:
-    """The flag's parameter; a failure to read it never prevents training."""
-    name = naming.flag_parameter(services.settings.stage, workload)
-    try:
-        return FlagParameter(name, services.flags.read(name))
-    except Exception as error:  # noqa: BLE001 - the run trains the baseline, whatever it is
-        return FlagParameter(name, error=str(error))
-
-
 def _read(
     start: RunStart, reading: FlagReading, past: WorkloadHistory, services: Services
 ) -> BeginInput:
@@ -81,8 +81,11 @@ def _read(
     if reading.repair:
         # First: a team's own pipeline reads the parameter, even where this run cannot begin.
         repair_if_possible(start.workload, services)
-    registered = load_registered(start.workload, services.store)
-    spec, promotion, proven = registered.spec, reading.promotion, None
+    spec, promotion, proven = (
+        load_registered(start.workload, services.store),
+        reading.promotion,
+        None,
+    )
     jobs = run_jobs(spec.job, services)
     if promotion is not None and spec.workload.policy.on_stale != KEEP:
         try:
@@ -98,7 +101,7 @@ def _read(
         reading=reading,
         history=past,
         jobs=jobs,
-        spec_key=registered.spec_key,
+        spec_key=spec.key,
         source_key=spec.source_key,
         now=services.clock.now(),
         proven=proven,
@@ -118,3 +121,57 @@ def _write(workload: str, begun: BegunRun, services: Services) -> BegunRun:
         message = "%s trains the baseline, its promotion is stale: %s"
         logger.warning(message, workload, begun.flag_told)
     return written
+
+
+def build_request(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """The request's key and what its job's name begins with; repeating it writes the same.
+
+    ``event``: workload, run, ``attempt`` as begin_run or record_run gave it out. Raises
+    InvalidInputError for a request that SageMaker would refuse.
+    """
+    workload, run = str(event["workload"]), str(event["run"])
+    begun, attempt = load_begun(workload, run, services.ledger), read(Attempt, event["attempt"])
+    request = jobs_of(begun, services).request(begun, attempt)
+    key = naming.production_request_key(workload, run, attempt.number)
+    services.roles.ensure(workload)
+    services.store.put(key, to_json(request))
+    return {"run": run, "request_key": key, "job_base": request["TrainingJobName"]}
+
+
+def load_begun(workload: str, run: str, ledger: Ledger) -> BegunRun:
+    """How a run began; raises NotFoundError."""
+    begun = ledger.history(workload, BegunRun.key_of(run=run)).begun_run(run)
+    if begun is None:
+        raise NotFoundError(f"production run {run} of {workload} was never begun")
+    return begun
+
+
+def jobs_of(begun: BegunRun, services: Services) -> RunJobs:
+    """Builds the jobs of a run from the spec that it began with."""
+    return run_jobs(spec_at(services.store, begun.spec_key).job, services)
+
+
+def run_jobs(trained: TrainedJob, services: Services) -> RunJobs:
+    """Builds the jobs of runs that train this, as this deployment makes them."""
+    facts = deployed_facts(services.settings)
+    return RunJobs(trained, facts, job_site(services), request_limits())
+
+
+def check_trainable(document: Mapping[str, Any], services: Services) -> None:
+    """Build the baseline's request from a spec (workload, source_key) and throw it away.
+
+    Called before a workload is registered. Raises InvalidInputError where there is no image for
+    it, or SageMaker would refuse it.
+    """
+    spec = Spec(read_document(document["workload"]), str(document["source_key"]))
+    begun = BegunRun(
+        at=0, run=naming.trial_id(0), execution="", arm=BASELINE, why=SCHEDULED, seed=1, number=1,
+        spec_key="", source_key=spec.source_key,
+    )  # fmt: skip
+    try:
+        run_jobs(spec.job, services).request(begun, Attempt())
+    except InvalidInputError as error:
+        fix = error.fix or "see what would fit with `compilegate check` and the workload file"
+        raise InvalidInputError(
+            f"could not be trained: {error.problem}", field=error.field, value=error.value, fix=fix
+        ) from error

@@ -40,7 +40,7 @@ from compilegate.ports import Services
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
-from compilegate.usecases.production.build_request import run_jobs
+from compilegate.usecases.production.begin_run import run_jobs
 from compilegate.usecases.records import spec_at
 from compilegate.usecases.registered import load_registered
 
@@ -135,7 +135,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     if problem is not None:
         return _ignored(workload, job, problem)
     try:
-        registered = load_registered(workload, services.store).spec.workload
+        registered = load_registered(workload, services.store).workload
     except CompilegateError as error:
         return _ignored(workload, job, f"{workload} is not in production: {error}")
     now = services.clock.now()

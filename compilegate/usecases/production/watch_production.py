@@ -86,7 +86,7 @@ def _read(
         proven = planned(plan.arm(promotion.candidate), spec_at(store, plan.spec_key).job)
         inputs = replace(inputs, proven=proven)
     try:
-        spec = load_registered(workload, store).spec
+        spec = load_registered(workload, store)
     except (NotFoundError, InvalidInputError):
         return inputs  # a team trains without a registration
     facts = facts_for_workload(spec.workload, settings)

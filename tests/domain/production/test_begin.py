@@ -13,7 +13,6 @@ from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.begin import (
     PROBLEMS,
     BeginInput,
-    FlagParameter,
     FlagReading,
     RunStart,
     choose_run,
@@ -175,7 +174,7 @@ def recorded(*flags: Flag, by: str = "evaluate") -> WorkloadHistory:
 def test_a_flag_is_followed_where_parameter_and_ledger_agree(
     text: str | None, past: WorkloadHistory, flag: Flag, problem: str | None, repair: bool
 ) -> None:
-    reading = read_flag(FlagParameter("/flag", text), past)
+    reading = read_flag("/flag", text, past)
 
     assert (flag, text, problem, repair) == (
         reading.flag, reading.text, reading.problem, reading.repair,
@@ -185,7 +184,7 @@ def test_a_flag_is_followed_where_parameter_and_ledger_agree(
 
 
 def test_a_parameter_that_cannot_be_read_is_no_flag() -> None:
-    reading = read_flag(FlagParameter("/flag", error="denied"), recorded(ON))
+    reading = read_flag("/flag", None, recorded(ON), error="denied")
 
     assert (OFF, None, "unreadable", False) == (
         reading.flag, reading.text, reading.problem, reading.repair,
@@ -200,7 +199,7 @@ def test_a_parameter_that_cannot_be_read_is_no_flag() -> None:
 def test_what_a_trial_turned_on_is_compared_with_what_it_measured(
     flags: tuple[Flag, ...], by: str, compared: bool
 ) -> None:
-    reading = read_flag(FlagParameter("/flag", flags[-1].to_json()), recorded(*flags, by=by))
+    reading = read_flag("/flag", flags[-1].to_json(), recorded(*flags, by=by))
 
     assert compared == (reading.promotion is not None)
 

@@ -6,7 +6,6 @@ from compilegate.domain import naming
 from compilegate.domain.production.orphans import (
     ENDED_BADLY,
     ExecutionEnd,
-    Lease,
     TaggedJob,
     lacks_clean_up,
     of_deployment,
@@ -29,7 +28,7 @@ def orphaned_jobs(jobs, ends, **more):
 
 def orphaned_leases(leases, ends, **more):
     left = orphans_by_workload([], leases, ends, **more)
-    return [one for orphans in left.values() for one in orphans.leases]
+    return [(workload, one) for workload, orphans in left.items() for one in orphans.leases]
 
 
 def end(status="FAILED", at=LONG_AGO):
@@ -66,8 +65,8 @@ def test_a_young_job_or_a_recent_end_is_left_to_the_clean_up_by_event(created, e
 
 
 def test_orphans_are_grouped_by_workload_and_name_their_executions_once():
-    lease = Lease("v", EXECUTION)
-    left = orphans_by_workload([job()], [Lease("w", EXECUTION), lease], end(), now=NOW)
+    lease = ("v", EXECUTION)
+    left = orphans_by_workload([job()], [("w", EXECUTION), lease], end(), now=NOW)
 
     assert [("v", 0, 1), ("w", 1, 1)] == [
         (workload, len(one.jobs), len(one.leases)) for workload, one in left.items()
@@ -91,11 +90,11 @@ def test_an_execution_that_step_functions_has_forgotten_has_ended():
     forgotten = {EXECUTION: ExecutionEnd()}
 
     assert [job()] == orphaned_jobs([job()], forgotten, now=NOW)
-    assert [Lease("w", EXECUTION)] == orphaned_leases([Lease("w", EXECUTION)], forgotten, now=NOW)
+    assert [("w", EXECUTION)] == orphaned_leases([("w", EXECUTION)], forgotten, now=NOW)
 
 
 def test_a_lease_is_an_orphan_once_its_execution_has_been_over_for_an_hour():
-    lease = Lease("w", EXECUTION)
+    lease = ("w", EXECUTION)
 
     assert [lease] == orphaned_leases([lease], end("SUCCEEDED"), now=NOW)
     assert [] == orphaned_leases([lease], end(at=LONG_AGO + 1), now=NOW)
@@ -129,7 +128,7 @@ def test_orphans_of_jobs_and_leases_name_their_executions_once():
         for number, execution in enumerate((other, EXECUTION))
     ]
     ends = {one: ExecutionEnd("FAILED", LONG_AGO) for one in (EXECUTION, other)}
-    leases = [Lease("w", EXECUTION), Lease("a", EXECUTION)]
+    leases = [("w", EXECUTION), ("a", EXECUTION)]
     left = orphans_by_workload(jobs, leases, ends, now=NOW)
 
     assert ["a", "w"] == list(left)
@@ -142,7 +141,7 @@ def test_orphans_of_jobs_and_leases_name_their_executions_once():
 
 def test_grace_is_for_jobs_and_leases_alike():
     ends = {EXECUTION: ExecutionEnd("FAILED", NOW - 10)}
-    jobs, leases = [job(created=NOW - 10)], [Lease("w", EXECUTION)]
+    jobs, leases = [job(created=NOW - 10)], [("w", EXECUTION)]
 
     assert {} == orphans_by_workload(jobs, leases, ends, now=NOW)
     left = orphans_by_workload(jobs, leases, ends, now=NOW, grace_seconds=5)

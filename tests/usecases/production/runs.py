@@ -15,8 +15,7 @@ from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.runs import ProductionRun
 from compilegate.domain.workload.model import Workload
-from compilegate.usecases.production.begin_run import begin_run
-from compilegate.usecases.production.build_request import build_request
+from compilegate.usecases.production.begin_run import begin_run, build_request
 from compilegate.usecases.production.record_run import record_run
 from compilegate.usecases.records import to_json
 from tests import fakes
