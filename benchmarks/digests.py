@@ -22,7 +22,7 @@ from compilegate.domain.claims import BYTES_MAX
 from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.ports import Ledger, Services
 from compilegate.usecases.operations.weekly_summary import digests
 from compilegate.usecases.registered import AT_ONCE

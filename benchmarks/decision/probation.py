@@ -47,8 +47,7 @@ from compilegate.domain.production.begin import (
 )
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.watch import probation_document
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import TEAM, TRAIN, ProductionRun
+from compilegate.domain.records.production import TEAM, TRAIN, ProductionRun, Review
 
 RESULTS = Path(__file__).with_name("probation.json")
 CANDIDATE = "compile-1"

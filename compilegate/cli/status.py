@@ -18,7 +18,7 @@ from compilegate.domain.claims import run_reason
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import advice
-from compilegate.domain.records.runs import IgnoredJob
+from compilegate.domain.records.production import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.flag.approval import waiting_approvals

@@ -30,9 +30,7 @@ from compilegate.domain.production.attempts import attempt_number, attempt_of
 from compilegate.domain.production.canary import open_rounds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.records.canary import CanaryRound
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.production import BegunRun, CanaryRound, ProductionRun, Review
 from compilegate.domain.request.build import PROGRESS_LINE
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.flag.approval import approval_of

@@ -26,8 +26,13 @@ from compilegate.domain.production.canary import (
     requested_round,
     round_ending,
 )
-from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import (
+    CanaryClosed,
+    CanaryReported,
+    CanaryRound,
+    CanaryToken,
+    ProductionRun,
+)
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec
 

@@ -9,7 +9,7 @@ from typing import Any
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.production.registration import injected_fault
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.usecases.production.begin_run import begin_run, load_begun
 from compilegate.usecases.production.watch_production import watch_production

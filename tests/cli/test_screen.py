@@ -19,7 +19,7 @@ from compilegate.cli.trials import (
 )
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.records.canary import CanaryClosed, CanaryRound
+from compilegate.domain.records.production import CanaryClosed, CanaryRound
 from compilegate.usecases.records import Trial, save_record
 from tests.fake_clouds import ScriptedLogs, cloud
 from tests.fakes import MemoryJobs

@@ -12,9 +12,14 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.reasons import advice
-from compilegate.domain.records.canary import CanaryRound
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.runs import BegunRun, CapacityWait, IgnoredJob, ProductionRun
+from compilegate.domain.records.production import (
+    BegunRun,
+    CanaryRound,
+    CapacityWait,
+    IgnoredJob,
+    ProductionRun,
+    RegistrationChange,
+)
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
 from tests.fake_clouds import FakeProviders, cloud

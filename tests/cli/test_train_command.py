@@ -11,8 +11,7 @@ import pytest
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun, Review
 from compilegate.usecases.production.begin_run import begin_run
 from tests.cli.conftest import Invoke
 from tests.fake_clouds import ScriptedExecutions, ScriptedLogs

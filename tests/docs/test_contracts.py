@@ -19,9 +19,12 @@ from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import DrainMark
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.production import (
+    BegunRun,
+    ProductionRun,
+    RegistrationChange,
+    Review,
+)
 from compilegate.domain.records.trials import ApprovalRequested, TrialStarted
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Workload

@@ -15,7 +15,7 @@ from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.records import to_json
 from compilegate.usecases.registration import Package, submit

@@ -26,7 +26,7 @@ from compilegate.cli.register import Result, register_files, retire_workloads
 from compilegate.cli.run import exit_code, watch
 from compilegate.cli.trials import RunWatcher
 from compilegate.domain import naming
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.ports import Services, Settings
 from compilegate.usecases.registered import load_registration
 from compilegate.usecases.registration import RegisterOptions

@@ -11,8 +11,7 @@ from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.promotion import standing_promotion
 from compilegate.domain.production.watch import probation_document, watched_runs
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.report.history.view import HistoryView
 from tests.domain.production.run_builder import BEGIN, production_run
 from tests.usecases.production_builder import trial_evidence

@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.history import history
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.report.charts.figure import Points
 from compilegate.report.charts.svg import draw
 from compilegate.report.history.charts import bands, charts, marks, runs_axis

@@ -9,9 +9,7 @@ import pytest
 
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.history import view as module
 from compilegate.report.history.sentences import headline, label, lede

@@ -19,8 +19,7 @@ from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import Author, FlagVersion
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.production import CapacityWait, Review
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryView
 from compilegate.report.notifications.production import flag_changed, run_failed, run_waits

@@ -18,8 +18,13 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.production.summaries import TimeWindow, WeeklySummary
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.reviews import PlannedTransition, Review
-from compilegate.domain.records.runs import TEAM, CapacityWait, ProductionRun
+from compilegate.domain.records.production import (
+    TEAM,
+    CapacityWait,
+    PlannedTransition,
+    ProductionRun,
+    Review,
+)
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.report.notifications import review
 from compilegate.report.notifications.decision import (

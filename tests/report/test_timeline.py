@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.records.canary import CanaryClosed
 from compilegate.domain.records.flags import Author, FlagVersion
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.production import CanaryClosed, CapacityWait, RegistrationChange
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,

@@ -19,7 +19,7 @@ from compilegate.domain import naming
 from compilegate.domain.judging.statistics import LONGEST_SHADOW, looks
 from compilegate.domain.planning import rounds as planned
 from compilegate.domain.production.attempts import MOST_ATTEMPTS, next_wait
-from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.production import CapacityWait
 from compilegate.domain.workload.model import MOST_FALLBACKS, MOST_HOURS
 from compilegate.facts import read
 from stacks.functions import TRAIN

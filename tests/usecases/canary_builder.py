@@ -11,7 +11,7 @@ from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
-from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
+from compilegate.domain.records.production import BegunRun, CanarySlot, ProductionRun
 from compilegate.usecases.canary import close_after_run, open_canary
 from compilegate.usecases.records import read_document, to_json
 from compilegate.usecases.trial.lock import acquire_lock

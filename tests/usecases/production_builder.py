@@ -9,7 +9,7 @@ from compilegate.domain import naming
 from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.flag_change import EVALUATE, FlagChange
 from compilegate.domain.planning.arms import promoted
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import change_flag

@@ -12,7 +12,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import Record
-from compilegate.domain.records.runs import CapacityWait, ProductionRun
+from compilegate.domain.records.production import CapacityWait, ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialStarted
 from compilegate.domain.workload.model import Policy
 from compilegate.ports import Services

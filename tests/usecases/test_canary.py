@@ -9,7 +9,7 @@ import pytest
 from compilegate.domain import naming
 from compilegate.domain.errors import UnreadableRecordError, WorkloadLockedError
 from compilegate.domain.planning.rounds import LEASE_SECONDS
-from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.production import RegistrationChange
 from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.records import to_json
 from compilegate.usecases.registered import load_registration

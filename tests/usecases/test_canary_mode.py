@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.production import BegunRun
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.plan_trial import plan_trial
 from tests.domain.workload_builder import change

@@ -15,7 +15,7 @@ from compilegate.domain.planning.rounds import DAY, MACHINE_SECONDS, TRIAL_SECON
 from compilegate.domain.production.canary import open_slot
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import Registration, TrainedJob
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.production import BegunRun, ProductionRun
 from compilegate.usecases.canary import close_after_run, open_canary
 from compilegate.usecases.records import read_document, to_json
 from compilegate.usecases.trial.judge_arms import judge_arms

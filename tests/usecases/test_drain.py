@@ -10,7 +10,7 @@ import pytest
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.draining import CLEAN_UP_SECONDS, RunPhase, next_steps
 from compilegate.domain.errors import DrainedError, WorkloadLockedError
-from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.production import CapacityWait
 from compilegate.usecases.drain_mark import drain_mark, refuse_if_drained
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.production.begin_run import begin_run

@@ -23,8 +23,12 @@ from compilegate.domain.flag_change import Override
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import replay_probation
 from compilegate.domain.production.registration import FAULT_VARIABLE, Registration
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.runs import BegunRun, IgnoredJob, ProductionRun
+from compilegate.domain.records.production import (
+    BegunRun,
+    IgnoredJob,
+    ProductionRun,
+    RegistrationChange,
+)
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report import statements
 from compilegate.usecases.flag.override import revert_by_hand

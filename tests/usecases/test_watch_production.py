@@ -13,7 +13,7 @@ from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.reasons import advice
-from compilegate.domain.records.reviews import ProbationEnd
+from compilegate.domain.records.production import ProbationEnd
 from compilegate.usecases.trial.replay import find_decision, replay
 from tests.domain.evidence_builder import CENTRE
 from tests.usecases.production_builder import (

@@ -9,8 +9,7 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
-from compilegate.domain.records.canary import CanaryRound
-from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.production import CanaryRound, Review
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.usecases.operations.weekly_summary import digests, fleet, send_digests
 from compilegate.usecases.records import to_json

@@ -22,7 +22,7 @@ from compilegate.domain.compilers import compiler_named
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.expected import Section, key
 from compilegate.domain.fields import Fields
-from compilegate.domain.records.runs import TEAM
+from compilegate.domain.records.production import TEAM
 from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy, Quality
 
 # Outcomes per example of one run's final evaluation, as a full run of the evidence carries them.

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from compilegate.domain.codec import read
 from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
-from compilegate.domain.records.runs import BegunRun, CapacityWait
+from compilegate.domain.records.production import BegunRun, CapacityWait
 from compilegate.domain.workload.model import BASELINE, Workload
 
 RERUN, FALLBACK = "rerun", "fallback"

@@ -24,8 +24,7 @@ from compilegate.domain.production.fingerprint import (
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.promotion import Promotion, standing_promotion
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.domain.workload.model import BASELINE
 
 # Which arm the next production run trains: a pure function of flag, history and open questions.

@@ -18,8 +18,7 @@ from compilegate.domain.followers import HOLD
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.canary import CanaryRound
-from compilegate.domain.records.runs import CanarySlot, ProductionRun
+from compilegate.domain.records.production import CanaryRound, CanarySlot, ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # Why a run trains its arm: a trial asked for it.

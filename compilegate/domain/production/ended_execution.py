@@ -20,7 +20,7 @@ from compilegate.domain.production.attempts import (
 )
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import billable_seconds, judged_result, times
-from compilegate.domain.records.runs import TEAM, BegunRun, IgnoredJob, ProductionRun
+from compilegate.domain.records.production import TEAM, BegunRun, IgnoredJob, ProductionRun
 from compilegate.domain.workload.model import Training, Workload
 
 

@@ -24,7 +24,7 @@ from compilegate.domain.production.arm import baseline_arm, with_overrides
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 
 Fingerprint = Mapping[str, Any]
 

@@ -17,12 +17,20 @@ from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.records import ledger
-from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.reviews import ProbationEnd, Review
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.production import (
+    BegunRun,
+    CanaryClosed,
+    CanaryReported,
+    CanaryRound,
+    CanaryToken,
+    CapacityWait,
+    ProbationEnd,
+    ProductionRun,
+    RegistrationChange,
+    Review,
+)
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,

@@ -13,7 +13,7 @@ from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.production import BegunRun
 from compilegate.domain.request.build import JobSite, ProductionJob, production_request
 from compilegate.domain.request.launcher import RequestLimits
 

@@ -25,7 +25,7 @@ from compilegate.domain.production.attempts import (
 )
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.savings import failed
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.workload.model import BASELINE, Workload
 
 TIMEOUT = "States.Timeout"

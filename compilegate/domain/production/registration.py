@@ -13,7 +13,7 @@ from typing import Any
 
 from compilegate.domain.codec import read, write
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.records.registrations import RegistrationChange
+from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.workload.model import Workload
 from compilegate.domain.workload.schedule_expression import UTC
 

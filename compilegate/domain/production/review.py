@@ -42,8 +42,7 @@ from compilegate.domain.production.watch import (
     watched_runs,
 )
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun, Review
 from compilegate.domain.workload.model import Policy
 
 # Kinds of messages beside those of transitions; an alarm is the judge's reason of that code.

@@ -17,7 +17,7 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.errors import is_figure
 from compilegate.domain.failures import COMPLETED
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
 # What a production run recorded of itself, by the ledger's entry of any release.

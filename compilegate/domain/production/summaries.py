@@ -14,7 +14,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import promotions, standing_promotion
 from compilegate.domain.production.savings import RunSaving, Savings, run_savings, sum_of, total
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 
 FAILED = "failed"
 

@@ -25,8 +25,7 @@ from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.ledger import DamagedRecord
-from compilegate.domain.records.reviews import PlannedTransition
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import PlannedTransition, ProductionRun
 from compilegate.domain.workload.model import BASELINE, KEEP
 
 Document = dict[str, Any]

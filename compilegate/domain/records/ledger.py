@@ -9,11 +9,20 @@ from typing import Any, Self, TypeVar, get_args
 
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records import LAST_SECOND, LedgerRecord
-from compilegate.domain.records.canary import CanaryClosed, CanaryReported, CanaryRound, CanaryToken
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.reviews import ProbationEnd, Review
-from compilegate.domain.records.runs import BegunRun, CapacityWait, IgnoredJob, ProductionRun
+from compilegate.domain.records.production import (
+    BegunRun,
+    CanaryClosed,
+    CanaryReported,
+    CanaryRound,
+    CanaryToken,
+    CapacityWait,
+    IgnoredJob,
+    ProbationEnd,
+    ProductionRun,
+    RegistrationChange,
+    Review,
+)
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,

@@ -26,7 +26,7 @@ from compilegate.domain.production.canary import CHANGED, OVERDUE, RETIRED, cana
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import BASELINE, Workload
 

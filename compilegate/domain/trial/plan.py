@@ -13,7 +13,7 @@ from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
-from compilegate.domain.records.runs import TRAIN
+from compilegate.domain.records.production import TRAIN
 from compilegate.domain.workload.model import BASELINE, Training
 from compilegate.domain.workload.starts import not_in_turns
 

@@ -11,7 +11,7 @@ from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import run_reason
 from compilegate.domain.formats import count, money, money_tick, number, plural, shown, significant
 from compilegate.domain.production.savings import failed, metric_of, run_savings, wall_seconds_of
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.charts.figure import (
     DASHED,

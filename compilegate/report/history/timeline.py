@@ -16,12 +16,19 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.production.begin import PROBLEMS
 from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.reasons import advice
-from compilegate.domain.records.canary import CanaryClosed, CanaryRound
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record, Unlocked
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import TEAM, BegunRun, CapacityWait, IgnoredJob, ProductionRun
+from compilegate.domain.records.production import (
+    TEAM,
+    BegunRun,
+    CanaryClosed,
+    CanaryRound,
+    CapacityWait,
+    IgnoredJob,
+    ProductionRun,
+    RegistrationChange,
+    Review,
+)
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
     ApprovalRequested,

@@ -29,9 +29,7 @@ from compilegate.domain.production.savings import (
     wall_seconds_of,
 )
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.measured import Document
 

@@ -8,7 +8,7 @@ from functools import partial
 from compilegate.domain.claims import Notification, command_at, run_reason, subject_line
 from compilegate.domain.production.recorded_run import NOT_RUN
 from compilegate.domain.records.flags import HUMAN, FlagVersion
-from compilegate.domain.records.runs import CapacityWait, ProductionRun
+from compilegate.domain.records.production import CapacityWait, ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.report import wording
 

@@ -17,8 +17,7 @@ from compilegate.domain.production.review import ALARM, FAILED
 from compilegate.domain.production.watch import RESUME, STALE, WATCHED
 from compilegate.domain.reasons import advice_for
 from compilegate.domain.records.flags import Author
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import TEAM, TRAIN
+from compilegate.domain.records.production import TEAM, TRAIN, Review
 from compilegate.domain.utc import minute
 from compilegate.report import wording
 from compilegate.report.render import Report

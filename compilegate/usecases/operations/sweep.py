@@ -25,7 +25,7 @@ from compilegate.domain.production.orphans import (
 )
 from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.ledger import Swept
-from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.production import BegunRun
 from compilegate.domain.records.trials import TrialStarted
 from compilegate.ports import Services, Topic, TrainingJobs, TrainingLogs
 from compilegate.report.notifications.production import swept as swept_message

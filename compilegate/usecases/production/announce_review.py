@@ -20,7 +20,7 @@ from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.production.watch import PERMANENT, STALE
 from compilegate.domain.reasons import Reason, with_fix
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.production import Review
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history

@@ -27,7 +27,7 @@ from compilegate.domain.production.fingerprint import planned
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.runs import BegunRun
+from compilegate.domain.records.production import BegunRun
 from compilegate.domain.workload.model import BASELINE, KEEP
 from compilegate.ports import Ledger, Services
 from compilegate.usecases.drain_mark import refuse_if_drained

@@ -35,7 +35,7 @@ from compilegate.domain.production.recorded_run import (
     run_answer,
 )
 from compilegate.domain.reasons import advice
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
 from compilegate.report.notifications.production import attempt_message
 from compilegate.usecases.canary import close_after_run

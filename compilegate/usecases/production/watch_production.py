@@ -22,7 +22,7 @@ from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.production.watch import PERMANENT
-from compilegate.domain.records.reviews import ProbationEnd, Review
+from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
 from compilegate.usecases.records import Trial, find_plan, load_record, spec_at, to_json

@@ -15,7 +15,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as ask_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.judging.replay import Comparison, compare
-from compilegate.domain.records.reviews import ProbationEnd, Review
+from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Services
 

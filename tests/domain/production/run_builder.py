@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 
 DAY = 86_400
 BEGIN = 1_790_000_000

@@ -14,7 +14,7 @@ from compilegate.domain.production.attempts import (
     most_wait_seconds,
     next_wait,
 )
-from compilegate.domain.records.runs import BegunRun, CapacityWait
+from compilegate.domain.records.production import BegunRun, CapacityWait
 from tests.domain.workload_builder import SOUND, change
 
 DAY = 24 * 3600

@@ -24,8 +24,7 @@ from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, ProductionRun
+from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.domain.request.build import JobSite
 from compilegate.facts import load_facts
 from compilegate.usecases.job_requests import request_limits

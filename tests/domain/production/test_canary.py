@@ -19,11 +19,13 @@ from compilegate.domain.production.canary import (
 )
 from compilegate.domain.production.history import history
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.canary import (
+from compilegate.domain.records.production import (
+    BegunRun,
     CanaryClosed,
     CanaryRound,
+    CanarySlot,
+    ProductionRun,
 )
-from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from tests.domain.workload_builder import SOUND, change
 

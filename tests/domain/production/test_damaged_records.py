@@ -12,7 +12,7 @@ from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.production.history import history
 from compilegate.domain.records import ledger
 from compilegate.domain.records.ledger import DamagedRecord
-from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.production import Review
 
 LEDGERS = json.loads((Path(__file__).parent / "ledger.json").read_text())
 ENTRIES: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from compilegate.domain.production.summaries import DayFigures, day_of
-from compilegate.domain.records.reviews import ProbationEnd
+from compilegate.domain.records.production import ProbationEnd
 from compilegate.domain.records.trials import TrialFailed
 from tests.fakes import services
 from tests.usecases.production_ledger import (

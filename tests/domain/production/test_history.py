@@ -15,11 +15,15 @@ from hypothesis import strategies as st
 
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import ledger
-from compilegate.domain.records.canary import CanaryRound
 from compilegate.domain.records.flags import Author, FlagVersion
 from compilegate.domain.records.ledger import UnknownRecord
-from compilegate.domain.records.registrations import RegistrationChange
-from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
+from compilegate.domain.records.production import (
+    BegunRun,
+    CanaryRound,
+    CanarySlot,
+    ProductionRun,
+    RegistrationChange,
+)
 
 # Ledgers as they are stored from release 0.2.0 on, by sort key; one workload each.
 LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(

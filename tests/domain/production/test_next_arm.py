@@ -12,8 +12,7 @@ from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.flag import OFF, STATES, Flag
 from compilegate.domain.production.begin import PROBLEMS, FlagReading, Situation, next_arm
 from compilegate.domain.production.canary import Choice
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import BegunRun, CanarySlot, ProductionRun
+from compilegate.domain.records.production import BegunRun, CanarySlot, ProductionRun, Review
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1", "2026-01-01T00:00:00Z")
 FOLLOWED = ("compile", "flag", {"compiler": "torch_compile"}, False, "d1")

@@ -16,9 +16,7 @@ from compilegate.domain.production.summaries import (
     WeeklySummary,
     weekly_summary,
 )
-from compilegate.domain.records.canary import CanaryClosed, CanaryRound
-from compilegate.domain.records.reviews import Review
-from compilegate.domain.records.runs import CapacityWait
+from compilegate.domain.records.production import CanaryClosed, CanaryRound, CapacityWait, Review
 from compilegate.domain.records.trials import ApprovalAnswer, ApprovalRequested, TrialStarted
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
 from tests.report.test_history_charts import OFF, ON, flag

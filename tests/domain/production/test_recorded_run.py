@@ -20,7 +20,7 @@ from compilegate.domain.production.recorded_run import (
     notifies_owner,
 )
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.runs import BegunRun, CapacityWait, ProductionRun
+from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
 from compilegate.domain.request.build import JobSite
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import load_facts

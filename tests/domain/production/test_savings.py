@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.production.savings import Savings, run_savings, savings_so_far, total
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from tests.domain.production.run_builder import production_run
 
 Work = tuple[int, float | None, float | None]  # steps, samples and tokens a step

@@ -22,7 +22,7 @@ from compilegate.domain.production.watch import (
     watched_runs,
 )
 from compilegate.domain.records.ledger import DamagedRecord
-from compilegate.domain.records.runs import CanarySlot, ProductionRun
+from compilegate.domain.records.production import CanarySlot, ProductionRun
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,

@@ -13,7 +13,7 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.registration import Registration
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.usecases.production.begin_run import begin_run, build_request
 from compilegate.usecases.production.record_run import record_run

@@ -15,7 +15,7 @@ from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag import Flag
 from compilegate.domain.production.registration import Registration
-from compilegate.domain.records.reviews import Review
+from compilegate.domain.records.production import Review
 from compilegate.usecases.records import to_json
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import FLAG, NAME, ON, Production

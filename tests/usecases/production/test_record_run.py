@@ -9,7 +9,7 @@ from compilegate.domain.production import job_evidence
 from compilegate.domain.production.job_evidence import output_uri
 from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.production.registration import TrainedJob
-from compilegate.domain.records.runs import CanarySlot
+from compilegate.domain.records.production import CanarySlot
 from compilegate.usecases.production import record_run
 from compilegate.usecases.records import read_document
 from tests.archives import tarball

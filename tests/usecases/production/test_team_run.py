@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.records.runs import ProductionRun
+from compilegate.domain.records.production import ProductionRun
 from compilegate.usecases.production.record_run import on_run_ended
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
