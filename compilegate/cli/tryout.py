@@ -39,7 +39,7 @@ from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, said
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, plan_arms
 from compilegate.domain.reasons import Reason
-from compilegate.domain.request.launcher import PLATFORM_PREFIX
+from compilegate.domain.request.build import PLATFORM_PREFIX
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED, PROJECT
 from compilegate.usecases.registered import facts_for_workload

@@ -1,7 +1,7 @@
 """Applies a flag to a team's job, or leaves the job as it is and says why.
 
 A job with a flag gets the hyperparameters that a job of Compilegate's own gets
-(domain/request/launcher.py), so that the launcher and the recorder read the same names.
+(domain/request/build.py), so that the launcher and the recorder read the same names.
 
 During a probation some jobs are left on the baseline, as by TRAIN (domain/production/begin.py):
 without baselines of today, a change of the data would be blamed on the candidate. Here it is by

@@ -10,7 +10,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import ArmPlan, node_groups
 from compilegate.domain.request.build import JobSite, quality_request, speed_request, uploaded
-from compilegate.domain.request.launcher import RequestLimits
+from compilegate.domain.service_limits import RequestLimits
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services, Settings

@@ -8,7 +8,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from compilegate.domain.request.launcher import problems
+from compilegate.domain.service_limits import problems
 from compilegate.facts import read
 from tests.conformance import ours, stored
 from tests.conformance.compare import occurrences, unjustified

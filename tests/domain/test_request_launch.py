@@ -13,12 +13,12 @@ from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.build import (
+    XLA_LAUNCHER,
     ProductionJob,
     production_request,
     quality_request,
     speed_request,
 )
-from compilegate.domain.request.launcher import XLA_LAUNCHER
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm, workload
 

@@ -11,14 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.build import sample_requests
-from compilegate.domain.request.launcher import broken_rules, problems, unsupported_fields
-from compilegate.domain.service_limits import Violation, violations
+from compilegate.domain.service_limits import (
+    Violation,
+    broken_rules,
+    problems,
+    unsupported_fields,
+    violations,
+)
 from compilegate.facts import read, step_functions_fields
 from compilegate.usecases.job_requests import request_limits
 from compilegate_localcloud.emulator.clients import service_model
 from compilegate_localcloud.emulator.sagemaker import validation
 from compilegate_localcloud.emulator.sagemaker.failures import ApiError
+from stacks.job_fields import sample_requests
 from tests.domain.test_request import CONTEXT, full, short
 
 MODEL = read("create_training_job")

@@ -15,7 +15,7 @@ from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import CONFIGURED
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.request.launcher import launch
+from compilegate.domain.request.build import launch
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts, read
 from compilegate.facts.topics import TOPICS, Row, age_days, check_region, chosen, overview, with_age

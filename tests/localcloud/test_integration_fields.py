@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.request import launcher
+from compilegate.domain import service_limits
 from compilegate.facts import step_functions_fields
 from compilegate_localcloud.emulator.sagemaker.validation import unsupported_fields
 
@@ -18,7 +18,7 @@ REQUESTS = st.recursive(
 
 @given(st.dictionaries(NAME, REQUESTS, max_size=4))
 def test_both_walks_refuse_the_same_fields(request_):
-    planned = launcher.unsupported_fields(step_functions_fields(), request_)
+    planned = service_limits.unsupported_fields(step_functions_fields(), request_)
 
     assert [violation.path.rpartition(".")[2] for violation in planned] == list(
         unsupported_fields(request_)

@@ -156,7 +156,8 @@ def test_the_requests_of_a_deployment_have_supported_fields_only(vpc):
 
 
 def test_a_field_that_step_functions_would_not_pass_on_is_refused(monkeypatch):
-    monkeypatch.setattr(build, "network", lambda _context: {"ProfilerConfig": {"S3OutputPath": ""}})
+    extra = {"ProfilerConfig": {"S3OutputPath": ""}}
+    monkeypatch.setattr(build, "_data", lambda *_: extra)
 
     with pytest.raises(InvalidInputError, match="ProfilerConfig"):
         check_job_fields(Settings(stage="test", region="us-east-1"))

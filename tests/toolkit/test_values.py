@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from compilegate.domain.argument_text import PREFIX, argument, for_launcher, survives
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.request.launcher import encoded
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate_localcloud.places import REPOSITORY
 from tests.domain.workload_builder import SOUND, change
@@ -112,6 +111,11 @@ def words(values: dict[str, Any]) -> list[str]:
 def is_long(value: Any) -> bool:
     """Whether a speed job may have no room for it."""
     return len(argument(value)) > 1000
+
+
+def encoded(values: dict[str, Any]) -> dict[str, str]:
+    """As a request has them."""
+    return {name: json.dumps(value) for name, value in values.items()}
 
 
 def accepted(values: dict[str, Any], entry_point: str = "train.py") -> bool:

@@ -19,7 +19,7 @@ from compilegate.cli.plan import examples, show_plan
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.plan import Plan
-from compilegate.domain.request.launcher import problems
+from compilegate.domain.service_limits import problems
 from compilegate.domain.workload.model import Workload
 from compilegate.facts import read
 from compilegate.ports import Settings

@@ -15,7 +15,7 @@ from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun
 from compilegate.domain.request.build import JobSite, ProductionJob, production_request
-from compilegate.domain.request.launcher import RequestLimits
+from compilegate.domain.service_limits import RequestLimits
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,30 @@
 """Builds complete CreateTrainingJob requests: full runs, speed jobs and production's runs.
 
 The job name lacks its retry suffix, which the state machine appends, so that a retried job never
-reuses a name.
+reuses a name. Launchers are switched on by the keys that the SageMaker Python SDK 2.257.7 sends for
+the same job; the toolkit in the image reads them back
+(aws/sagemaker-pytorch-training-toolkit@d929872, training.py) and takes the first launcher that it
+finds, so a request names one at most.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.argument_text import encoded_document
+from compilegate.domain.argument_text import encoded_document, for_launcher
+from compilegate.domain.compilers import compiler_named
+from compilegate.domain.compilers.descriptor import Launching
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.facts import parts
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds, spot_waiting_seconds
-from compilegate.domain.request import launcher
-from compilegate.domain.request.launcher import Launch, launch, launch_segments
-from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import BASELINE, Framework, Training, Workload
-from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES
+from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES, json_object
 
 # The sections of a CreateTrainingJob request, and what a deployment fixes for all of them.
 
@@ -31,6 +35,9 @@ PROGRESS_LINE = r"^(?:\[[^\]]*\]<stdout>: ?)?compilegate "
 # Metrics a job prints on such lines.
 PROGRESS_METRICS = ("step", "steps", "seconds", "samples_per_second", "loss")
 NUMBER = r"([-+0-9.eE]+|nan|inf)"
+PLATFORM_PREFIX = "sagemaker_"
+# The toolkit's own default, which the SDK writes out: Python's logging.INFO.
+LOG_LEVEL = 20
 
 
 @dataclass(frozen=True)
@@ -76,36 +83,34 @@ def uploaded(workload: Workload, context: JobContext, digest: str) -> Workload:
     return replace(workload, training=replace(workload.training, inputs=inputs))
 
 
-def inputs(training: Training) -> dict[str, Any]:
-    """One channel per input."""
+def _data(workload: Workload, run: str, context: JobContext) -> dict[str, Any]:
+    """One channel per input, where the evidence goes, and what outlives a job.
+
+    That is the workload's compile cache, or a spot job's own checkpoints: an interrupted one
+    continues from its run's own, since a run that started from those of another arm or seed would
+    not measure anything. Its compile cache lies among them.
+    """
+    training, key = workload.training, context.site.kms_key_arn
     source = {"S3DataType": "S3Prefix", "S3DataDistributionType": "FullyReplicated"}
     channels = [
         {"ChannelName": name, "DataSource": {"S3DataSource": {**source, "S3Uri": uri}}}
         for name, uri in sorted(training.inputs.items())
     ]
-    return {"InputDataConfig": channels} if channels else {}
-
-
-def output(workload: Workload, context: JobContext) -> dict[str, str]:
-    """Where the evidence goes, under the deployment's own key if it has one."""
-    key = {"KmsKeyId": context.site.kms_key_arn} if context.site.kms_key_arn else {}
-    return {"S3OutputPath": context.uri(naming.jobs_prefix(workload.name, context.trial)), **key}
-
-
-def checkpoints(workload: Workload, run: str, context: JobContext) -> dict[str, str]:
-    """What outlives a job: the workload's compile cache, or a spot job's own checkpoints.
-
-    An interrupted spot job continues from its run's own checkpoints: a run that started from those
-    of another arm or seed would not measure anything. Its compile cache lies among them.
-    """
-    if workload.training.spot:
+    output = context.uri(naming.jobs_prefix(workload.name, context.trial))
+    if training.spot:
         prefix = naming.checkpoint_prefix(workload.name, context.trial, run)
-        return {"S3Uri": context.uri(prefix), "LocalPath": naming.CHECKPOINT_PATH}
-    prefix = naming.compile_cache_prefix(workload.name)
-    return {"S3Uri": context.uri(prefix), "LocalPath": naming.COMPILE_CACHE_PATH}
+        kept = {"S3Uri": context.uri(prefix), "LocalPath": naming.CHECKPOINT_PATH}
+    else:
+        prefix = naming.compile_cache_prefix(workload.name)
+        kept = {"S3Uri": context.uri(prefix), "LocalPath": naming.COMPILE_CACHE_PATH}
+    return {
+        **({"InputDataConfig": channels} if channels else {}),
+        "OutputDataConfig": {"S3OutputPath": output, **({"KmsKeyId": key} if key else {})},
+        "CheckpointConfig": kept,
+    }
 
 
-def environment(training: Training, arm: ArmPlan) -> dict[str, str]:
+def _environment(training: Training, arm: ArmPlan) -> dict[str, str]:
     """Where the compile cache and a spot job's checkpoints lie; the image that evidence names.
 
     The job's runtime works on a local copy of the compile cache and changes TORCHINDUCTOR_CACHE_DIR
@@ -122,56 +127,35 @@ def environment(training: Training, arm: ArmPlan) -> dict[str, str]:
     }
 
 
-def machines(training: Training, arm: ArmPlan) -> dict[str, Any]:
-    """The cluster, at the workload's own time limit.
+def _machines(training: Training, arm: ArmPlan, site: JobSite) -> dict[str, Any]:
+    """The cluster, at the workload's own time limit, in the deployment's own network if any.
 
     Without a key for its volume: SageMaker refuses one where the type has local storage, as every
     GPU type on file has, and encrypts such storage in hardware (API reference, ResourceConfig).
     """
-    spot = {"EnableManagedSpotTraining": True} if training.spot else {}
+    subnets, groups = list(site.subnet_ids), list(site.security_group_ids)
+    vpc = {"VpcConfig": {"Subnets": subnets, "SecurityGroupIds": groups}} if subnets else {}
     return {
         "ResourceConfig": {
             "InstanceType": arm.instance_type,
             "InstanceCount": arm.instance_count,
             "VolumeSizeInGB": training.volume_gb,
         },
-        **spot,
-        "StoppingCondition": stopping(training, job_seconds(training.max_runtime_hours)),
+        **({"EnableManagedSpotTraining": True} if training.spot else {}),
+        "StoppingCondition": _stopping(training, job_seconds(training.max_runtime_hours)),
+        **vpc,
     }
 
 
-def stopping(training: Training, runtime_seconds: int) -> dict[str, int]:
-    """StoppingCondition of a job that trains at most ``runtime_seconds``.
-
-    A spot job's waiting includes its training and may not be shorter.
-    """
+def _stopping(training: Training, runtime_seconds: int) -> dict[str, int]:
+    """Of a job that trains so long at most; a spot job's waiting includes its training."""
     limit = {"MaxRuntimeInSeconds": runtime_seconds}
     if not training.spot:
         return limit
     return {**limit, "MaxWaitTimeInSeconds": runtime_seconds + spot_waiting_seconds(training)}
 
 
-def network(site: JobSite) -> dict[str, Any]:
-    """The deployment's own network, if it has one."""
-    if not site.subnet_ids:
-        return {}
-    return {
-        "VpcConfig": {
-            "Subnets": list(site.subnet_ids),
-            "SecurityGroupIds": list(site.security_group_ids),
-        }
-    }
-
-
-def metric_definitions(metric: str) -> list[dict[str, str]]:
-    """Progress and the quality metric, by the pattern of their log line."""
-    names = dict.fromkeys((*PROGRESS_METRICS, metric))
-    return [
-        {"Name": name, "Regex": rf"{PROGRESS_LINE}.*\b{re.escape(name)}={NUMBER}"} for name in names
-    ]
-
-
-def tags(
+def _tags(
     workload: Workload, run: str, stage: str, arm: str, context: JobContext
 ) -> list[dict[str, str]]:
     """The trial's own tags, the owner's and the team's.
@@ -227,12 +211,11 @@ def quality_request(
     Raises InvalidInputError for a tag, hyperparameter or launcher that is not allowed.
     """
     script = _script(workload, arm)
-    own = launcher.as_read_by(script, launcher.of_arm(workload, arm))
-    values = {**own, "seed": seed, "replicate": replicate}
+    values = {**_own_values(workload, arm, script), "seed": seed, "replicate": replicate}
     start = launch(arm, _framework(workload, arm), script)
     return {
         **_request(workload, arm, start, values, run=run, context=context),
-        "Tags": tags(workload, run, "quality", arm.name, context),
+        "Tags": _tags(workload, run, "quality", arm.name, context),
     }
 
 
@@ -260,8 +243,7 @@ def speed_request(
     if all(arm.name != BASELINE for arm in arms):
         values["baseline"] = "elsewhere"
     for index, arm in enumerate(arms):
-        of_arm = launcher.of_arm(workload, arm)
-        own = launcher.as_read_by(_script(workload, arm), of_arm, shell=False)
+        own = _own_values(workload, arm, _script(workload, arm), shell=False)
         if PARTITIONING in own:
             values[PARTITIONING] = own.pop(PARTITIONING)
         values[f"arm_{index}"] = encoded_document({"name": arm.name, "hyperparameters": own})
@@ -270,8 +252,8 @@ def speed_request(
     start = launch_segments(arms[0], _framework(workload, arms[0]), SPEED_PROGRAM)
     return {
         **_request(workload, arms[0], start, values, run=run, context=context),
-        "StoppingCondition": stopping(workload.training, limit),
-        "Tags": tags(workload, run, "speed", ALL_ARMS, context),
+        "StoppingCondition": _stopping(workload.training, limit),
+        "Tags": _tags(workload, run, "speed", ALL_ARMS, context),
     }
 
 
@@ -295,7 +277,7 @@ def production_request(
     if workload.training.spot:  # any other job has the compile cache alone
         own = f"{output}/checkpoints/{naming.attempt(job.number)}/"
         checkpoints = {**checkpoints, "S3Uri": own}
-    of_a_trial = tags(workload, job.run, naming.PRODUCTION_STAGE, arm.name, context)
+    of_a_trial = _tags(workload, job.run, naming.PRODUCTION_STAGE, arm.name, context)
     return {
         **request,
         "OutputDataConfig": {**request["OutputDataConfig"], "S3OutputPath": output},
@@ -325,9 +307,14 @@ def _request(
     run: str,
     context: JobContext,
 ) -> dict[str, Any]:
-    source_uri = context.uri(context.source_key)
-    platform = launcher.of_platform(start.program, source_uri, context.site.region)
-    training = workload.training
+    training, names = workload.training, (*PROGRESS_METRICS, workload.quality.metric)
+    platform = {
+        "sagemaker_program": start.program,
+        "sagemaker_submit_directory": context.uri(context.source_key),
+        "sagemaker_container_log_level": LOG_LEVEL,
+        "sagemaker_region": context.site.region,
+    }
+    all_values = {**values, **start.hyperparameters, **platform}
     return {
         "TrainingJobName": naming.job_base(workload.name, context.trial, run),
         "RoleArn": context.role_arn,
@@ -335,57 +322,176 @@ def _request(
             "TrainingImage": arm.image,
             "TrainingInputMode": "File",
             "EnableSageMakerMetricsTimeSeries": True,
-            "MetricDefinitions": metric_definitions(workload.quality.metric),
+            "MetricDefinitions": [
+                {"Name": name, "Regex": rf"{PROGRESS_LINE}.*\b{re.escape(name)}={NUMBER}"}
+                for name in dict.fromkeys(names)
+            ],
         },
-        "HyperParameters": launcher.encoded({**values, **start.hyperparameters, **platform}),
-        "Environment": {**start.environment, **environment(training, arm)},
-        **inputs(training),
-        "OutputDataConfig": output(workload, context),
-        "CheckpointConfig": checkpoints(workload, run, context),
-        **machines(training, arm),
-        **network(context.site),
+        "HyperParameters": {name: json.dumps(value) for name, value in all_values.items()},
+        "Environment": {**start.environment, **_environment(training, arm)},
+        **_data(workload, run, context),
+        **_machines(training, arm, context.site),
     }
 
 
-# A sample of every kind of request that a deployment sends, with every field that any of them has.
-#
-# For checks of the requests' form where no workload is at hand: at synthesis.
+# How the training toolkit in the image starts an arm's processes.
 
-_DOCUMENT = {
-    "schema": 1,
-    "name": "sample",
-    "owner": "ml-platform",
-    "framework": {"name": "pytorch", "version": "2.13.0"},
-    "model": {"family": "transformer", "name": "sample"},
-    "training": {
-        "source_dir": "source", "entry_point": "train.py", "instance_type": "ml.g5.xlarge",
-        "instance_count": 2, "distribution": "torch_distributed", "precision": "bf16",
-        "batch_size": 32, "learning_rate": 1e-3, "max_runtime_hours": 2, "max_wait_hours": 4,
-        "spot": True, "volume_gb": 50, "hyperparameters": {"epochs": 1},
-        "environment": {"A": "b"}, "inputs": {"train": "s3://bucket/train/"},
-    },
-    "shapes": {"static": True},
-    "schedule": {"runs_per_week": 5, "run_hours": 1},
-    "quality": {"metric": "eval_loss", "goal": "minimize", "margin": 0.05},
-    "tags": {"cost-centre": "1"},
-}  # fmt: skip
-_ARM = ArmPlan(
-    name="compile", compiler="torch_compile", image="1.dkr.ecr.us-east-1/image:1",
-    instance_type="ml.g5.xlarge", instance_count=2, devices=2, usd_per_hour=1.0, precision="bf16",
-    batch_size=32, learning_rate=1e-3, distribution="torch_distributed",
-    overrides={"compiler": "torch_compile"},
-)  # fmt: skip
+# Starts a script on every GPU where the managed compiler's image has no launcher of its own.
+XLA_LAUNCHER = f"{naming.RUNTIME_PACKAGE}/xla_launcher.py"
+# From these on, torch_xla's own runner does it (HuggingFace 1.11; PyTorch 1.12 is its first).
+XLA_RUNNER_SINCE = (1, 11)
+# Version 2 of the model-parallel library runs under torchrun, version 1 under MPI.
+SMP_2_SINCE = (2, 0)
+
+_PYTORCH = ("huggingface-pytorch", "pytorch")
+_TENSORFLOW = ("huggingface-tensorflow", "tensorflow")
+_DEVICES = "GPU_NUM_DEVICES"
+_RUNNER = "sagemaker_pytorch_xla_multi_worker_enabled"
+_SCRIPT = "training_script"
+_TORCHRUN = {"sagemaker_torch_distributed_enabled": True}
+_DATA_PARALLEL = {
+    "sagemaker_distributed_dataparallel_enabled": True,
+    "sagemaker_distributed_dataparallel_custom_mpi_options": "",
+}
+# The switches by distribution and framework; of smp they depend on the version. The PyTorch
+# estimator turns pytorchddp into smdistributed's data parallel runner, the Hugging Face one does
+# not; in the container both are the same runner.
+_LAUNCHERS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    **{("torch_distributed", name): _TORCHRUN for name in _PYTORCH},
+    ("pytorchddp", "huggingface-pytorch"): {"sagemaker_pytorch_ddp_enabled": True},
+    ("pytorchddp", "pytorch"): _DATA_PARALLEL,
+    **{("smddp", name): _DATA_PARALLEL for name in (*_PYTORCH, *_TENSORFLOW)},
+    **{("smp", name): {} for name in (*_PYTORCH, *_TENSORFLOW)},
+}
 
 
-def sample_requests(context: JobContext) -> Iterator[dict[str, Any]]:
-    """A speed job, a full run and a production run on spot capacity, with inputs and tags."""
-    workload = parse_workload(_DOCUMENT)
-    yield speed_request(
-        workload, [_ARM], run=naming.speed_run(0), first_block=0, blocks=1, steps=1,
-        context=context,
-    )  # fmt: skip
-    yield quality_request(
-        workload, _ARM, run=naming.quality_run(0, 1, 0), replicate=0, seed=0, context=context
+@dataclass(frozen=True)
+class Launch:
+    """What a job starts with, and what that adds to its hyperparameters and variables."""
+
+    program: str
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def launch(arm: ArmPlan, framework: Framework, script: str) -> Launch:
+    """How ``script`` starts on every device of the arm.
+
+    Raises InvalidInputError for a distribution that framework or compiler cannot run.
+    """
+    launching = compiler_named(arm.compiler).launching
+    if launching is not None:
+        return _managed(arm, framework, script, launching)
+    if arm.distribution == "none":
+        return Launch(script)
+    if (arm.distribution, framework.name) not in _LAUNCHERS:
+        raise _refused(arm, framework)
+    switches = _LAUNCHERS[arm.distribution, framework.name]
+    if arm.distribution == "smp":
+        switches = _model_parallel(arm, framework)
+    return Launch(script, {**switches, "sagemaker_instance_type": arm.instance_type})
+
+
+def _managed(arm: ArmPlan, framework: Framework, script: str, launching: Launching) -> Launch:
+    """SageMaker Training Compiler: its switches, and its way onto several GPUs.
+
+    Source: awsdocs training-compiler-enable-pytorch.md and training-compiler-troubleshooting.md,
+    which requires GPU_NUM_DEVICES wherever the runner does not set it.
+    """
+    switches = dict(launching.switches)
+    pytorch = framework.name in _PYTORCH
+    runner = pytorch and parts(framework.version)[:2] >= XLA_RUNNER_SINCE
+    if arm.distribution == launching.distribution and runner:
+        return Launch(script, {_RUNNER: True, **switches})
+    if arm.distribution != "none":
+        raise _refused(arm, framework)
+    environment = {_DEVICES: str(arm.devices // arm.instance_count)} if pytorch else {}
+    if pytorch and not runner and arm.devices > 1:
+        return Launch(XLA_LAUNCHER, {_SCRIPT: script, **switches}, environment)
+    return Launch(script, switches, environment)
+
+
+def launch_segments(arm: ArmPlan, framework: Framework, gate: str) -> Launch:
+    """How the speed job's program ``gate`` starts, which in turn starts segments of the script.
+
+    torch_xla's launchers call a function of the script in processes of their own, so a speed job
+    runs them itself, once for each segment; under every other launcher it is one of the processes.
+    Raises InvalidInputError as ``launch`` does.
+    """
+    whole = launch(arm, framework, gate)
+    kept = dict(whole.hyperparameters)
+    if kept.pop(_RUNNER, None):
+        kept["launcher"] = "xla_spawn"
+    elif kept.pop(_SCRIPT, None):
+        kept["launcher"] = "sm_dist"
+    return Launch(gate, kept, whole.environment)
+
+
+def _model_parallel(arm: ArmPlan, framework: Framework) -> dict[str, Any]:
+    common = {"sagemaker_distributed_dataparallel_enabled": False}
+    if framework.name in _PYTORCH and parts(framework.version)[:2] >= SMP_2_SINCE:
+        return {**common, **_TORCHRUN}
+    return {
+        **common,
+        "sagemaker_mpi_enabled": True,
+        "sagemaker_mpi_num_of_processes_per_host": arm.devices // arm.instance_count,
+        "sagemaker_mpi_custom_mpi_options": "",
+    }
+
+
+def _refused(arm: ArmPlan, framework: Framework) -> InvalidInputError:
+    compiler = compiler_named(arm.compiler)
+    launching = compiler.launching
+    can = sorted(kind for kind, name in _LAUNCHERS if name == framework.name)
+    under = ""
+    if launching is not None:
+        can = [launching.distribution] if framework.name in _PYTORCH else []
+        under = f" under {compiler.title}"
+    return InvalidInputError(
+        f"{framework.name} {framework.version} cannot be launched this way{under}",
+        field=f"{arm.name}: distribution",
+        value=arm.distribution,
+        fix=f"use one of {', '.join(['none', *can])}",
     )
-    job = ProductionJob(run="run", number=0, replicate=0, seed=0, tags={naming.TAG_DECISION: "d"})
-    yield production_request(workload, _ARM, job, context)
+
+
+# The hyperparameters of a job: JSON text, as the SageMaker Python SDK sends them and the training
+# toolkit decodes them.
+
+
+def _own_values(
+    workload: Workload, arm: ArmPlan, script: str, *, shell: bool = True
+) -> dict[str, Any]:
+    """The values of one arm as ``script`` reads them: launch.py decodes what a shell would change.
+
+    Without a ``shell``: the speed gate starts the script itself. Raises InvalidInputError for a
+    name that belongs to the platform, or settings of the model-parallel library that are none.
+    """
+    own = {**workload.training.hyperparameters, **arm.hyperparameters}
+    for name in own:
+        if name.startswith(PLATFORM_PREFIX):
+            raise InvalidInputError(
+                "is a name that only SageMaker's toolkit uses",
+                field=f"training.hyperparameters.{name}",
+                fix="leave it out; launchers follow training.distribution",
+            )
+    if PARTITIONING in own:
+        settings = json_object(own[PARTITIONING])
+        if settings is None:
+            raise InvalidInputError(
+                "must be a JSON object in quotes",
+                field=f"training.hyperparameters.{PARTITIONING}",
+                value=own[PARTITIONING],
+                fix=f'for example {PARTITIONING}: \'{{"partitions": 2, "ddp": true}}\'',
+            )
+        own[PARTITIONING] = settings
+    own |= {"arm": arm.name, "compiler": arm.compiler}
+    own |= {"compile_mode": arm.compile_mode} if arm.compile_mode else {}
+    own |= {
+        "precision": arm.precision,
+        "batch_size": arm.batch_size,
+        "learning_rate": arm.learning_rate,
+    }
+    if script != naming.LAUNCHER:
+        return own
+    return {name: for_launcher(value, shell=shell) for name, value in own.items()}

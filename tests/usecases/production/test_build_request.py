@@ -7,7 +7,7 @@ import json
 import pytest
 
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.request.launcher import problems
+from compilegate.domain.service_limits import problems
 from compilegate.facts import read
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import NAME, Production
