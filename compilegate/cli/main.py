@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 import signal
 import sys
 import time
+from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Annotated
 
@@ -32,8 +34,6 @@ from compilegate.cli.status import status
 from compilegate.cli.synth import synth
 from compilegate.cli.tryout import try_
 
-# Ctrl-C and the signals that are handled like it: once, so that cleaning up is not cut off.
-
 # A person who presses again after this time wants an end to what still goes on.
 REPEATED_SECONDS = 5.0
 
@@ -45,14 +45,13 @@ class Stop:
     and keeps their records.
     """
 
-    def __init__(self) -> None:
-        self._since: float | None = None
+    since = -math.inf
 
     def __call__(self, _number: int, _frame: FrameType | None) -> None:
         """Raise KeyboardInterrupt, unless that was done just now."""
         now = time.monotonic()
-        if self._since is None or now - self._since > REPEATED_SECONDS:
-            self._since = now
+        if now - self.since > REPEATED_SECONDS:
+            self.since = now
             raise KeyboardInterrupt
 
 
@@ -62,28 +61,19 @@ app = typer.Typer(
     rich_markup_mode=None,  # help reads the same on a terminal and in a file
     pretty_exceptions_enable=False,
 )
-app.command("init")(init)
-app.command("check")(check)
-app.command("doctor")(doctor)
-app.command("try")(try_)
-app.command("schema")(schema)
-app.command("plan")(plan)
-app.add_typer(facts.app, name="facts")
-app.command("register")(register)
-app.command("train")(train)
-app.command("run")(run)
-app.command("status")(status)
-app.command("unlock")(unlock)
-app.command("drain")(drain)
-app.command("digest")(digest)
-app.command("judge")(judge)
-app.command("report")(report)
-app.command("export")(export)
-app.add_typer(flag.app, name="flag")
-app.add_typer(local.app, name="local")
-app.command("synth")(synth)
-app.command("demo")(demo)
-app.command("demo-production")(demo_production)
+# In the order of the help.
+COMMANDS: Mapping[str, typer.Typer | Callable[..., None]] = {
+    "init": init, "check": check, "doctor": doctor, "try": try_, "schema": schema, "plan": plan,
+    "facts": facts.app, "register": register, "train": train, "run": run, "status": status,
+    "unlock": unlock, "drain": drain, "digest": digest, "judge": judge, "report": report,
+    "export": export, "flag": flag.app, "local": local.app, "synth": synth, "demo": demo,
+    "demo-production": demo_production,
+}  # fmt: skip
+for _name, _command in COMMANDS.items():
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        app.command(_name)(_command)
 
 
 def _version(show: bool) -> None:
