@@ -6,15 +6,19 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
-from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.exceptions import (
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ProfileNotFound,
+    SSOTokenLoadError,
+)
 
 from compilegate import __version__
-from compilegate.cli.common.error_handling import exit_code, explain
 from compilegate.cli.common.output import error_text
 from compilegate.cli.main import app
 from compilegate.domain.errors import (
@@ -62,90 +66,62 @@ def test_a_missing_stack_is_one_message_with_the_next_step(invoke: Invoke) -> No
     assert "Error: There is no stack compilegate-beta. Fix: deploy it\n" == result.stderr
 
 
-def test_an_unexpected_error_is_one_message_too(
-    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(stage: str) -> None:
-        raise ZeroDivisionError("by zero")
-
-    monkeypatch.setattr(providers, "aws", broken)
-
-    result = invoke("status")
-
-    assert 1 == result.exit_code
-    assert result.stderr.startswith("Error: ZeroDivisionError: by zero\n")
-    assert "--debug" in result.stderr
-    assert "Traceback" not in result.output
+def refused(code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code, "Message": "m"}}, "X")
 
 
 ERROR_KEYS = {"file", "field", "value", "problem", "fix", "line", "kind"}
+# Each error: its kind, the exit code, how problem and fix begin, None where there is no fix.
+ERRORS: list[tuple[Exception, str, int, str, str | None]] = [
+    (InvalidInputError("is wrong", field="f", fix="b"), "bad_input", 2, "is wrong", "b"),
+    (InvalidEvidenceError("is wrong"), "invalid_evidence", 13, "is wrong", None),
+    (NotFoundError("is not there"), "not_found", 1, "is not there", None),
+    (WorkloadLockedError("is locked"), "locked", 1, "is locked", None),
+    (DrainedError("a. Fix: b", fix="c"), "drained", 1, "a. Fix: b", "c"),
+    (DrainedError("a. Fix: b"), "drained", 1, "a. Fix: b", None),
+    (NoStackError("is not deployed", fix="d."), "not_ready", 1, "is not deployed", "d"),
+    (CloudEndedError("has ended"), "not_ready", 1, "has ended", None),
+    (NotReadyError("It does not run", fix="start it."), "not_ready", 1, "It does", "start it"),
+    (ModuleNotFoundError("No module", name="compilegate_localcloud"), "not_ready", 1,
+     "The package compilegate-localcloud is not", "pip install"),
+    (ModuleNotFoundError("No module", name="compilegate_other"), "unexpected", 1,
+     "ModuleNotFoundError: No module\nFor a traceback: compilegate --debug", None),
+    (UnreadableRecordError("of another schema"), "unreadable_record", 1, "of another", None),
+    (NoCredentialsError(), "aws", 1, "there are no usable AWS credentials (", "run `aws config"),
+    (SSOTokenLoadError(error_msg="m"), "aws", 1, "there are no usable AWS cred", "run `aws config"),
+    (ProfileNotFound(profile="p"), "aws", 1, "The config profile (p)", "correct AWS_PROFILE"),
+    (EndpointConnectionError(endpoint_url="u"), "aws", 1, "Could not connect", "check the network"),
+    (refused("ExpiredToken"), "aws", 1, "AWS does not accept the credentials (Ex", "renew them"),
+    (refused("AccessDenied"), "aws", 1, "the credentials lack a permission: An", "use a role"),
+    (refused("Odd"), "aws", 1, "AWS refused the request: An error", None),
+    (ZeroDivisionError("a. Fix: b"), "unexpected", 1, "ZeroDivisionError: a. Fix: b\nFor", None),
+]  # fmt: skip
 
 
-def failing(error: Exception) -> Callable[[str], None]:
-    def opened(stage: str) -> None:
+@pytest.mark.parametrize("case", ERRORS, ids=lambda case: type(case[0]).__name__)
+def test_every_error_is_one_message_and_with_json_one_document_too(
+    case: tuple[Exception, str, int, str, str | None], invoke: Invoke, providers: FakeProviders
+) -> None:
+    error, kind, code, problem, fix = case
+
+    def failing(stage: str) -> None:
         raise error
 
-    return opened
-
-
-@pytest.mark.parametrize(
-    ("error", "kind", "code"),
-    [
-        (InvalidInputError("is wrong", field="f"), "bad_input", 2),
-        (InvalidEvidenceError("is wrong"), "invalid_evidence", 13),
-        (NotFoundError("is not there"), "not_found", 1),
-        (WorkloadLockedError("is locked"), "locked", 1),
-        (DrainedError("is drained"), "drained", 1),
-        (NoStackError("is not deployed"), "not_ready", 1),
-        (CloudEndedError("has ended"), "not_ready", 1),
-        (ModuleNotFoundError("No module", name="compilegate_localcloud"), "not_ready", 1),
-        (ModuleNotFoundError("No module", name="compilegate_other"), "unexpected", 1),
-        (UnreadableRecordError("of another schema"), "unreadable_record", 1),
-        (ClientError({"Error": {"Code": "AccessDenied", "Message": "m"}}, "X"), "aws", 1),
-        (ZeroDivisionError("by zero"), "unexpected", 1),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_with_json_every_error_is_one_document_too(
-    error: Exception, kind: str, code: int, invoke: Invoke, providers: FakeProviders,
-) -> None:  # fmt: skip
-    providers.aws = failing(error)  # type: ignore[method-assign, assignment]
+    providers.aws = failing  # type: ignore[method-assign, assignment]
 
     shown, asked = invoke("status"), invoke("status", "--json")
 
     document = json.loads(asked.stdout)
+    first = document["error"]
     assert (code, code, "") == (shown.exit_code, asked.exit_code, shown.stdout)
     assert shown.stderr == asked.stderr
-    assert [document["error"]] == document["errors"]
-    assert (ERROR_KEYS, kind) == (document["error"].keys(), document["error"]["kind"])
-    assert document["error"]["problem"] in shown.stderr
-
-
-@pytest.mark.parametrize(
-    ("error", "problem", "fix"),
-    [
-        (NoCredentialsError(), "there are no usable AWS credentials", "run `aws configure`"),
-        (NotReadyError("It does not run", fix="start it."), "It does not run", "start it"),
-        (NotReadyError("It does not run"), "It does not run", None),
-        (DrainedError("a. Fix: b", fix="c"), "a. Fix: b", "c"),
-        (DrainedError("a. Fix: b"), "a. Fix: b", None),
-        (NoStackError("is not deployed"), "is not deployed", None),
-        (ZeroDivisionError("a. Fix: b"), "ZeroDivisionError: a. Fix: b", None),
-    ],
-    ids=lambda value: "",
-)
-def test_a_program_gets_the_fix_apart_from_the_problem(
-    error: Exception, problem: str, fix: str | None, invoke: Invoke, providers: FakeProviders
-) -> None:
-    providers.aws = failing(error)  # type: ignore[method-assign, assignment]
-
-    result = invoke("status", "--json")
-
-    found = json.loads(result.stdout)["error"]
-    assert found["problem"].startswith(problem)
-    assert f"Error: {error}" in result.stderr or found["kind"] != "not_ready"
-    assert (fix is None) == (found["fix"] is None)
-    assert (found["fix"] or "").startswith(fix or "")
+    assert "Traceback" not in shown.output
+    assert [first] == document["errors"]
+    assert (ERROR_KEYS, kind) == (first.keys(), first["kind"])
+    assert first["problem"] in shown.stderr
+    assert first["problem"].startswith(problem)
+    assert (fix is None) == (first["fix"] is None)
+    assert (first["fix"] or "").startswith(fix or "")
 
 
 @pytest.mark.parametrize("command", leaves(app), ids=" ".join)
@@ -170,6 +146,7 @@ def test_a_wrong_command_line_is_a_document_wherever_json_stands(
         (("no-such-command", "--json"), "No such command 'no-such-command'."),
         (("flag", "show", "--json"), "Missing argument 'WORKLOAD'."),
         (("flag", "--json", "show"), "No such option: --json"),
+        (("judge", "--", "--json"), ""),  # after two dashes it is a name
     ],
 )
 def test_so_is_a_wrong_command_or_a_missing_argument(
@@ -177,13 +154,8 @@ def test_so_is_a_wrong_command_or_a_missing_argument(
 ) -> None:
     result = invoke(*words)
 
-    assert (2, problem) == (result.exit_code, json.loads(result.stdout)["error"]["problem"])
-
-
-def test_after_two_dashes_json_is_a_name(invoke: Invoke) -> None:
-    result = invoke("judge", "--", "--json")
-
-    assert (2, "") == (result.exit_code, result.stdout)
+    shown = json.loads(result.stdout)["error"]["problem"] if result.stdout else ""
+    assert (2, problem) == (result.exit_code, shown)
 
 
 @pytest.mark.parametrize("switch", ["option", "variable"])
@@ -211,35 +183,6 @@ def test_ctrl_c_is_130_without_a_traceback(
     result = invoke("status")
 
     assert (130, "Stopped.\n") == (result.exit_code, result.stderr)
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (InvalidInputError("is wrong"), 2),
-        (InvalidEvidenceError("is wrong"), 13),
-        (NotFoundError("is not there"), 1),
-        (RuntimeError("oops"), 1),
-    ],
-)
-def test_exit_codes_of_errors(error: Exception, code: int) -> None:
-    assert code == exit_code(error)
-
-
-@pytest.mark.parametrize(
-    ("error", "message"),
-    [
-        (NoCredentialsError(), "no usable AWS credentials"),
-        (ClientError({"Error": {"Code": "ExpiredToken", "Message": "m"}}, "X"), "renew them"),
-        (
-            ClientError({"Error": {"Code": "AccessDenied", "Message": "m"}}, "X"),
-            "lack a perm",
-        ),
-        (ClientError({"Error": {"Code": "Odd", "Message": "m"}}, "X"), "AWS refused"),
-    ],
-)
-def test_what_aws_refuses_comes_with_a_next_step(error: Exception, message: str) -> None:
-    assert message in str(explain(error))
 
 
 def test_an_error_is_wrapped_at_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
