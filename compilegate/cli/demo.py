@@ -27,14 +27,13 @@ from compilegate.cli.common.output import console, emit_json
 from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
 from compilegate.cli.common.template import show
 from compilegate.cli.run import (
-    StartedTrial,
-    follow,
     read_workloads,
     show_outcome,
     start,
     stop,
+    watch,
 )
-from compilegate.cli.trials import TrialView
+from compilegate.cli.trials import TrialWatcher, View
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import clock, plural
 from compilegate.place import INSTALLED, PROJECT, work_folder
@@ -182,13 +181,13 @@ def preparing_data(command: Sequence[str]) -> Iterator[Callable[[], None]]:
 
 def _evaluate(
     files: list[WorkloadFile], started_cloud: StartedCloud, out: Path, progress: Console
-) -> tuple[list[TrialView], list[Outcome]]:
+) -> tuple[list[View], list[Outcome]]:
     """Run the trials and show each verdict as it is reached."""
     cloud, began = started_cloud.cloud, time.monotonic()
-    started: list[StartedTrial] = []
+    started: list[TrialWatcher] = []
     outcomes: dict[str, Outcome] = {}
 
-    def show_verdict(view: TrialView) -> None:
+    def show_verdict(view: View) -> None:
         outcome = read_outcome(view.trial, cloud, view.state, out)
         outcomes[outcome.workload] = outcome
         at, name = clock(time.monotonic() - began), (outcome.workload, "bold")
@@ -196,7 +195,7 @@ def _evaluate(
 
     try:
         started = start(files, cloud)
-        views = follow(started, cloud, progress, on_end=show_verdict)
+        views = watch(started, cloud.poll_seconds, progress, on_end=show_verdict)
     except KeyboardInterrupt:
         typer.echo("Stopping the trials and the embedded cloud …", err=True)
         if not started_cloud.started_now:
@@ -206,7 +205,7 @@ def _evaluate(
 
 
 def seconds_by_part(
-    views: Sequence[TrialView], *, ready: float, deploy: float, total: float
+    views: Sequence[View], *, ready: float, deploy: float, total: float
 ) -> dict[str, float]:
     """Where the demo's wall clock went, ``ready`` after it began; ``overhead`` is not training.
 

@@ -31,15 +31,13 @@ from compilegate.cli.register import register_files
 from compilegate.cli.report import page_files, save_history
 from compilegate.cli.run import (
     STOP_CAUSE,
-    StartedTrial,
-    follow,
     read_workloads,
     start,
     start_run,
     stop,
     watch,
 )
-from compilegate.cli.trials import RunView, RunWatcher
+from compilegate.cli.trials import RunWatcher, TrialWatcher, View
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN, Override
@@ -158,7 +156,7 @@ class Month:
         # Without a terminal a line for each run is enough.
         self._live = progress if moves(progress) else Console(quiet=True)
         self._began = time.time_ns() // 1_000_000
-        self._trials: list[StartedTrial] = []
+        self._trials: list[TrialWatcher] = []
         self._running: str | None = None
         self._changed_by: str | None = None
 
@@ -223,7 +221,7 @@ class Month:
 
     def _hold_trial(self) -> None:
         self._trials = start([self._file], self._cloud)
-        (view,) = follow(self._trials, self._cloud, self._live)
+        (view,) = watch(self._trials, self._cloud.poll_seconds, self._live)
         self._trials = []
         outcome = read_outcome(view.trial, self._cloud, view.state, self._reports)
         self.outcome = outcome
@@ -301,7 +299,7 @@ def unproven_candidate(decision: Decision) -> str:
     return next((one.arm or "" for one in decision.reasons if one.code in UNPROVEN), "")
 
 
-def night_document(number: int, view: RunView, flag: Flag, fault: str | None) -> dict[str, Any]:
+def night_document(number: int, view: View, flag: Flag, fault: str | None) -> dict[str, Any]:
     """One production run for programs; ``flag`` is the flag after it."""
     begun, review = view.begun, view.review
     return {

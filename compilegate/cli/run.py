@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,25 +35,15 @@ from compilegate.cli.common.session import (
 )
 from compilegate.cli.common.template import show
 from compilegate.cli.flag import on_words
-from compilegate.cli.trials import (
-    RunView,
-    RunWatcher,
-    TrialView,
-    TrialWatcher,
-    View,
-    Watcher,
-    screen,
-)
+from compilegate.cli.trials import RunWatcher, TrialWatcher, View, Watcher, screen
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.failures import explain
-from compilegate.domain.flag import parse_flag
+from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.notes import said
-from compilegate.domain.production.begin import MALFORMED, FlagReading
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
-from compilegate.ports import Services
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
 from compilegate.usecases.registered import load_registered
@@ -63,14 +53,6 @@ STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0
 LOST_AFTER = 10
 AWS_ERRORS = (BotoCoreError, ClientError, OSError)
-
-
-@dataclass(frozen=True)
-class StartedTrial:
-    """A trial with its execution."""
-
-    trial: Trial
-    arn: str
 
 
 def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
@@ -83,7 +65,7 @@ def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
     return files
 
 
-def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
+def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[TrialWatcher]:
     """Upload every workload, then start their executions; all of them or none.
 
     Raises DrainedError, before anything is uploaded, while the deployment is drained.
@@ -95,14 +77,14 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
     # With what the report of its trial has to say of its script.
     packages = [replace(package(file), notes=notes_on(file)) for file in files]
     trials = [submit(one, trial=trial_id, store=store) for one in packages]
-    started: list[StartedTrial] = []
+    started: list[TrialWatcher] = []
     try:
         for trial in trials:
             name = naming.execution_name(trial.workload, trial.trial)
             payload = {
                 "workload": trial.workload, "trial": trial.trial, "spec_key": trial.spec_key,
             }  # fmt: skip
-            started.append(StartedTrial(trial, cloud.executions.start(name, payload)))
+            started.append(TrialWatcher(trial, cloud.executions.start(name, payload), cloud))
     except BaseException:
         stop(started, cloud, "another trial of the same command could not start")
         raise
@@ -111,16 +93,16 @@ def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[StartedTrial]:
 
 def start_or_go_on(
     files: Sequence[WorkloadFile], running: Sequence[str], cloud: Cloud
-) -> tuple[list[StartedTrial], list[StartedTrial]]:
+) -> tuple[list[TrialWatcher], list[TrialWatcher]]:
     """The trials of these workloads in their order, and others that go on.
 
     ``running`` are executions of a local cloud that was killed and started again. A workload whose
     trial goes on is given no second one: the two would wait for each other.
     """
-    started: dict[str, StartedTrial] = {}
+    started: dict[str, TrialWatcher] = {}
     for arn in running:
         trial = Trial.from_event(cloud.executions.input_of(arn))
-        started[trial.workload] = StartedTrial(trial, arn)
+        started[trial.workload] = TrialWatcher(trial, arn, cloud)
         name = naming.execution_name(trial.workload, trial.trial)
         typer.echo(
             f"The local cloud had been killed; {name} goes on, with the file and the code that it "
@@ -132,21 +114,8 @@ def start_or_go_on(
     return asked_for, list(started.values())
 
 
-def follow(
-    started: Sequence[StartedTrial],
-    cloud: Cloud,
-    console: Console,
-    *,
-    on_end: Callable[[TrialView], None] | None = None,
-    on_look: Callable[[Sequence[TrialView]], None] | None = None,
-) -> list[TrialView]:
-    """Show progress until every execution has ended; returns the last view of each."""
-    watchers = [TrialWatcher(item.trial, item.arn, cloud) for item in started]
-    return watch(watchers, cloud.poll_seconds, console, on_end=on_end, on_look=on_look)
-
-
 def watch(
-    watchers: Sequence[Watcher[View]],
+    watchers: Sequence[Watcher],
     poll_seconds: float,
     console: Console,
     *,
@@ -185,7 +154,7 @@ def watch(
             time.sleep(poll_seconds)
 
 
-def stop(started: Sequence[StartedTrial], cloud: Cloud, cause: str = STOP_CAUSE) -> None:
+def stop(started: Sequence[TrialWatcher], cloud: Cloud, cause: str = STOP_CAUSE) -> None:
     """Stop the executions and wait a moment for their jobs to end."""
     for item in started:
         with contextlib.suppress(*AWS_ERRORS):
@@ -252,7 +221,7 @@ def _evaluate(
     keeper = Keeper(cloud) if cloud.is_local else None
     look = keeper.look if keeper else None
     try:
-        views = follow(started, cloud, console(stderr=quiet), on_look=look)
+        views = watch(started, cloud.poll_seconds, console(stderr=quiet), on_look=look)
     except KeyboardInterrupt:
         _stop_or_leave(started, cloud)
         raise typer.Exit(STOPPED) from None
@@ -271,7 +240,7 @@ def _evaluate(
     ]
 
 
-def _stop_or_leave(started: Sequence[StartedTrial], cloud: Cloud) -> None:
+def _stop_or_leave(started: Sequence[TrialWatcher], cloud: Cloud) -> None:
     """Local trials end with their cloud; those in AWS continue without this command."""
     names = ", ".join(item.trial.workload for item in started)
     if cloud.is_local:
@@ -334,12 +303,17 @@ def train(
     except KeyboardInterrupt:
         typer.echo(f"No longer watching {workload}; run {run} continues.", err=True)
         raise typer.Exit(STOPPED) from None
-    flag = _flag(workload, cloud.services)
-    document = run_document(view, flag)
+    # The flag as production reads it; unlike a run, this repairs nothing.
+    text = cloud.services.flags.read(naming.flag_parameter(cloud.stage, workload))
+    try:
+        flag, problem = parse_flag(text), None
+    except InvalidInputError as error:
+        flag, problem = OFF, f"malformed: {error}"
+    document = run_document(view, flag, problem)
     invocation.answer(
         document, "train",
         view=view, run_reason=run_reason, metric_of=metric_of, wall_seconds_of=wall_seconds_of,
-        flag_words=flag.explanation or on_words(flag.flag),
+        flag_words=problem or on_words(flag),
     )  # fmt: skip
     raise typer.Exit(exit_code(view))
 
@@ -354,16 +328,7 @@ def start_run(workload: str, cloud: Cloud, milliseconds: int) -> tuple[str, str]
     return run, executions.start(naming.execution_name(workload, run), payload)
 
 
-def _flag(workload: str, services: Services) -> FlagReading:
-    """The flag as production reads it; unlike a run, this repairs nothing."""
-    text = services.flags.read(naming.flag_parameter(services.settings.stage, workload))
-    try:
-        return FlagReading(parse_flag(text), text)
-    except InvalidInputError as error:
-        return FlagReading(text=text, problem=MALFORMED, explanation=f"malformed: {error}")
-
-
-def run_document(view: RunView, reading: FlagReading) -> dict[str, Any]:
+def run_document(view: View, flag: Flag, problem: str | None) -> dict[str, Any]:
     """The run for programs; ``reason`` is why its execution ended badly."""
     begun, state = view.begun, view.state
     return {
@@ -378,11 +343,11 @@ def run_document(view: RunView, reading: FlagReading) -> dict[str, Any]:
             {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
         ],
         "watch": view.review and view.review.to_entry(),
-        "flag": {"told": reading.explanation, **asdict(reading.flag)},
+        "flag": {"told": problem, **asdict(flag)},
     }
 
 
-def exit_code(view: RunView) -> int:
+def exit_code(view: View) -> int:
     """The run's exit code; a run without a model failed, however its execution ended."""
     if view.review is not None and view.review.verdict == Verdict.REVERT:
         return REVERTED

@@ -12,13 +12,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from compilegate.adapters.state_machines import ExecutionState, StepFunctionsExecutions
+from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.output import moves
 from compilegate.domain import ledger_keys, naming
@@ -123,10 +122,11 @@ class JobView:
 
 
 @dataclass(frozen=True)
-class TrialView:
-    """One trial; ``stage`` is what happens now, in two or three words.
+class View:
+    """One trial or production run; ``stage`` is what happens now, in two or three words.
 
-    ``arms`` are the plan's names, empty before there is a plan.
+    ``arms`` are a plan's names, empty before there is a plan. Of a production run ``begun`` is None
+    until its arm is chosen, ``runs`` are its jobs that have ended, ``review`` the judge's review.
     """
 
     trial: Trial
@@ -134,30 +134,17 @@ class TrialView:
     arms: tuple[str, ...]
     jobs: tuple[JobView, ...]
     stage: str = ""
-
-
-@dataclass(frozen=True)
-class RunView(TrialView):
-    """One production run; ``begun`` is None until its arm is chosen.
-
-    ``runs`` are its jobs that have ended, ``review`` is the judge's review after it.
-    """
-
     begun: BegunRun | None = None
     runs: Sequence[ProductionRun] = ()
     review: Review | None = None
 
 
-View = TypeVar("View", bound=TrialView)
-
-
-class Watcher(ABC, Generic[View]):
+class Watcher(ABC):
     """Reads one execution and its jobs again and again."""
 
-    def __init__(
-        self, trial: Trial, arn: str, executions: StepFunctionsExecutions, cloud: Cloud
-    ) -> None:
-        self._trial, self._arn, self._executions, self._cloud = trial, arn, executions, cloud
+    def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
+        self.trial, self.arn = trial, arn
+        self._cloud = cloud
         self._jobs: dict[str, JobView] = {}
 
     @abstractmethod
@@ -169,7 +156,7 @@ class Watcher(ABC, Generic[View]):
         """The job with its arm and price, once they are known; None for a foreign one."""
 
     def _read_jobs(self) -> tuple[JobView, ...]:
-        workload, trial = self._trial.workload, self._trial.trial
+        workload, trial = self.trial.workload, self.trial.trial
         listed = self._cloud.services.jobs.statuses(naming.trial_job_prefix(workload, trial))
         for name in naming.own_jobs(workload, trial, listed):
             previous = self._jobs.get(name)
@@ -180,21 +167,21 @@ class Watcher(ABC, Generic[View]):
         return tuple(self._jobs.values())
 
 
-class TrialWatcher(Watcher[TrialView]):
+class TrialWatcher(Watcher):
     """Reads one trial repeatedly."""
 
     def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
-        super().__init__(trial, arn, cloud.executions, cloud)
+        super().__init__(trial, arn, cloud)
         self._plan: RecordedPlan | None = None
 
-    def read(self) -> TrialView:
+    def read(self) -> View:
         """The trial as it is now."""
-        state = self._executions.describe(self._arn)
+        state = self._cloud.executions.describe(self.arn)
         if self._plan is None:
-            self._plan = find_plan(self._cloud.services.store, self._trial)
+            self._plan = find_plan(self._cloud.services.store, self.trial)
         arms = tuple(arm.name for arm in self._plan.arms) if self._plan else ()
         jobs = self._read_jobs() if self._plan else ()
-        return TrialView(self._trial, state, arms, jobs, self._stage(state, jobs))
+        return View(self.trial, state, arms, jobs, self._stage(state, jobs))
 
     def _stage(self, state: ExecutionState, jobs: Sequence[JobView]) -> str:
         if not state.running:
@@ -203,17 +190,17 @@ class TrialWatcher(Watcher[TrialView]):
         if active:
             return "speed gate" if active[0].arm is None else "full runs"
         if self._plan is not None and self._plan.is_canary:
-            rounds = waiting_rounds(self._trial.workload, self._cloud)
-            own = [run.arm for one in rounds if one.trial == self._trial.trial for run in one.runs]
+            rounds = waiting_rounds(self.trial.workload, self._cloud)
+            own = [run.arm for one in rounds if one.trial == self.trial.trial for run in one.runs]
             if own:
                 return f"waits for production: {', '.join(own)}"
-        approval = approval_of(self._trial, self._cloud.services.ledger) if jobs else None
+        approval = approval_of(self.trial, self._cloud.services.ledger) if jobs else None
         if approval is not None and approval.answer is None:
             return "waits for approval, see compilegate status"
         return "judging" if jobs else "checking, planning"
 
     def _placed(self, job: JobView) -> JobView | None:
-        run = naming.job_run(self._trial.workload, self._trial.trial, job.name)
+        run = naming.job_run(self.trial.workload, self.trial.trial, job.name)
         if run is None or self._plan is None:
             return None
         arms = self._plan.arms
@@ -253,26 +240,26 @@ def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
     )
 
 
-class RunWatcher(Watcher[RunView]):
+class RunWatcher(Watcher):
     """Reads one production run again and again."""
 
     def __init__(self, workload: str, run: str, arn: str, cloud: Cloud) -> None:
-        super().__init__(Trial(workload, run, ""), arn, cloud.production.executions, cloud)
+        super().__init__(Trial(workload, run, ""), arn, cloud)
         self._begun: BegunRun | None = None
         self._builder: RunJobs | None = None
 
-    def read(self) -> RunView:
+    def read(self) -> View:
         """The run as it is now."""
         # The execution first, so that what its last step wrote is read after it.
-        state, run = self._executions.describe(self._arn), self._trial.trial
+        state, run = self._cloud.production.executions.describe(self.arn), self.trial.trial
         if self._begun is None:
             with suppress(NotFoundError):
                 ledger = self._cloud.services.ledger
-                self._begun = load_begun(self._trial.workload, run, ledger)
+                self._begun = load_begun(self.trial.workload, run, ledger)
         jobs = () if self._begun is None else self._read_jobs()
         runs = self._past(ledger_keys.run_entries(run)).runs
-        return RunView(
-            trial=self._trial,
+        return View(
+            trial=self.trial,
             state=state,
             arms=tuple(dict.fromkeys(str(job.arm) for job in jobs)),
             jobs=jobs,
@@ -294,15 +281,15 @@ class RunWatcher(Watcher[RunView]):
         return "waits for machines" if jobs else "building the job"
 
     def _past(self, prefix: str) -> WorkloadHistory:
-        return self._cloud.services.ledger.history(self._trial.workload, prefix)
+        return self._cloud.services.ledger.history(self.trial.workload, prefix)
 
     def _placed(self, job: JobView) -> JobView | None:
         begun = self._begun
         if begun is None:
             return None
-        waits = self._past(ledger_keys.wait_entries(self._trial.trial)).waits
+        waits = self._past(ledger_keys.wait_entries(self.trial.trial)).waits
         attempt = attempt_of(attempt_number(job.name), waits)
-        run, usd = naming.trial_job_prefix(self._trial.workload, self._trial.trial), None
+        run, usd = naming.trial_job_prefix(self.trial.workload, self.trial.trial), None
         with suppress(InvalidInputError, NotFoundError):
             self._builder = self._builder or jobs_of(begun, self._cloud.services)
             usd = self._builder.usd_per_hour(begun, attempt)
@@ -322,7 +309,7 @@ ALL_COLUMNS_WIDTH = 72
 
 
 @contextmanager
-def screen(console: Console) -> Iterator[Callable[[Sequence[TrialView]], None]]:
+def screen(console: Console) -> Iterator[Callable[[Sequence[View]], None]]:
     """Yields the function that shows views: in a table on a terminal, else in lines."""
     if not moves(console):
         yield LineScreen(console).show
@@ -333,7 +320,7 @@ def screen(console: Console) -> Iterator[Callable[[Sequence[TrialView]], None]]:
         )
 
 
-def progress_table(views: Sequence[TrialView], now: float, width: int) -> Table:
+def progress_table(views: Sequence[View], now: float, width: int) -> Table:
     """Workloads with their arms beneath; all columns from a width of 72 on, fits 80."""
     table = Table(box=None, padding=(0, 1, 0, 0), expand=False)
     full = width >= ALL_COLUMNS_WIDTH
@@ -352,7 +339,7 @@ def progress_table(views: Sequence[TrialView], now: float, width: int) -> Table:
     return table
 
 
-def arm_rows(view: TrialView, now: float) -> Iterator[tuple[str, ...]]:
+def arm_rows(view: View, now: float) -> Iterator[tuple[str, ...]]:
     """The cells of each arm: its full runs once they started, its latest speed segment before.
 
     Elapsed time and USD are of its full runs, because a speed job is every arm's. Runs are those
@@ -402,7 +389,7 @@ class LineScreen:
         self._last: dict[tuple[str, str], str] = {}  # by kind of event, and workload or job
         self._printed_at: dict[str, float] = {}
 
-    def show(self, views: Sequence[TrialView]) -> None:
+    def show(self, views: Sequence[View]) -> None:
         """Print what has changed since the last call."""
         now = time.time()
         for view in views:

@@ -15,7 +15,7 @@ from compilegate.adapters.state_machines import ExecutionState
 from compilegate.cli import demo
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo import seconds_by_part
-from compilegate.cli.trials import JobLines, JobView, TrialView
+from compilegate.cli.trials import JobLines, JobView, View
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.records import Trial
 from tests.cli.conftest import Invoke
@@ -125,7 +125,7 @@ def job(started: float, ended: float) -> JobView:
 def test_training_is_the_time_in_which_any_job_trained() -> None:
     state = ExecutionState("arn", "SUCCEEDED", 0.0, 100.0)
     jobs = (job(10, 30), job(20, 40), job(25, 28), job(60, 70))
-    view = TrialView(Trial("w", "t", "k"), state, ("baseline",), jobs)
+    view = View(Trial("w", "t", "k"), state, ("baseline",), jobs)
 
     seconds = seconds_by_part([view], ready=20.0, deploy=5.0, total=100.0)
 

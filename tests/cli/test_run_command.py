@@ -195,7 +195,7 @@ def test_where_nobody_reads_on_it_is_like_ctrl_c_but_141(
 ) -> None:
     providers.local_cloud = cloud("local", simulated="on a CPU")
 
-    with patch("compilegate.cli.run.follow", side_effect=BrokenPipeError):
+    with patch("compilegate.cli.run.watch", side_effect=BrokenPipeError):
         result = invoke("run", write_project(tmp_path), option)
 
     assert 141 == result.exit_code

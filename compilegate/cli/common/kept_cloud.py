@@ -19,7 +19,7 @@ from compilegate.ports import Ledger, Services, Settings
 from compilegate.usecases.records import Trial
 
 if TYPE_CHECKING:
-    from compilegate.cli.trials import TrialView
+    from compilegate.cli.trials import View
 
 
 class _NoExecutions(NothingRuns):
@@ -40,7 +40,7 @@ class Keeper:
         self._kept_at: dict[Trial, float] = {}
         self.kept: set[Trial] = set()
 
-    def look(self, views: Sequence[TrialView]) -> None:
+    def look(self, views: Sequence[View]) -> None:
         """Keep the trials that have changed; what fails now is tried again with the next look."""
         for view in views:
             jobs = tuple((job.name, job.status) for job in view.jobs)
