@@ -131,13 +131,39 @@ class KeptTrials(NothingRuns):
     """The trials that a project's folder keeps, as a store, a ledger, flags and an overview.
 
     A new local cloud knows nothing of the one before: a workload's flag, its changes and its
-    production are those of its newest trial, the trials are all that are kept.
+    production are those of its newest trial, the trials are all that are kept. Of documents that
+    several trials have, the newest trial's are served.
     """
 
     def __init__(self, project: Path) -> None:
-        read = [_read(path) for path in sorted((project / TRIALS).glob(f"*/{RECORDS}"))]
+        kept = [_read(path) for path in sorted((project / TRIALS).glob(f"*/{RECORDS}"))]
         # A trial's id begins with its time.
-        self.trials = sorted(read, key=lambda one: str(one.document["trial"]))
+        self.trials = sorted(kept, key=lambda one: str(one.document["trial"]))
+        self.bucket = str(self.trials[-1].document["bucket"]) if kept else ""
+
+    # The store.
+
+    def _places(self, key: str) -> list[Path]:
+        """Where a key's file or folder would be, of the newest trial first."""
+        return [_place(one.folder / OBJECTS, key) for one in reversed(self.trials)]
+
+    def get(self, key: str) -> bytes:
+        place = next((place for place in self._places(key) if place.exists()), None)
+        if place is None or not place.is_file():
+            raise NotFoundError(f"s3://{self.bucket}/{key} was not kept")
+        return place.read_bytes()
+
+    def has(self, key: str) -> bool:
+        return any(place.is_file() for place in self._places(key))
+
+    def exists(self, uri: str) -> bool:
+        own = f"s3://{self.bucket}/"
+        places = self._places(uri.removeprefix(own)) if uri.startswith(own) else ()
+        return any(place.exists() for place in places)
+
+    def folders(self, prefix: str) -> Iterator[str]:
+        below = (path for place in self._places(prefix) for path in place.glob("*/"))
+        yield from sorted({path.name for path in below})
 
     # The ledger.
 
@@ -170,36 +196,6 @@ class KeptTrials(NothingRuns):
     def locks(self) -> Sequence[Any]:
         """None: leases ended with the cloud."""
         return ()
-
-
-class KeptStore(NothingRuns):
-    """The documents of all kept trials; the newest trial's where several have one."""
-
-    def __init__(self, trials: KeptTrials) -> None:
-        self.bucket = str(trials.trials[-1].document["bucket"])
-        self._folders = [one.folder / OBJECTS for one in reversed(trials.trials)]
-
-    def _find(self, key: str) -> Path | None:
-        places = (_place(folder, key) for folder in self._folders)
-        return next((place for place in places if place.exists()), None)
-
-    def get(self, key: str) -> bytes:
-        place = self._find(key)
-        if place is None or not place.is_file():
-            raise NotFoundError(f"s3://{self.bucket}/{key} was not kept")
-        return place.read_bytes()
-
-    def has(self, key: str) -> bool:
-        place = self._find(key)
-        return place is not None and place.is_file()
-
-    def exists(self, uri: str) -> bool:
-        own = f"s3://{self.bucket}/"
-        return uri.startswith(own) and self._find(uri.removeprefix(own)) is not None
-
-    def folders(self, prefix: str) -> Iterator[str]:
-        places = (_place(folder, prefix) for folder in self._folders)
-        yield from sorted({path.name for place in places for path in place.glob("*/")})
 
 
 def _read(path: Path) -> KeptTrial:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from compilegate.adapters.kept_trials import TRIALS, KeptStore, KeptTrials, NothingRuns, keep_trial
+from compilegate.adapters.kept_trials import TRIALS, KeptTrials, NothingRuns, keep_trial
 from compilegate.adapters.wiring import SystemClock
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.output import error_text
@@ -86,11 +86,10 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
             )
     # They serve what reads, and refuse the rest.
     kept: Any = trials
-    store: Any = KeptStore(trials)
     nothing: Any = NothingRuns()
     executions: Any = _NoExecutions()
     services = Services(
-        store=store, ledger=Ledger(kept), locks=nothing, flags=kept, jobs=nothing,
+        store=kept, ledger=Ledger(kept), locks=nothing, flags=kept, jobs=nothing,
         outputs=nothing, roles=nothing, quotas=nothing, tokens=nothing, ends=nothing,
         clock=SystemClock(),
         settings=Settings(
