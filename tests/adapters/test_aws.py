@@ -17,6 +17,7 @@ from moto.s3.models import s3_backends
 from compilegate.adapters.stores import (
     CONNECTIONS,
     DynamoDbTable,
+    Lock,
     S3Store,
     SnsTopic,
     SsmFlags,
@@ -55,78 +56,49 @@ def dynamodb(aws: None) -> Any:
     return client
 
 
-def test_a_ledger_entry_is_written_once_and_never_changed(dynamodb: Any) -> None:
-    ledger = DynamoDbTable(dynamodb, "ledger")
-    first = ledger.put_once("bert", "trial#a#decision", {"kind": "decision", "verdict": "promote"})
-    second = ledger.put_once("bert", "trial#a#decision", {"kind": "decision", "verdict": "invalid"})
-
-    assert {"kind": "decision", "verdict": "promote"} == first == second
-
-
-def test_entries_come_back_oldest_trial_first_and_of_one_workload(dynamodb: Any) -> None:
-    ledger = DynamoDbTable(dynamodb, "ledger")
+def test_an_entry_is_written_once_and_entries_come_back_in_order_of_one_workload(
+    dynamodb: Any,
+) -> None:
+    table = DynamoDbTable(dynamodb, "ledger")
     for workload, key in (
-        ("bert", "trial#b#flag"),
-        ("bert", "trial#a#flag"),
-        ("gpt", "trial#c#flag"),
-    ):
-        ledger.put_once(workload, key, {"kind": "flag", "key": key})
+        ("bert", "flag#00000002"), ("bert", "flag#00000001"), ("bert", "flags#1"), ("gpt", "run#1"),
+        ("bert", "run#1"),
+    ):  # fmt: skip
+        written = table.put_once(workload, key, {"kind": "any", "key": key})
+        again = table.put_once(workload, key, {"kind": "any", "key": "other"})
+        assert {"kind": "any", "key": key} == written == again
+    table.acquire("bert", "arn:execution", now=1, expires_at=100)
 
-    assert ["trial#a#flag", "trial#b#flag"] == [entry["key"] for entry in ledger.entries("bert")]
-
-
-def test_entries_can_be_asked_for_by_how_their_keys_begin(dynamodb: Any) -> None:
-    ledger = DynamoDbTable(dynamodb, "ledger")
-    for key in ("flag#00000002", "flag#00000001", "flags#1", "run#1"):
-        ledger.put_once("bert", key, {"kind": "any", "key": key})
-
-    entries = [entry["key"] for entry in ledger.entries("bert", "flag#")]
-
-    assert ["flag#00000001", "flag#00000002"] == entries
+    flags = ["flag#00000001", "flag#00000002"]
+    assert flags == [entry["key"] for entry in table.entries("bert", "flag#")]
+    assert [*flags, "flags#1", "run#1"] == [entry["key"] for entry in table.entries("bert")]
+    assert ["bert", "gpt"] == table.workloads()
+    assert [Lock("bert", "arn:execution", 100)] == table.locks()
 
 
-def test_the_second_trial_of_a_workload_is_refused_by_name_of_the_first(dynamodb: Any) -> None:
+def test_a_lease_is_its_holders_until_it_expires_or_is_released(dynamodb: Any) -> None:
     locks = DynamoDbTable(dynamodb, "ledger")
-    locks.acquire("bert", "first", now=100, expires_at=200)
-
-    with pytest.raises(WorkloadLockedError, match="already being evaluated by first"):
-        locks.acquire("bert", "second", now=150, expires_at=250)
-
-
-def test_a_lease_can_be_taken_again_by_its_holder_and_by_anyone_once_expired(dynamodb: Any) -> None:
-    locks = DynamoDbTable(dynamodb, "ledger")
+    assert locks.holder("bert") is None
     locks.acquire("bert", "first", now=100, expires_at=200)
     locks.acquire("bert", "first", now=110, expires_at=210)
-    locks.acquire("bert", "second", now=211, expires_at=300)
-
-    with pytest.raises(WorkloadLockedError, match="second"):
-        locks.acquire("bert", "first", now=212, expires_at=300)
-
-
-def test_only_the_holder_extends_the_lease_and_never_takes_it_again(dynamodb: Any) -> None:
-    locks = DynamoDbTable(dynamodb, "ledger")
-    locks.acquire("bert", "first", now=100, expires_at=200)
+    with pytest.raises(WorkloadLockedError, match="already being evaluated by first"):
+        locks.acquire("bert", "second", now=150, expires_at=250)
     locks.extend("bert", "first", expires_at=400)
     with pytest.raises(WorkloadLockedError, match="second"):
         locks.extend("bert", "second", expires_at=500)
+    locks.release("bert", "second")
     with pytest.raises(WorkloadLockedError):
         locks.acquire("bert", "second", now=300, expires_at=500)
+    assert "first" == locks.holder("bert")
 
     locks.release("bert", "first")
+    assert locks.holder("bert") is None
     with pytest.raises(WorkloadLockedError, match="no longer"):
         locks.extend("bert", "first", expires_at=500)
-
-
-def test_only_the_holder_releases_the_lease(dynamodb: Any) -> None:
-    locks = DynamoDbTable(dynamodb, "ledger")
-    locks.acquire("bert", "first", now=100, expires_at=200)
-    locks.release("bert", "second")
-
-    with pytest.raises(WorkloadLockedError):
-        locks.acquire("bert", "second", now=150, expires_at=250)
-
-    locks.release("bert", "first")
-    locks.acquire("bert", "second", now=150, expires_at=250)
+    locks.acquire("bert", "first", now=300, expires_at=400)
+    locks.acquire("bert", "second", now=401, expires_at=500)
+    with pytest.raises(WorkloadLockedError, match="second"):
+        locks.acquire("bert", "first", now=402, expires_at=600)
 
 
 def test_an_absent_object_is_not_found_and_a_prefix_exists(aws: None) -> None:
@@ -137,6 +109,8 @@ def test_an_absent_object_is_not_found_and_a_prefix_exists(aws: None) -> None:
 
     assert b"{}" == store.get("inputs/train/a.jsonl")
     assert store.exists("s3://data/inputs/train/")
+    assert (True, False) == (store.has("inputs/train/a.jsonl"), store.has("inputs/train/a"))
+    assert store.exists("s3://data/inputs/train/a")  # a prefix, which is another question
     assert not store.exists("s3://data/inputs/validation/")
     assert not store.exists("s3://no-such-bucket/inputs/")
     with pytest.raises(NotFoundError, match="s3://data/none does not exist"):
@@ -204,17 +178,6 @@ def test_a_file_larger_than_a_part_arrives_whole(aws: None, tmp_path: Path) -> N
     stored = s3.head_object(Bucket="data", Key="inputs/rows.bin")
     assert "application/octet-stream" == stored["ContentType"]
     assert stored["ETag"].endswith('-2"')  # two parts: it was never in memory whole
-
-
-def test_an_object_is_there_under_its_whole_key_only(aws: None) -> None:
-    s3 = boto3.client("s3", region_name=REGION)
-    s3.create_bucket(Bucket="data")
-    store = S3Store(s3, "data")
-    store.put("inputs/rows.csv", b"1,2")
-
-    assert store.has("inputs/rows.csv")
-    assert not store.has("inputs/rows")
-    assert store.exists("s3://data/inputs/rows")  # a prefix, which is another question
 
 
 @pytest.mark.parametrize("uri", ["s3://teams/none.tar.gz", "s3://nobodys/output.tar.gz"])

@@ -22,6 +22,7 @@ class Listing:
         return self
 
     def paginate(self, *, NameContains: str, **request: Any) -> Any:  # noqa: N803
+        assert ("CreationTime", "Ascending") == (request["SortBy"], request["SortOrder"])
         status_filter = request.get("StatusEquals")
         rows = [
             {"TrainingJobName": name, "TrainingJobStatus": status}
@@ -45,16 +46,13 @@ JOBS = SageMakerJobs(
 )
 
 
-def test_statuses_are_of_every_job_that_begins_with_the_prefix() -> None:
-    assert {
-        "cg-lm-1-s0-r0": "Completed",
-        "cg-lm-1-q1a17-r0": "InProgress",
-        "cg-lm-1-q1b17-r0": "Stopping",
-    } == JOBS.statuses("cg-lm-1-")
+def test_jobs_are_those_that_begin_with_the_prefix_by_their_status() -> None:
+    running = {"cg-lm-1-q1a17-r0": "InProgress"}
+    unfinished = {**running, "cg-lm-1-q1b17-r0": "Stopping"}
 
-
-def test_active_ones_are_in_progress() -> None:
-    assert ["cg-lm-1-q1a17-r0"] == JOBS.active("cg-lm-1-")
+    assert {"cg-lm-1-s0-r0": "Completed", **unfinished} == JOBS.statuses("cg-lm-1-")
+    assert list(running) == JOBS.active("cg-lm-1-")
+    assert unfinished == JOBS.unfinished("cg-lm-1-")
 
 
 def test_tags_are_read_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,9 +75,3 @@ def test_tags_are_read_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch)
         )  # fmt: skip
 
         assert tags == SageMakerJobs(sagemaker).tags("nightly")
-
-
-def test_unfinished_are_those_that_run_or_are_being_stopped() -> None:
-    assert {"cg-lm-1-q1a17-r0": "InProgress", "cg-lm-1-q1b17-r0": "Stopping"} == JOBS.unfinished(
-        "cg-lm-1-"
-    )

@@ -39,48 +39,36 @@ def stored(scheduler: Any, workload: str = "bert-docs") -> Any:
 
 
 def test_a_schedule_starts_production_of_its_workload_and_says_for_when(scheduler: Any) -> None:
+    """Nightly runs are spread, and tried for hours."""
     schedules(scheduler).put("bert-docs", NIGHTLY)
 
     schedule = stored(scheduler)
+    target = schedule["Target"]
     assert (NIGHTLY, "UTC", "ENABLED") == (
         schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"], schedule["State"],
     )  # fmt: skip
-    assert (MACHINE, ROLE) == (schedule["Target"]["Arn"], schedule["Target"]["RoleArn"])
+    assert (MACHINE, ROLE) == (target["Arn"], target["RoleArn"])
     assert {
         "workload": "bert-docs", "scheduled": "<aws.scheduler.scheduled-time>",
-    } == json.loads(schedule["Target"]["Input"])  # fmt: skip
-
-
-def test_a_schedule_is_read_in_its_zone(scheduler: Any) -> None:
-    schedules(scheduler).put("bert-docs", NIGHTLY, "Europe/Berlin")
-
-    assert "Europe/Berlin" == stored(scheduler)["ScheduleExpressionTimezone"]
-
-
-def test_a_schedule_that_is_there_is_replaced(scheduler: Any) -> None:
-    schedules(scheduler).put("bert-docs", NIGHTLY)
-    schedules(scheduler).put("bert-docs", WEEKLY)
-
-    assert WEEKLY == stored(scheduler)["ScheduleExpression"]
-    assert 1 == len(scheduler.list_schedules(GroupName=GROUP)["Schedules"])
-
-
-def test_a_removed_schedule_is_gone_and_removing_it_again_is_harmless(scheduler: Any) -> None:
-    schedules(scheduler).put("bert-docs", NIGHTLY)
-
-    schedules(scheduler).remove("bert-docs")
-    schedules(scheduler).remove("bert-docs")
-
-    assert [] == scheduler.list_schedules(GroupName=GROUP)["Schedules"]
-
-
-def test_nightly_runs_are_spread_and_tried_for_hours(scheduler: Any) -> None:
-    schedules(scheduler).put("bert-docs", NIGHTLY)
-
-    schedule = stored(scheduler)
+    } == json.loads(target["Input"])  # fmt: skip
     assert {"Mode": "FLEXIBLE", "MaximumWindowInMinutes": 15} == schedule["FlexibleTimeWindow"]
     retries = {"MaximumEventAgeInSeconds": 6 * 3600, "MaximumRetryAttempts": 185}
-    assert retries == schedule["Target"]["RetryPolicy"]
+    assert retries == target["RetryPolicy"]
+
+
+def test_a_schedule_is_replaced_and_removed_as_often_as_asked(scheduler: Any) -> None:
+    schedules(scheduler).put("bert-docs", NIGHTLY)
+    schedules(scheduler).put("bert-docs", WEEKLY, "Europe/Berlin")
+
+    assert (WEEKLY, "Europe/Berlin") == (
+        stored(scheduler)["ScheduleExpression"], stored(scheduler)["ScheduleExpressionTimezone"],
+    )  # fmt: skip
+    assert 1 == len(scheduler.list_schedules(GroupName=GROUP)["Schedules"])
+    for _ in range(2):
+        schedules(scheduler).remove("bert-docs")
+    assert [] == scheduler.list_schedules(GroupName=GROUP)["Schedules"]
+    assert not schedules(scheduler).disable("bert-docs")
+    assert not schedules(scheduler).enable("bert-docs")
 
 
 @pytest.mark.parametrize("expression", ["rate(1 minute)", "rate(30 minutes)"])
@@ -96,22 +84,20 @@ class Refusing:
     def __init__(self, code: str) -> None:
         self._code = code
 
-    def create_schedule(self, **request: Any) -> None:
-        raise ClientError({"Error": {"Code": self._code}}, "CreateSchedule")
+    def __getattr__(self, operation: str) -> Any:
+        def refuse(**_: Any) -> None:
+            raise ClientError({"Error": {"Code": self._code}}, operation)
 
-    def delete_schedule(self, **request: Any) -> None:
-        raise ClientError({"Error": {"Code": self._code}}, "DeleteSchedule")
-
-
-@pytest.mark.parametrize("code", ["AccessDeniedException", "ThrottlingException"])
-def test_what_the_service_refuses_is_not_taken_for_done(code: str) -> None:
-    with pytest.raises(ClientError, match=code):
-        schedules(Refusing(code)).put("bert-docs", NIGHTLY)
-    with pytest.raises(ClientError, match=code):
-        schedules(Refusing(code)).remove("bert-docs")
+        return refuse
 
 
-def test_a_group_that_is_missing_is_an_error_not_a_schedule() -> None:
+def test_what_the_service_refuses_is_not_taken_for_done() -> None:
+    """A group that is missing is an error too."""
+    for code in ("AccessDeniedException", "ThrottlingException"):
+        refused = schedules(Refusing(code))
+        for ask, *more in ((refused.put, NIGHTLY), (refused.remove,), (refused.enable,)):
+            with pytest.raises(ClientError, match=code):
+                ask("bert-docs", *more)
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
         schedules(Refusing("ResourceNotFoundException")).put("bert-docs", NIGHTLY)
 
@@ -148,19 +134,21 @@ def test_workloads_of_one_rate_do_not_share_a_moment() -> None:
     assert len(starts) > 980
 
 
-def test_a_cron_says_itself_when_it_begins() -> None:
-    assert {} == first_time("bert-docs", NIGHTLY, NOW)
-
-
-def test_a_rate_is_registered_with_its_first_time(scheduler: Any) -> None:
-    schedules = EventBridgeSchedules(
-        scheduler, group=GROUP, machine=MACHINE, role=ROLE, now=lambda: NOW
+def test_a_rate_is_registered_and_enabled_with_its_first_time_a_cron_says_itself(
+    scheduler: Any,
+) -> None:
+    now = [NOW]
+    of_one = EventBridgeSchedules(
+        scheduler, group=GROUP, machine=MACHINE, role=ROLE, now=lambda: now[0]
     )
 
-    schedules.put("bert-docs", "rate(7 days)")
-
-    start = scheduler.get_schedule(Name="bert-docs", GroupName=GROUP)["StartDate"]
-    assert start == first_time("bert-docs", "rate(7 days)", NOW)["StartDate"]
+    for _ in range(2):  # the second time when the first has long passed
+        of_one.enable("bert-docs") or of_one.put("bert-docs", "rate(1 day)")
+        start = stored(scheduler)["StartDate"]
+        assert start == first_time("bert-docs", "rate(1 day)", now[0])["StartDate"]
+        assert now[0] < start.timestamp() <= now[0] + 86400 + 30
+        now[0] += 30 * 86400
+    assert {} == first_time("bert-docs", NIGHTLY, NOW)
 
 
 def test_a_disabled_schedule_keeps_everything_but_its_state(scheduler: Any) -> None:
@@ -178,24 +166,6 @@ def test_a_disabled_schedule_keeps_everything_but_its_state(scheduler: Any) -> N
     assert {key: before[key] for key in same} == {key: after[key] for key in same}
     assert both.enable("bert-docs")
     assert ["ads", "bert-docs"] == sorted(both.enabled())
-
-
-def test_a_rate_that_is_enabled_again_begins_in_the_future(scheduler: Any) -> None:
-    now = [1_790_000_000.0]
-    schedules = EventBridgeSchedules(
-        scheduler, group=GROUP, machine=MACHINE, role=ROLE, now=lambda: now[0]
-    )
-    schedules.put("bert-docs", "rate(1 day)")
-    now[0] += 30 * 86400
-
-    schedules.enable("bert-docs")
-
-    assert now[0] < stored(scheduler)["StartDate"].timestamp() <= now[0] + 86400 + 30
-
-
-def test_a_schedule_that_is_gone_has_no_state(scheduler: Any) -> None:
-    assert not schedules(scheduler).disable("bert-docs")
-    assert not schedules(scheduler).enable("bert-docs")
 
 
 def test_the_figures_that_these_tests_go_by() -> None:

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from compilegate.adapters.sagemaker import LOG_GROUP, CloudWatchTrainingLogs, JobLogs
 from compilegate.adapters.state_machines import StepFunctions
-from compilegate.adapters.stores import DynamoDbTable
+from compilegate.domain.production.orphans import ExecutionEnd
 
 EXECUTION = "arn:aws:states:us-east-1:123456789012:execution:compilegate-prod-evaluate:w-0mabc123"
 
@@ -49,7 +49,7 @@ def test_an_execution_that_runs_has_no_end_and_one_that_was_stopped_says_how(aws
     assert end.at is not None
 
 
-def test_what_ended_badly_has_the_fields_of_its_event(aws):
+def test_what_ended_badly_has_the_fields_of_its_event_and_what_is_forgotten_no_status(aws):
     client, moment = boto3.client("stepfunctions"), datetime(2026, 11, 20, tzinfo=UTC)
     event = {
         "executionArn": EXECUTION, "status": "FAILED", "input": "{}", "error": "E", "cause": "why",
@@ -57,20 +57,11 @@ def test_what_ended_badly_has_the_fields_of_its_event(aws):
     with Stubber(client) as stub:
         described = {"stateMachineArn": "m" * 9, "startDate": moment, "stopDate": moment}
         stub.add_response("describe_execution", {**described, **event})
-        end = StepFunctions(client).end_of(EXECUTION)
-
-    assert end is not None
-    assert ("FAILED", moment.timestamp(), event) == (end.status, end.at, end.detail)
-
-
-def test_an_execution_that_is_forgotten_has_ended_without_a_status(aws):
-    client = boto3.client("stepfunctions")
-    with Stubber(client) as stub:
         stub.add_client_error("describe_execution", "ExecutionDoesNotExist")
-        end = StepFunctions(client).end_of(EXECUTION)
+        ended, forgotten = (StepFunctions(client).end_of(EXECUTION) for _ in range(2))
 
-    assert end is not None
-    assert (None, None, {}) == (end.status, end.at, end.detail)
+    assert ExecutionEnd("FAILED", int(moment.timestamp()), event) == ended
+    assert ExecutionEnd(None, None, {}) == forgotten
 
 
 def test_a_retention_is_set_once_and_never_changed(aws):
@@ -84,27 +75,6 @@ def test_a_retention_is_set_once_and_never_changed(aws):
     groups = logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]
     kept = {group["logGroupName"]: group.get("retentionInDays") for group in groups}
     assert {LOG_GROUP: 30, f"{LOG_GROUP}/other": None} == kept
-
-
-def test_who_holds_a_lease_is_known_until_it_is_released(aws):
-    client = boto3.client("dynamodb")
-    names = ("pk", "sk")
-    client.create_table(
-        TableName="ledger",
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in names],
-        KeySchema=[
-            {"AttributeName": name, "KeyType": kind}
-            for name, kind in zip(names, ("HASH", "RANGE"), strict=True)
-        ],
-    )
-    locks = DynamoDbTable(client, "ledger")
-
-    assert locks.holder("w") is None
-    locks.acquire("w", "first", now=100, expires_at=200)
-    assert "first" == locks.holder("w")
-    locks.release("w", "first")
-    assert locks.holder("w") is None
 
 
 class FakeStepFunctions:
@@ -122,22 +92,13 @@ class FakeStepFunctions:
         return {"ResponseMetadata": {}}
 
 
-def test_an_answer_reaches_the_waiting_state() -> None:
+def test_an_answer_reaches_the_waiting_state_or_says_that_none_waits() -> None:
     client = FakeStepFunctions()
-    tokens = StepFunctions(client)
 
-    assert tokens.send_success("t1", {"approved": True})
+    assert StepFunctions(client).send_success("t1", {"approved": True})
     assert [{"taskToken": "t1", "output": '{"approved": true}'}] == client.sent
-
-
-@pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist"])
-def test_an_answer_without_a_waiting_execution_is_reported(code: str) -> None:
-    tokens = StepFunctions(FakeStepFunctions(code))
-
-    assert not tokens.send_success("t", {})
-
-
-def test_any_other_refusal_is_an_error() -> None:
+    for code in ("TaskTimedOut", "TaskDoesNotExist"):
+        assert not StepFunctions(FakeStepFunctions(code)).send_success("t", {})
     with pytest.raises(ClientError):
         StepFunctions(FakeStepFunctions("AccessDeniedException")).send_success("t", {})
 

@@ -18,7 +18,6 @@ from moto import mock_aws
 from compilegate.adapters import stores
 from compilegate.adapters.sagemaker import LOG_GROUP, JobLogs
 from compilegate.adapters.state_machines import StepFunctionsExecutions
-from compilegate.adapters.stores import DynamoDbTable
 from compilegate.cli.common import connect
 from compilegate.cli.common.connect import stack_outputs
 from compilegate.domain.claims import LOCAL_STAGE
@@ -161,47 +160,6 @@ def test_a_jobs_lines_are_from_the_stream_that_sagemaker_made(aws: None) -> None
     assert ["cg-a/algo-1-1700000005"] == printed.lines("cg-a", None)[0]
     assert ["cg-a-b/algo-1-1700000002"] == printed.lines("cg-a-b", None)[0]
     assert () == printed.lines("cg", None)[0]
-
-
-def test_many_streams_that_others_made_hide_no_log() -> None:
-    class Streams:
-        """The job's own stream is on the second page."""
-
-        def get_paginator(self, _: str) -> Streams:
-            return self
-
-        def paginate(self, **asked: Any) -> list[dict[str, Any]]:
-            pages = (["cg-a/algo-1-+", "cg-b/algo-1-1"], ["cg-a/algo-1-1700000005"])
-            return [
-                {"logStreams": [{"logStreamName": name, "creationTime": 1} for name in page]}
-                for page in pages
-            ]
-
-        def get_log_events(self, **asked: Any) -> dict[str, Any]:
-            return {"events": [{"message": asked["logStreamName"]}], "nextForwardToken": "t"}
-
-    assert ["cg-a/algo-1-1700000005"] == JobLogs(Streams()).lines("cg-a", None)[0]
-
-
-def test_the_ledger_at_a_glance(aws: None) -> None:
-    client = boto3.client("dynamodb", region_name=REGION)
-    keys = [("pk", "HASH"), ("sk", "RANGE")]
-    client.create_table(
-        TableName="ledger", BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],
-        AttributeDefinitions=[{"AttributeName": n, "AttributeType": "S"} for n, _ in keys],
-    )  # fmt: skip
-    ledger, locks = DynamoDbTable(client, "ledger"), DynamoDbTable(client, "ledger")
-    for workload, sort_key in (("b", "trial#1#started"), ("a", "trial#1#started"), ("b", "x")):
-        ledger.put_once(workload, sort_key, {"kind": "started"})
-    locks.acquire("b", "arn:execution", now=1, expires_at=100)
-
-    overview = DynamoDbTable(client, "ledger")
-
-    assert ["a", "b"] == overview.workloads()
-    assert [("b", "arn:execution", 100)] == [
-        (lock.workload, lock.owner, lock.expires_at) for lock in overview.locks()
-    ]
 
 
 def test_production_starts_what_the_outputs_name(aws: None) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,19 +81,6 @@ def test_allowed_runs_that_prove_too_little_exit_with_11(invoke: Invoke) -> None
     assert "allowed: stopped during the trial as underpowered" in " ".join(result.stdout.split())
 
 
-def test_an_evidence_document_shows_its_own_case(tmp_path: Path, invoke: Invoke) -> None:
-    file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(trial()))
-
-    document = json.loads(invoke("judge", file, "--plan", "--json").stdout)
-    other = json.loads(invoke("judge", file, "--plan", "--json", "--margin", 0.001).stdout)
-
-    modes = [design["mode"] for design in document["designs"]]
-    assert (0.005, 8, 1) == (document["margin"], document["history"], document["candidates"])
-    assert ["hybrid"] == modes
-    assert 0.001 == other["margin"]
-
-
 def test_runs_with_outcomes_show_what_more_examples_would_spare(
     tmp_path: Path, invoke: Invoke
 ) -> None:
@@ -106,22 +95,38 @@ def test_runs_with_outcomes_show_what_more_examples_would_spare(
     assert f"{found['best_examples']:,} examples would spare {found['runs_saved']} runs" in words
 
 
-def test_a_workload_file_shows_its_own_case(tmp_path: Path, invoke: Invoke) -> None:
-    workload = yaml.safe_load((WORKLOADS / "demo-lm.yaml").read_text())
-    workload["quality"] |= {"history": [2.1, 2.12, 2.09], "margin": 0.04}
-    file = tmp_path / "workload.yaml"
-    file.write_text(yaml.safe_dump(workload))
-
-    document = json.loads(invoke("judge", file, "--plan", "--json").stdout)
-
-    assert (0.04, 3) == (document["margin"], document["history"])
-    assert 0.01528 == pytest.approx(document["spread"], abs=1e-5)
+def workload() -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load((WORKLOADS / "demo-lm.yaml").read_text())
+    document["quality"] |= {"history": [2.1, 2.12, 2.09], "margin": 0.04}
+    return document
 
 
-def test_standard_input_is_a_file_too(invoke: Invoke) -> None:
-    result = invoke("judge", "-", "--plan", "--json", stdin=json.dumps(document(metrics=GOOD)))
+@pytest.mark.parametrize(
+    ("name", "made", "margin", "history", "modes", "spread"),
+    [
+        ("evidence.json", trial, 0.005, 8, ["hybrid"], None),
+        ("workload.yaml", workload, 0.04, 3, ["shadow"], 0.01528),
+        ("-", partial(document, metrics=GOOD), 0.02, 0, ["shadow"], None),
+    ],
+)
+def test_a_file_shows_its_own_case_and_options_change_it(
+    *, name: str, made: Callable[[], Any], margin: float, history: int, modes: list[str],
+    spread: float | None, tmp_path: Path, invoke: Invoke,
+) -> None:  # fmt: skip
+    file = name if name == "-" else tmp_path / name
+    text = yaml.safe_dump(made()) if name.endswith("yaml") else json.dumps(made())
+    if name != "-":
+        (tmp_path / name).write_text(text)
 
-    assert 0.02 == json.loads(result.stdout)["margin"]
+    case, other = (
+        json.loads(invoke("judge", file, "--plan", "--json", *options, stdin=text).stdout)
+        for options in ((), ("--margin", 0.001))
+    )
+
+    assert (margin, history, 1) == (case["margin"], case["history"], case["candidates"])
+    assert modes == [design["mode"] for design in case["designs"]]
+    assert spread is None or case["spread"] == pytest.approx(spread, abs=1e-5)
+    assert (0.001, case["spread"]) == (other["margin"], other["spread"])
 
 
 def test_a_file_without_past_results_asks_for_them_or_for_the_spread(

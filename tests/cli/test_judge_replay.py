@@ -82,37 +82,24 @@ def test_an_archived_judge_is_named(
     assert [True, [JUDGE_VERSION, "99.0.0"]] == [document["equal"], document["judge_versions"]]
 
 
-def test_a_judge_that_is_not_here_is_one_message(invoke: Invoke, promoted: Cloud) -> None:
-    change(promoted, judge_version="0.9.0")
+@pytest.mark.parametrize(
+    ("changes", "options", "code", "said"),
+    [
+        ({"judge_version": "0.9.0"}, (), 2,
+         "Fix: use a release of Compilegate that has judge 0.9.0"),
+        ({"stage": "eligibility", "verdict": "ineligible"}, (), 11,
+         "(ineligible) cannot be replayed: the workload was not eligible"),
+        ({}, ("0123",), 2, "--replay: is not a decision recorded for bert-docs (got '0123')"),
+        ({}, ("0123", "--workload", "bert-dosc"), 2, "did you mean bert-docs?"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_replayed_says_why(
+    *, changes: dict[str, Any], options: tuple[str, ...], code: int, said: str, invoke: Invoke,
+    promoted: Cloud,
+) -> None:  # fmt: skip
+    change(promoted, **changes)
 
-    result = invoke("judge", "--replay", entry(promoted)["decision_id"])
+    result = invoke("judge", "--replay", *(options or (entry(promoted)["decision_id"],)))
 
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert "Fix: use a release of Compilegate that has judge 0.9.0" in " ".join(
-        result.stderr.split()
-    )
-
-
-def test_a_decision_without_evidence_is_11(invoke: Invoke, promoted: Cloud) -> None:
-    change(promoted, stage="eligibility", verdict="ineligible")
-
-    result = invoke("judge", "--replay", entry(promoted)["decision_id"])
-
-    assert 11 == result.exit_code
-    words = " ".join(result.stdout.split())
-    assert "(ineligible) cannot be replayed: the workload was not eligible" in words
-
-
-def test_an_unknown_decision_is_one_message(invoke: Invoke, promoted: Cloud) -> None:
-    result = invoke("judge", "--replay", "0123")
-
-    assert (2, "") == (result.exit_code, result.stdout)
-    message = " ".join(result.stderr.split())
-    assert "--replay: is not a decision recorded for bert-docs (got '0123')" in message
-
-
-def test_a_misspelt_workload_of_a_replay_is_named(invoke: Invoke, promoted: Cloud) -> None:
-    result = invoke("judge", "--replay", "0123", "--workload", "bert-dosc")
-
-    assert 2 == result.exit_code
-    assert "did you mean bert-docs?" in " ".join(result.stderr.split())
+    assert (code, code == 2) == (result.exit_code, not result.stdout)
+    assert said in " ".join(result.output.split())

@@ -59,15 +59,18 @@ def test_the_end_says_verdict_reasons_figures_and_report(
     tmp_path: Path, invoke: Invoke, aws: Cloud
 ) -> None:
     executions(aws).on_start = partial(decided, aws, metrics=GOOD)
+    file = write_project(tmp_path)
 
-    result = invoke("run", write_project(tmp_path))
+    end = invoke("run", file).stdout.split("\n\n")[-1]
+    programs = invoke("run", file, "--json")
 
-    end = result.stdout.split("\n\n")[-1]
     assert "bert-docs: turn it on (promote)" in end
     assert "Turn the compiler on: because we say so." in end
     assert re.search(r"speed-up +1\.\d\dx \(1\.\d\d to 1\.\d\d\)", end)
     assert "flag" in end
     assert re.search(r"report    compilegate-reports/bert-docs-\w{8}/report.html", end)
+    assert "promote" == json.loads(programs.stdout)["verdict"]  # standard output is its alone
+    assert "bert-docs: decided" in programs.stderr
 
 
 def test_a_script_that_already_compiles_is_named_wherever_its_trial_is_reported(
@@ -92,17 +95,6 @@ def test_a_script_that_already_compiles_is_named_wherever_its_trial_is_reported(
     said = "train.py already compiles (line 2: model = torch.compile(model)"
     assert all(said in " ".join(page.split()) for page in (text, *pages))
     assert all("against an uncompiled run" in page for page in pages)
-
-
-def test_json_keeps_standard_output_for_the_document(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
-    executions(aws).on_start = partial(decided, aws, metrics=GOOD)
-
-    result = invoke("run", write_project(tmp_path), "--json")
-
-    assert "promote" == json.loads(result.stdout)["verdict"]
-    assert "bert-docs: decided" in result.stderr
 
 
 def test_a_failed_trial_is_exit_1_with_the_reason_from_the_ledger(
@@ -158,52 +150,28 @@ def test_where_one_cannot_start_the_others_are_stopped(
     assert 1 == len(stopped)
 
 
-def interrupt(arn: str) -> None:
-    raise KeyboardInterrupt
-
-
-def test_ctrl_c_stops_local_trials_and_ends_the_cloud(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
+@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])
+@pytest.mark.parametrize("local", [True, False])
+def test_stopped_or_read_no_further_it_ends_local_trials_and_leaves_those_in_aws(
+    *, error: type[BaseException], code: int, local: bool, tmp_path: Path, invoke: Invoke,
+    aws: Cloud, providers: FakeProviders,
+) -> None:  # fmt: skip
     providers.local_cloud = cloud("local", simulated="on a CPU")
-    executions(providers.local_cloud).on_look = interrupt
+    where = providers.local_cloud if local else aws
 
-    result = invoke("run", write_project(tmp_path), "--local")
+    with patch("compilegate.cli.run.watch", side_effect=error):
+        result = invoke("run", write_project(tmp_path), *(["--local"] if local else []))
 
-    assert 130 == result.exit_code
-    assert "Stopped bert-docs; nothing was decided, the flag is unchanged." in result.stderr
-    assert ["stopped with Ctrl-C"] == list(executions(providers.local_cloud).stopped.values())
-    assert providers.ended
-
-
-def test_ctrl_c_leaves_trials_in_aws_alone_and_says_how_to_stop_them(
-    tmp_path: Path, invoke: Invoke, aws: Cloud
-) -> None:
-    executions(aws).on_look = interrupt
-
-    result = invoke("run", write_project(tmp_path))
-
-    (arn,) = executions(aws).started
-    assert 130 == result.exit_code
-    assert {} == executions(aws).stopped
-    assert f"aws stepfunctions stop-execution --execution-arn {arn}" in result.stderr
-
-
-@pytest.mark.parametrize("option", ["--local", "--stage=dev"])
-def test_where_nobody_reads_on_it_is_like_ctrl_c_but_141(
-    option: str, tmp_path: Path, invoke: Invoke, aws: Cloud, providers: FakeProviders
-) -> None:
-    providers.local_cloud = cloud("local", simulated="on a CPU")
-
-    with patch("compilegate.cli.run.watch", side_effect=BrokenPipeError):
-        result = invoke("run", write_project(tmp_path), option)
-
-    assert 141 == result.exit_code
-    stopped = executions(providers.local_cloud).stopped
-    assert {"--local": 1, "--stage=dev": 0}[option] == len(stopped)
-    assert {"--local": "Stopped bert-docs", "--stage=dev": "No longer watching bert-docs"}[
-        option
-    ] in result.stderr
+    (arn,) = executions(where).started
+    assert code == result.exit_code
+    assert ([arn] if local else []) == list(executions(where).stopped)
+    assert local == providers.ended
+    if local:
+        said = "Stopped bert-docs; nothing was decided, the flag is unchanged."
+        assert ["stopped with Ctrl-C"] == list(executions(where).stopped.values())
+    else:
+        said = f"  aws stepfunctions stop-execution --execution-arn {arn}"
+    assert said in result.stderr
 
 
 def test_a_lost_network_ends_the_watching_not_the_trial(
@@ -229,16 +197,11 @@ FULL: dict[str, Any] = {
 }
 
 
-def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed() -> None:
-    assert (
-        "made by production, as it trains anyway (canary); extra $0.00, 0 GPU-hours; 2 models of a "
-        "candidate made in production, held back until the verdict"
-    ) == full_run_words(FULL)
-
-
 @pytest.mark.parametrize(
     ("document", "words"),
     [
+        (FULL, "made by production, as it trains anyway (canary); extra $0.00, 0 GPU-hours; 2 "
+         "models of a candidate made in production, held back until the verdict"),
         (None, ""),
         (
             {**FULL, "made_by": "the trial", "extra": {"runs": 4, "usd": None, "gpu_hours": None},
@@ -247,7 +210,9 @@ def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed() -> No
         ),
     ],
 )  # fmt: skip
-def test_what_production_had_no_part_in_is_reported_shortly(document: Any, words: str) -> None:
+def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed(
+    document: Any, words: str
+) -> None:
     assert words == full_run_words(document)
 
 
