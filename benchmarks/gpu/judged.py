@@ -19,7 +19,7 @@ from compilegate.domain.judging.evidence import Arm, Evidence, metrics
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
-from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
+from compilegate.domain.judging.speed import judge_speed
 from compilegate.domain.judging.statistics import Samples, compare
 
 CARDS = Path(__file__).with_name("cards.json")
@@ -91,7 +91,6 @@ def figures(
         decision = judge(evidence)
     except InvalidEvidenceError as error:  # measuring continues; the record says so
         return {"arms": [], "verdict": None, "reasons": [str(error)]}
-    segments = analyse_segments(evidence)
     per_step = (flops or {}).get("flops")
     return {
         "verdict": decision.verdict.value,
@@ -99,23 +98,23 @@ def figures(
         "flops_per_step": per_step,
         "flops_over_6_parameters_tokens": _over_6n(workload, flops),
         "arms": [
-            {**_speed(arm, evidence, segments), **_quality(arm, evidence)}
-            | _mfu(workload, arm, segments, per_step, card)
+            {**_speed(arm, evidence), **_quality(arm, evidence)}
+            | _mfu(workload, arm, evidence, per_step, card)
             for arm in evidence.arms
         ],
     }
 
 
-def _speed(arm: Arm, evidence: Evidence, segments: Segments) -> dict[str, Any]:
-    shown = arm_figures(arm, evidence, segments)
+def _speed(arm: Arm, evidence: Evidence) -> dict[str, Any]:
+    shown = arm_figures(arm, evidence)
     failed = [run.record.get("reason") for run in arm.speed if not run.finished]
     row = {"name": arm.name, "failed": failed[0] if failed else None}
     row |= {key: getattr(shown, key) for key in KEPT}
     if arm is evidence.baseline:
         return {**row, "blocks": len(arm.speed), "full_run": None, "steady": None}
-    speed = judge_speed(arm, evidence, segments, candidates=len(evidence.candidates))
+    speed = judge_speed(arm, evidence)
     whole = {"estimate": speed.estimate, "interval": speed.interval} if speed.logs else None
-    steady = ratio(_steady_logs(arm, evidence, segments))
+    steady = ratio(_steady_logs(arm, evidence))
     return {**row, "blocks": speed.blocks, "full_run": whole, "steady": steady}
 
 
@@ -123,17 +122,15 @@ def steady_logs(document: Mapping[str, Any], arm: str) -> list[float]:
     """The arm's blocks in a document of ``document``; empty where none is whole."""
     evidence = read_evidence(document)
     measured = [one for one in evidence.candidates if one.name == arm]
-    return _steady_logs(measured[0], evidence, analyse_segments(evidence)) if measured else []
+    return _steady_logs(measured[0], evidence) if measured else []
 
 
-def _steady_logs(arm: Arm, evidence: Evidence, segments: Segments) -> list[float]:
+def _steady_logs(arm: Arm, evidence: Evidence) -> list[float]:
     """ln of the steady speed-up of every block, sample for sample: compilation left out."""
-    base, ours = segments[BASELINE], segments[arm.name]
-    work = (evidence.baseline.full_run_steps or 1) / (arm.full_run_steps or 1)
+    work = evidence.baseline.steps / arm.steps
     return [
-        math.log(work * b.steady_step_seconds / c.steady_step_seconds)
-        for block in sorted(base.keys() & ours.keys())
-        if (b := base[block]) is not None and (c := ours[block]) is not None
+        math.log(work * base.steady_step_seconds / ours.steady_step_seconds)
+        for base, ours in evidence.steady_pairs(arm)
     ]
 
 
@@ -167,11 +164,13 @@ def _quality(arm: Arm, evidence: Evidence) -> dict[str, Any]:
 
 
 def _mfu(
-    workload: Workload, arm: Arm, segments: Segments, per_step: float | None, card: str | None
+    workload: Workload, arm: Arm, evidence: Evidence, per_step: float | None, card: str | None
 ) -> dict[str, Any]:
     setup = next(one for one in workload.arms if one.name == arm.name)
     precision = {**workload.settings, **setup.changes}.get("precision", "fp32")
-    steady = [one.steady_step_seconds for one in segments[arm.name].values() if one is not None]
+    steady = [
+        one.steady_step_seconds for one in evidence.segments[arm.name].values() if one is not None
+    ]
     flops = per_step * setup.batch_times if per_step else None
     peak = peak_tflops(card, precision)
     seconds = median(steady) if steady else None

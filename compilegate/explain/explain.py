@@ -37,14 +37,8 @@ from compilegate.domain.judging.quality import (
     refuse_before_spending,
     samples_of,
 )
-from compilegate.domain.judging.speed import (
-    Segments,
-    analyse_segments,
-    block_log_speedups,
-    judge_speed,
-    log_price_ratio,
-)
-from compilegate.domain.judging.statistics import SPEED_LOOKS, Design, Samples
+from compilegate.domain.judging.speed import block_log_speedups, judge_speed, log_price_ratio
+from compilegate.domain.judging.statistics import Design, Samples
 from compilegate.domain.judging.validity import EXPLAINED, invalid_reasons
 from compilegate.domain.judging.whole_job import WholeJob, confirm, estimate_whole_job
 from compilegate.domain.workload.model import BASELINE
@@ -71,60 +65,52 @@ def _sections(document: object, decision: Decision) -> Iterator[Item]:
         yield from _items("unreadable", Section.FAIRNESS, decision=decision)
         return
     evidence = read_evidence(document)
-    segments, objections = analyse_segments(evidence), invalid_reasons(evidence)
+    objections = invalid_reasons(evidence)
     yield from _items("fairness", Section.FAIRNESS, evidence=evidence, objections=objections)
     if not objections and evidence.phase == PROBATION:
-        yield from _probation(decision, evidence, segments)
+        yield from _probation(decision, evidence)
     elif not objections:
-        yield from _trial(decision, evidence, segments)
+        yield from _trial(decision, evidence)
 
 
-def _trial(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
-    judged = judge_trial(evidence, segments)
+def _trial(decision: Decision, evidence: Evidence) -> Iterator[Item]:
+    judged = judge_trial(evidence)
     yield from _worth(evidence)
     for finding in judged.findings:
-        yield from _speed(finding, evidence, segments)
+        yield from _speed(finding, evidence)
         if finding.quality is None and finding.whole is not None:
             name = finding.arm.name
             yield from _items("whole_job", Section.SPEED, name, whole=finding.whole)
     for finding in judged.findings:
         design = design_of(evidence, finding.arm)
         if finding.quality is not None and design is not None:
-            yield from _full_runs(finding, evidence, segments, design)
+            yield from _full_runs(finding, evidence, design)
     if judged.lead is not None:
-        yield from _money(decision, judged.lead.arm, judged.lead.whole, evidence, segments)
+        yield from _money(decision, judged.lead.arm, judged.lead.whole, evidence)
 
 
 def _worth(evidence: Evidence) -> Iterator[Item]:
     """The price of a trial against what it may save."""
-    design, value = design_of(evidence), None
-    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
-    if steps is not None and remaining is not None:
-        value = value_of_a_trial(
-            remaining, full_run_steps=steps, segment_steps=evidence.plan.speed_steps,
-            arms=len(evidence.arms), blocks=SPEED_LOOKS[0],
-        )  # fmt: skip
+    design = design_of(evidence)
     variance = Samples((), (), evidence.oriented(evidence.quality.history)).pooled_variance
     return _items(
-        "worth", Section.WORTH, evidence=evidence, design=design, value=value,
+        "worth", Section.WORTH, evidence=evidence, design=design, value=value_of_a_trial(evidence),
         refused=design and refuse_before_spending(evidence, design),
         spread=math.sqrt(variance or 0.0),
     )  # fmt: skip
 
 
-def _speed(finding: CandidateFinding, evidence: Evidence, segments: Segments) -> Iterator[Item]:
+def _speed(finding: CandidateFinding, evidence: Evidence) -> Iterator[Item]:
     cost = log_price_ratio(finding.arm, evidence)
-    calm = block_log_speedups(finding.arm, evidence, segments, calm=True)
+    calm = block_log_speedups(finding.arm, evidence, calm=True)
     return _items(
         "speed", Section.SPEED, finding.arm.name, finding=finding, evidence=evidence,
-        segments=segments, cost=cost, calm=calm, net=[log - cost for log in finding.speed.logs],
+        cost=cost, calm=calm, net=[log - cost for log in finding.speed.logs],
         calm_net=[log - cost for log in calm],
     )  # fmt: skip
 
 
-def _full_runs(
-    finding: CandidateFinding, evidence: Evidence, segments: Segments, design: Design
-) -> Iterator[Item]:
+def _full_runs(finding: CandidateFinding, evidence: Evidence, design: Design) -> Iterator[Item]:
     """Whole jobs, quality, and whether further runs pay, of one candidate."""
     arm, quality, whole = finding.arm, finding.quality, finding.whole
     seen = confirm(arm, evidence, whole)
@@ -136,7 +122,7 @@ def _full_runs(
         "quality", Section.QUALITY, arm.name, finding=quality, evidence=evidence, design=design,
         samples=samples_of(arm, evidence),
     )  # fmt: skip
-    evaluation = evaluation_of(quality, arm, evidence, segments)
+    evaluation = quality and evaluation_of(quality, arm, evidence)
     if evaluation is not None:
         yield from _items(
             "evaluation", Section.QUALITY, arm.name, evaluation=evaluation,
@@ -144,19 +130,18 @@ def _full_runs(
         )  # fmt: skip
     open_still = quality is not None and quality.outcome is QualityOutcome.MORE_RUNS
     if open_still and whole is not None and is_shadow(evidence, arm) and not seen.disproved:
-        valued = value_of_shadow_runs(arm, evidence, design, whole.speedup)
-        if valued is not None:
-            value, runs = valued
+        value = value_of_shadow_runs(arm, evidence, design, whole.speedup)
+        if value is not None:
             yield from _items(
                 "going_on", Section.QUALITY, arm.name, finding=finding, evidence=evidence,
-                value=value, runs=runs,
+                value=value,
             )  # fmt: skip
 
 
-def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> Iterator[Item]:
+def _probation(decision: Decision, evidence: Evidence) -> Iterator[Item]:
     promoted = evidence.promoted_arm
-    speed = judge_speed(promoted, evidence, segments, candidates=1)
-    whole = estimate_whole_job(promoted, evidence, segments, candidates=1)
+    speed = judge_speed(promoted, evidence)
+    whole = estimate_whole_job(promoted, evidence)
     moments = _replay(evidence, promoted, speed.estimate)
     start, last = moments[0][2], moments[-1][2]
     yield from _items(
@@ -166,7 +151,7 @@ def _probation(decision: Decision, evidence: Evidence, segments: Segments) -> It
     )  # fmt: skip
     if whole is not None:
         yield from _items("whole_job", Section.PROBATION, promoted.name, whole=whole)
-    yield from _money(decision, promoted, whole, evidence, segments)
+    yield from _money(decision, promoted, whole, evidence)
 
 
 Moment = tuple[str, FullRun | None, ProbationFinding]
@@ -204,13 +189,12 @@ def _sums(key: str, promoted: Arm, moments: list[Moment]) -> Iterator[tuple[Full
 
 
 def _money(
-    decision: Decision, candidate: Arm, whole: WholeJob | None, evidence: Evidence,
-    segments: Segments,
-) -> Iterator[Item]:  # fmt: skip
+    decision: Decision, candidate: Arm, whole: WholeJob | None, evidence: Evidence
+) -> Iterator[Item]:
     claim = claims_of(decision).money
     return _items(
         "money", Section.MONEY, decision=decision, candidate=candidate, whole=whole,
-        evidence=evidence, segments=segments, claim=claim, why_no_amount=NO_AMOUNT.get(claim),
+        evidence=evidence, claim=claim, why_no_amount=NO_AMOUNT.get(claim),
     )  # fmt: skip
 
 

@@ -19,15 +19,16 @@ from compilegate.domain.judging.evidence import (
     Arm,
     Evidence,
     FullRun,
+    Segments,
     SpeedRun,
     metrics,
     runs_apart,
 )
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import samples_of
-from compilegate.domain.judging.speed import Segment, Segments, analyse_segments, block_log_speedups
+from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.judging.statistics import Comparison, Samples, compare
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.judging.steady_state import Segment
 
 Document = Mapping[str, Any]
 
@@ -94,13 +95,11 @@ class Measured:
 
     def speedups(self, arm: MeasuredArm) -> dict[int, float]:
         """Full-run speed-up of ``arm`` in every block that both arms completed."""
-        theirs, ours = (
-            {number: block.segment for number, block in one.blocks.items()}
-            for one in (self.baseline, arm)
+        both = arm.blocks.keys() & self.baseline.blocks.keys()
+        numbers = sorted(
+            n for n in both if arm.blocks[n].segment and self.baseline.blocks[n].segment
         )
-        segments = {BASELINE: theirs, arm.name: ours}
-        logs = block_log_speedups(arm.arm, self.evidence, segments)
-        numbers = sorted(n for n in theirs.keys() & ours.keys() if theirs[n] and ours[n])
+        logs = block_log_speedups(arm.arm, self.evidence) if numbers else []
         return {n: math.exp(log) for n, log in zip(numbers, logs, strict=True)}
 
     @property
@@ -148,7 +147,7 @@ def _segments(evidence: Evidence) -> Segments:
     """A broken segment does not prevent the report: the verdict says what is wrong."""
     steps = (x for arm in evidence.arms for run in arm.speed for x in run.step_seconds)
     if all(math.isfinite(x) and x > 0 for x in steps):
-        return analyse_segments(evidence)
+        return evidence.segments
     return {arm.name: {} for arm in (*evidence.arms, *evidence.controls)}
 
 

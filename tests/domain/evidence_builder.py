@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist, stdev
 from typing import Any
 
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision
+from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as judge_evidence
 
@@ -21,6 +23,12 @@ FINGERPRINT = {"gpu": "A10G", "torch": "2.13.0", "code_sha256": "c", "data_sha25
 def judge(document: object) -> Decision:
     """The decision on an evidence document."""
     return judge_evidence(read_evidence(document))
+
+
+def among(evidence: Evidence, candidates: int) -> Evidence:
+    """The evidence with so many candidates in all, of which the first is judged."""
+    others = (replace(evidence.candidates[0], name=f"other{n}") for n in range(1, candidates))
+    return replace(evidence, arms=(*evidence.arms, *others))
 
 
 def step_of(decision: Decision) -> dict[str, Any] | None:

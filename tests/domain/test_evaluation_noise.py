@@ -18,7 +18,7 @@ from compilegate.domain.judging.evaluation import (
     median_variance,
     tau_squared,
 )
-from compilegate.domain.judging.evidence import BOUNDS, Outcomes, read_outcomes
+from compilegate.domain.judging.outcomes import BOUNDS, Outcomes, read_outcomes
 from tests.domain.outcome_builder import SET, beta_binomial, packed_bits, packed_losses
 
 

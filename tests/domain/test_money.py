@@ -12,7 +12,6 @@ from scipy import stats
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, QualityRuns
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.speed import analyse_segments
 from tests.domain.evidence_builder import (
     BASE_WALL,
     CENTRE,
@@ -198,7 +197,7 @@ def test_without_usable_curves_the_same_quality_has_no_price(curve: object) -> N
 
 def test_throughput_carries_students_interval() -> None:
     doc = document(blocks=4)
-    steady = analyse_segments(read_evidence(doc))["compile"].values()
+    steady = read_evidence(doc).segments["compile"].values()
     rates = [32 / segment.steady_step_seconds for segment in steady if segment]
     mean = sum(rates) / 4
     figure = figures(judge(doc))

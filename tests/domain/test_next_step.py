@@ -9,7 +9,6 @@ import pytest
 from compilegate.domain.decision import QualityStep, SpeedStep
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.next_step import next_quality, next_speed
-from compilegate.domain.judging.speed import analyse_segments
 from compilegate.domain.judging.statistics import Design
 from tests.domain.evidence_builder import add_candidate, arm, document, quality_run, runs, speed_run
 
@@ -117,7 +116,7 @@ def full_step(
     evidence = read_evidence(doc)
     return next_quality(
         evidence, evidence.candidates[0], Design(history=0, n_max=n_max, level=0.05),
-        analyse_segments(evidence), lacks_baseline_only=lacks_baseline_only,
+        lacks_baseline_only=lacks_baseline_only,
     )  # fmt: skip
 
 

@@ -20,7 +20,6 @@ from compilegate.domain.judging.speed import (
     ASSUMED_BLOCK_SD,
     SpeedOutcome,
     SpeedTest,
-    analyse_segments,
     assumed_spread,
     judge_speed,
 )
@@ -55,9 +54,7 @@ def apart(
 
 def outcome(doc: dict[str, Any]) -> tuple[str, str]:
     evidence = read_evidence(doc)
-    finding = judge_speed(
-        evidence.candidates[0], evidence, analyse_segments(evidence), candidates=1
-    )
+    finding = judge_speed(evidence.candidates[0], evidence)
     return str(finding.outcome), finding.reason
 
 

@@ -15,11 +15,12 @@ from scipy import stats
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.speed import analyse_segments, block_log_speedups, judge_speed
+from compilegate.domain.judging.speed import block_log_speedups, judge_speed
 from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     add_candidate,
+    among,
     arm,
     codes,
     document,
@@ -122,16 +123,16 @@ def test_blocks_that_prove_neither_side_are_inconclusive(speedups: list[float]) 
 
 @pytest.mark.parametrize("candidates", [1, 2, 3])
 def test_bounds_are_students_t_over_blocks_and_candidates_share_the_error(candidates: int) -> None:
-    evidence = read_evidence(with_block_speedups([1.30, 1.36, 1.33]))
-    segments, candidate = analyse_segments(evidence), evidence.candidates[0]
-    finding = judge_speed(candidate, evidence, segments, candidates=candidates)
+    evidence = among(read_evidence(with_block_speedups([1.30, 1.36, 1.33])), candidates)
+    candidate = evidence.candidates[0]
+    finding = judge_speed(candidate, evidence)
     logs = [math.log(speedup) for speedup in (1.30, 1.36, 1.33)]
     error = stats.sem(logs)
     both = stats.t.interval(0.95, 2, loc=sum(logs) / 3, scale=error)
     level = POLICY.alpha / (len(SPEED_LOOKS) * candidates)
     lower = sum(logs) / 3 - stats.t.isf(level, 2) * error
 
-    assert pytest.approx(logs) == block_log_speedups(candidate, evidence, segments)
+    assert pytest.approx(logs) == block_log_speedups(candidate, evidence)
     assert finding.interval is not None
     assert pytest.approx([math.exp(x) for x in both]) == list(finding.interval)
     assert pytest.approx(math.exp(lower)) == finding.lower_bound

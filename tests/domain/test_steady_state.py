@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.judging.speed import MIN_STEPS, MIN_WARM_UP, Segment, analyse
+from compilegate.domain.judging.steady_state import MIN_STEPS, MIN_WARM_UP, Segment, analyse
 
 
 def steady(steps: list[float], *, compiling: float = 0.0, full_run: int = 1000) -> Segment:

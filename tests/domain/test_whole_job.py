@@ -16,10 +16,11 @@ from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.judging import whole_job
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.speed import analyse_segments, block_log_speedups
+from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.judging.whole_job import WholeJob, estimate_whole_job, moderated
 from tests.domain.evidence_builder import (
     GOOD,
+    among,
     codes,
     document,
     judge,
@@ -30,9 +31,8 @@ from tests.domain.evidence_builder import (
 
 
 def estimate(doc: dict[str, Any], candidates: int = 1) -> WholeJob:
-    evidence = read_evidence(doc)
-    (arm,) = evidence.candidates
-    whole = estimate_whole_job(arm, evidence, analyse_segments(evidence), candidates=candidates)
+    evidence = among(read_evidence(doc), candidates)
+    whole = estimate_whole_job(evidence.candidates[0], evidence)
     assert whole is not None
     return whole
 
@@ -96,7 +96,7 @@ def test_the_combination_is_that_of_two_sources_by_hand() -> None:
     doc = timed(document(metrics=GOOD), around(65, 0.05), around(47, 0.05))
     doc["quality"].update(history=[2.5] * 6, history_wall_seconds=around(66, 0.05, 6))
     evidence = read_evidence(doc)
-    logs = block_log_speedups(evidence.candidates[0], evidence, analyse_segments(evidence))
+    logs = block_log_speedups(evidence.candidates[0], evidence)
     s_blocks = (3 * 0.03**2 + 2 * np.var(logs, ddof=1)) / 5
     s_walls = (3 * 0.08**2 + (2 + 2 + 5) * 0.05**2) / 12
     past = 1 / (1 / 6 + 0.25)

@@ -11,7 +11,7 @@ from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
 from compilegate_runtime.recorder import Recorder
 
-from compilegate.domain.judging.evidence import BOUNDS, read_outcomes
+from compilegate.domain.judging.outcomes import BOUNDS, read_outcomes
 from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
 
 TEXTS = [f"text {number}" for number in range(20)]

@@ -26,18 +26,22 @@ Miller, "Adding error bars to evals" (arXiv 2411.00640), section 2. Units: the m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from itertools import repeat
 from operator import add, mul
 
 from compilegate.domain.arithmetic import normal_below
-from compilegate.domain.decision import EvaluationFinding, EvaluationSplit, LargerEvaluation
-from compilegate.domain.judging.evidence import Arm, Evidence, Outcomes, finished
+from compilegate.domain.decision import (
+    SHADOW,
+    EvaluationFinding,
+    EvaluationSplit,
+    LargerEvaluation,
+)
+from compilegate.domain.judging.evidence import Arm, Evidence, finished
+from compilegate.domain.judging.outcomes import Outcomes
 from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, design_of, samples_of
-from compilegate.domain.judging.speed import Segments
 from compilegate.domain.judging.statistics import LIKELY, MOST_RUNS, Design, runs_for_one_look
 from compilegate.domain.judging.whole_job import usd_per_run
 from compilegate.domain.reasons import Reason
@@ -274,24 +278,30 @@ class Evaluation:
     reasons: tuple[Reason, ...] = ()
 
     @property
+    def fewer_runs(self) -> int | None:
+        """Runs of each arm that the set worth it spares; None where either takes too many."""
+        today, best = (one.runs if one else None for one in (self.today, self.best))
+        return None if today is None or best is None else today - best
+
+    @property
     def figures(self) -> EvaluationFinding:
         """As the decision has it."""
-        split = self.split
+        split, best = self.split, self.best
         if split is None or self.today is None:
             return EvaluationFinding(self.finding)
-        best, (low, high) = self.best, split.training_range
+        low, high = (end if math.isfinite(end) else None for end in split.training_range)
         return EvaluationSplit(
             finding=self.finding,
             examples=split.examples * split.per_outcome,
             spread=split.sd,
             spread_of_evaluation=split.evaluation_sd,
             spread_of_training=split.training_sd,
-            spread_of_training_interval=(finite_or_none(low), finite_or_none(high)),
+            spread_of_training_interval=(low, high),
             spread_of_training_expected=split.expected_training_sd,
             runs_needed=self.today.runs,
             wanted_examples=self.wanted and self.wanted * split.per_outcome,
             best_examples=best.examples * split.per_outcome if best else None,
-            runs_saved=_fewer(self),
+            runs_saved=self.fewer_runs,
             usd_saved=self.usd_saved,
             larger=tuple(
                 LargerEvaluation(one.examples * split.per_outcome, one.sd, one.runs)
@@ -300,108 +310,87 @@ class Evaluation:
         )
 
 
-def finite_or_none(value: float) -> float | None:
-    """None where there is no upper limit."""
-    return value if math.isfinite(value) else None
-
-
-def evaluation_of(
-    quality: QualityFinding | None, candidate: Arm, evidence: Evidence, segments: Segments
-) -> Evaluation | None:
+def evaluation_of(quality: QualityFinding, candidate: Arm, evidence: Evidence) -> Evaluation | None:
     """What the evaluation adds to the spread; None where no run recorded outcomes."""
-    design = design_of(evidence, candidate)
-    split = split_of(candidate, evidence) if quality and design else None
-    if quality is None or design is None or split is None:
+    design, split = design_of(evidence, candidate), split_of(candidate, evidence)
+    if design is None or split is None:
         return None
     if isinstance(split, Finding):
         return Evaluation(split)
     # Past runs were scored on today's set: they are no reference for metrics on another.
     evaluation = weighed(split, design, replace(design, history=0), evidence.quality.margin)
-    saved = _usd_saved(_fewer(evaluation), candidate, evidence, segments)
+    saved = _usd_saved(evaluation.fewer_runs, candidate, evidence)
     evaluation = replace(evaluation, usd_saved=saved)
     if quality.outcome not in OPEN_PROOF:
         return evaluation
-    reason = _reason(evaluation, split, candidate.name)
-    return evaluation if reason is None else replace(evaluation, reasons=(reason,))
+    return replace(evaluation, reasons=tuple(_reasons(evaluation, split, candidate.name)))
 
 
 def weighed(split: Split, design: Design, anew: Design, margin: float) -> Evaluation:
     """Today's runs against those that larger sets would take, by their own design."""
-    sizes = [factor * split.examples for factor in (1, *FACTORS)]
-    today, larger, best = _offers(sizes, map(split.at, sizes), design, anew, margin)
+    today, larger, best = _offers(split, split.at, design, anew, margin)
     finding = Finding.MORE_EXAMPLES if best else Finding.NOT_EXAMPLES
-    if best is None:
-        favourable = _offers(sizes, map(split.at_most_favourable, sizes), design, anew, margin)
-        finding = Finding.UNCLEAR if favourable[-1] else finding
+    if best is None and _offers(split, split.at_most_favourable, design, anew, margin)[-1]:
+        finding = Finding.UNCLEAR
     wanted = split.wanted(margin / anew.best_margin(LIKELY))
     return Evaluation(finding, split, today, larger, best, wanted)
 
 
 def _offers(
-    sizes: Sequence[int], sds: Iterable[float], design: Design, anew: Design, margin: float
+    split: Split, sd_at: Callable[[int], float], design: Design, anew: Design, margin: float
 ) -> tuple[Purchase, tuple[Purchase, ...], Purchase | None]:
-    """Today's set, the larger ones, and the smallest of them that is worth it."""
-    designs = (design, *repeat(anew, len(sizes) - 1))
-    today, *larger = (
-        _purchase(size, sd, by, margin) for size, sd, by in zip(sizes, sds, designs, strict=True)
+    """Today's set, the larger ones, and the smallest of them that is worth it.
+
+    Worth it is what can prove the margin with at most half of the runs that today's set takes.
+    """
+
+    def purchase(examples: int, by: Design) -> Purchase:
+        sd = sd_at(examples)
+        runs = runs_for_one_look(sd / margin, history=by.history, level=by.level)
+        return Purchase(examples, sd, runs)
+
+    today = purchase(split.examples, design)
+    larger = tuple(purchase(factor * split.examples, anew) for factor in FACTORS)
+    most = math.inf if today.runs is None else WORTH * today.runs
+    worth_it = (
+        one
+        for one in larger
+        if one.runs is not None
+        and one.runs <= most
+        and anew.runs_needed(one.sd / margin) is not None
     )
-    best = next((one for one in larger if _worth_it(one, today, anew, margin)), None)
-    return today, tuple(larger), best
+    return today, larger, next(worth_it, None)
 
 
-def _purchase(examples: int, sd: float, design: Design, margin: float) -> Purchase:
-    runs = runs_for_one_look(sd / margin, history=design.history, level=design.level)
-    return Purchase(examples, sd, runs)
-
-
-def _worth_it(larger: Purchase, today: Purchase, design: Design, margin: float) -> bool:
-    """Whether it can prove the margin, with at most half of the runs that today's set takes."""
-    if larger.runs is None or design.runs_needed(larger.sd / margin) is None:
-        return False
-    return today.runs is None or larger.runs <= WORTH * today.runs
-
-
-def _fewer(evaluation: Evaluation) -> int | None:
-    today, best = evaluation.today, evaluation.best
-    if best is None or best.runs is None or today is None or today.runs is None:
-        return None
-    return today.runs - best.runs
-
-
-def _usd_saved(
-    fewer: int | None, candidate: Arm, evidence: Evidence, segments: Segments
-) -> float | None:
+def _usd_saved(fewer: int | None, candidate: Arm, evidence: Evidence) -> float | None:
     """Price of the runs spared; of those that production makes, what the candidate saves on them.
 
     An extra run of the candidate has one of the baseline beside it. Production promotes earlier by
     as many runs of the baseline. None where a price is unknown.
     """
-    ours = usd_per_run(candidate, evidence, segments)
-    theirs = usd_per_run(evidence.baseline, evidence, segments)
+    ours, theirs = usd_per_run(candidate, evidence), usd_per_run(evidence.baseline, evidence)
     if fewer is None or ours is None or theirs is None:
         return None
-    each = theirs + ours if evidence.policy.quality_runs == "shadow" else theirs - ours
+    each = theirs + ours if evidence.policy.quality_runs == SHADOW else theirs - ours
     return max(0.0, fewer * each)
 
 
-def _reason(evaluation: Evaluation, split: Split, candidate: str) -> Reason | None:
+def _reasons(evaluation: Evaluation, split: Split, candidate: str) -> Iterator[Reason]:
     """What to say of an open proof; the spread is the one that larger sets are reckoned with."""
     best, today, training = evaluation.best, evaluation.today, split.expected_training_sd
     count, sd = split.examples * split.per_outcome, f"{split.at(split.examples):.2g}"
-    few_runs_anyway = best is None and split.evaluation_sd > training
-    if evaluation.finding is Finding.UNCLEAR or few_runs_anyway:
-        return None
-    if best is None or today is None:
+    added, usd = f"{split.evaluation_sd:.2g}", evaluation.usd_saved
+    if best and today:
+        instead = f"more than {MOST_RUNS}" if today.runs is None else str(today.runs)
+        text = (
+            f"{candidate}: {added} of the spread {sd} comes from your {count:,} evaluation "
+            f"examples; {best.examples * split.per_outcome:,} would need about {best.runs} "
+            f"runs instead of {instead}" + (f", worth ${usd:,.2f}" if usd else "")
+        )
+        yield Reason("evaluation_limited", text, candidate)
+    elif evaluation.finding is Finding.NOT_EXAMPLES and split.evaluation_sd <= training:
         text = (
             f"{candidate}: more evaluation examples would not help much: {training:.2g} of the "
-            f"spread {sd} is training itself, your {count:,} examples add {split.evaluation_sd:.2g}"
+            f"spread {sd} is training itself, your {count:,} examples add {added}"
         )
-        return Reason("evaluation_sufficient", text, candidate)
-    instead = f"more than {MOST_RUNS}" if today.runs is None else str(today.runs)
-    usd = evaluation.usd_saved
-    text = (
-        f"{candidate}: {split.evaluation_sd:.2g} of the spread {sd} comes from your {count:,} "
-        f"evaluation examples; {best.examples * split.per_outcome:,} would need about {best.runs} "
-        f"runs instead of {instead}" + (f", worth ${usd:,.2f}" if usd else "")
-    )
-    return Reason("evaluation_limited", text, candidate)
+        yield Reason("evaluation_sufficient", text, candidate)

@@ -7,148 +7,21 @@ uses ``fingerprint``, ``initial_loss``, ``initial_weights_sha256``, ``final_weig
 
 from __future__ import annotations
 
-import binascii
 import math
-import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from compilegate.domain.arithmetic import mean
+from compilegate.domain.arithmetic import mean, median
 from compilegate.domain.compilers import compiler_named
-from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.expected import Section, key
-from compilegate.domain.fields import Fields
+from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
+from compilegate.domain.judging.steady_state import Segment, analyse
 from compilegate.domain.records.production import TEAM
 from compilegate.domain.workload.model import BASELINE, QUALITY_RUNS, Policy, Quality
-
-# Outcomes per example of one run's final evaluation, as a full run of the evidence carries them.
-#
-# A run may have ``outcomes``: one bit (right or wrong) or one loss per held-out example, packed by
-# the recorder of the training runtime:
-#
-#     kind          bits | losses
-#     examples      N, how many the run was scored on
-#     set_sha256    identity of the N examples, independent of their order
-#     mean          over all N
-#     data          base64: bits, the first example in the highest bit of the first byte; losses as
-#                   little-endian float16
-#     per_outcome   examples that one outcome stands for, where only whole batches were scored
-#
-# ``data`` holds all outcomes up to ``BOUNDS``; of more examples the same subsample in every run of
-# the set: those with the smallest digests. Sizes are never trusted. What is broken in any way is
-# absent: outcomes only ever advise, so their absence changes no verdict.
-
-BITS, LOSSES = "bits", "losses"
-# Outcomes that a run keeps: 512 bytes of bits or 1,024 of losses. The mean variance over the
-# examples is then known to about 2 % (bits) and 6 % (normal losses) of itself per pair of runs.
-BOUNDS: Mapping[str, int] = {BITS: 4096, LOSSES: 512}
-MOST_EXAMPLES = 10**12
-KEYS = ("kind", "examples", "per_outcome", "set_sha256", "mean", "data")
-# The mean as recorded and that of all kept outcomes may differ by rounding: a float16's 11 bits.
-ROUNDED_BITS, ROUNDED_LOSSES = 1e-6, 2.0**-10
-SHA256 = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """One run's outcomes: ``bits`` as one number, the first example highest, or else ``losses``.
-
-    ``kept`` of ``examples`` outcomes are here; ``mean`` is over all of them.
-    """
-
-    set_sha256: str
-    examples: int
-    per_outcome: int
-    kept: int
-    mean: float
-    bits: int | None = None
-    losses: tuple[float, ...] = ()
-
-    @property
-    def population(self) -> tuple[str, int, int, int, bool]:
-        """Equal for runs whose outcomes are of the same examples, one by one."""
-        return (
-            self.set_sha256, self.examples, self.per_outcome, self.kept, self.bits is None,
-        )  # fmt: skip
-
-
-def read_outcomes(document: object) -> Outcomes | None:
-    """The outcomes of a run, None where there are none or anything of them is broken."""
-    if not isinstance(document, Mapping):
-        return None
-    try:
-        read = _read(Fields(document), document.get("data"))
-    except (InvalidInputError, ValueError):
-        return None
-    return read if _agrees(read) else None
-
-
-def outcomes_document(document: object) -> dict[str, Any] | None:
-    """What a run of the evidence keeps of the outcomes that a job left, None of broken ones."""
-    if read_outcomes(document) is None or not isinstance(document, Mapping):
-        return None
-    return {key: document[key] for key in KEYS if key in document}
-
-
-def _read(fields: Fields, data: object) -> Outcomes:
-    """Raises InvalidInputError or ValueError for what is not as the module says."""
-    kind = fields.choice("kind", tuple(BOUNDS))
-    set_sha256 = fields.text("set_sha256")
-    examples = fields.integer("examples", "examples", low=2, high=MOST_EXAMPLES)
-    kept = min(examples, BOUNDS[kind])
-    if not SHA256.fullmatch(set_sha256):
-        raise ValueError("set_sha256 is no digest")
-    return Outcomes(
-        set_sha256=set_sha256,
-        examples=examples,
-        per_outcome=fields.integer("per_outcome", "examples", low=1, default=1),
-        kept=kept,
-        mean=fields.number("mean", "the metric's own unit"),
-        bits=_bits(data, kept) if kind == BITS else None,
-        losses=struct.unpack(f"<{kept}e", _bytes(data, 2 * kept)) if kind == LOSSES else (),
-    )
-
-
-def _bits(data: object, kept: int) -> int:
-    number, padding = int.from_bytes(_bytes(data, -(-kept // 8)), "big"), -kept % 8
-    if number & ((1 << padding) - 1):
-        raise ValueError("bits after the last example")
-    return number >> padding
-
-
-def _bytes(text: object, size: int) -> bytes:
-    """Exactly ``size`` bytes of base64; raises ValueError where it is anything else."""
-    if not isinstance(text, str) or len(text) != 4 * -(-size // 3):
-        raise ValueError("data has another size")
-    data = binascii.a2b_base64(text, strict_mode=True)
-    if len(data) != size:
-        raise ValueError("data has another size")
-    return data
-
-
-def _agrees(read: Outcomes) -> bool:
-    """Whether the recorded mean is possible, and that of the outcomes where all were kept.
-
-    The last batch may be smaller, so that the mean over batches is a weighted one.
-    """
-    if not all(map(math.isfinite, (read.mean, *read.losses))):
-        return False
-    if read.bits is not None:
-        own, room, low, high = read.bits.bit_count() / read.kept, ROUNDED_BITS, 0.0, 1.0
-    else:
-        low, high = min(read.losses), max(read.losses)
-        own, room = math.fsum(read.losses) / read.kept, ROUNDED_LOSSES * max(-low, high)
-        room += ROUNDED_BITS
-    if read.kept < read.examples:  # the others may be anything
-        return read.bits is None or low <= read.mean <= high
-    if read.per_outcome > 1:
-        return low - room <= read.mean <= high + room
-    return abs(own - read.mean) <= room
-
 
 # Steps and blocks beyond this are typing errors.
 _MOST = 10**9
@@ -160,6 +33,9 @@ PHASES = (TRIAL, PROBATION)
 OWN_NODES = frozenset(
     {"instance_type", "instance_count", "distribution", "framework", "entry_point"}
 )
+
+# Segments[arm][block]; None where a segment is too short for a steady state.
+Segments = Mapping[str, Mapping[int, Segment | None]]
 
 
 @dataclass(frozen=True)
@@ -180,10 +56,10 @@ class Run:
         return str(self.record.get("job") or "")
 
     @cached_property
-    def fingerprint(self) -> Mapping[str, Any] | None:
-        """What the run was made of, None where it is not recorded."""
+    def fingerprint(self) -> Mapping[str, Any]:
+        """What the run was made of, empty where it is not recorded."""
         value = self.record.get("fingerprint")
-        return value if isinstance(value, Mapping) and value else None
+        return value if isinstance(value, Mapping) else {}
 
 
 @dataclass(frozen=True)
@@ -245,36 +121,36 @@ class FullRun(Run):
         return read_outcomes(self.record.get("outcomes"))
 
     @property
-    def initial_weights(self) -> str | None:
-        """Fingerprint of the weights that it started from, None where it is not recorded."""
-        return self._digest("initial_weights_sha256")
+    def data(self) -> str:
+        """What it was trained on, empty where unknown: production may train on new data."""
+        return _text(self.fingerprint.get("data_sha256"))
 
     @property
-    def final_weights(self) -> str | None:
-        """Fingerprint of all its final weights and buffers, None where it is not recorded."""
-        return self._digest("final_weights_sha256")
+    def initial_weights(self) -> str:
+        """Fingerprint of the weights that it started from, empty where it is not recorded."""
+        return _text(self.record.get("initial_weights_sha256"))
 
     @property
-    def trained_weights(self) -> str | None:
+    def final_weights(self) -> str:
+        """Fingerprint of all its final weights and buffers, empty where it is not recorded."""
+        return _text(self.record.get("final_weights_sha256"))
+
+    @property
+    def trained_weights(self) -> str:
         """Fingerprint, taken as that of a start, of what it ended with.
 
-        None where it is not recorded, and where the run ended with what it had started from.
+        Empty where it is not recorded, and where the run ended with what it had started from.
         """
-        end = self._digest("final_start_sha256")
-        return None if end == self.initial_weights else end
+        end = _text(self.record.get("final_start_sha256"))
+        return "" if end == self.initial_weights else end
 
-    def _digest(self, key: str) -> str | None:
-        value = self.record.get(key)
-        return value if isinstance(value, str) and value else None
+    def recorded_as(self, **keys: Any) -> FullRun:
+        """The run with these fields, in its record as well."""
+        return replace(self, **keys, record={**self.record, **keys})
 
-    def at(self, order: int) -> FullRun:
-        """The run at that position in time."""
-        return replace(self, order=order, record={**self.record, "order": order})
 
-    def timed_by(self, job_seconds: float | None) -> FullRun:
-        """The run with what the service says of its job's time."""
-        record = {**self.record, "job_seconds": job_seconds}
-        return replace(self, job_seconds=job_seconds, record=record)
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 @dataclass(frozen=True)
@@ -291,6 +167,11 @@ class Arm:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def steps(self) -> int:
+        """Steps of a whole run, 1 while unknown."""
+        return self.full_run_steps or 1
+
+    @property
     def full_runs(self) -> tuple[FullRun, ...]:
         """Every full run of the arm, those of the trial first."""
         return (*self.quality, *self.probation)
@@ -299,6 +180,11 @@ class Arm:
     def runs(self) -> tuple[SpeedRun | FullRun, ...]:
         """Every run of the arm, short segments first."""
         return (*self.speed, *self.full_runs)
+
+    @property
+    def evaluation_sets(self) -> list[str]:
+        """The set that each finished run of the trial was scored on, where it is recorded."""
+        return [run.outcomes.set_sha256 for run in finished(self.quality) if run.outcomes]
 
 
 @dataclass(frozen=True)
@@ -360,6 +246,11 @@ class Evidence:
         """Every arm but the baseline, in the order of the document."""
         return tuple(arm for arm in self.arms if arm.name != BASELINE)
 
+    @property
+    def sharing(self) -> int:
+        """Candidates among which the error is shared: a probation is about one alone."""
+        return 1 if self.phase == PROBATION else len(self.candidates)
+
     def arm(self, name: str) -> Arm | None:
         """The arm of that name, None when there is none."""
         return next((arm for arm in self.arms if arm.name == name), None)
@@ -368,6 +259,38 @@ class Evidence:
     def promoted_arm(self) -> Arm:
         """The arm that a probation's evidence is about; the baseline where none is named."""
         return self.arm(self.promoted or "") or self.baseline
+
+    @cached_property
+    def segments(self) -> Segments:
+        """The steady state of every segment whose block has a baseline."""
+        medians = {
+            run.block: median(run.step_seconds)
+            for run in self.baseline.speed
+            if run.finished and run.step_seconds
+        }
+        return {
+            arm.name: {
+                run.block: analyse(
+                    run.step_seconds,
+                    compile_seconds=run.compile_seconds,
+                    baseline_median=medians[run.block],
+                    full_run_steps=arm.steps,
+                )
+                if run.finished and run.block in medians
+                else None
+                for run in arm.speed
+            }
+            for arm in (*self.arms, *self.controls)
+        }
+
+    def steady_pairs(self, ours: Arm, theirs: Arm | None = None) -> list[tuple[Segment, Segment]]:
+        """Their segment, the baseline's by default, and ours of each block with both."""
+        own, other = self.segments[ours.name], self.segments[(theirs or self.baseline).name]
+        return [
+            (base, mine)
+            for block in sorted(own.keys() & other.keys())
+            if (mine := own[block]) is not None and (base := other[block]) is not None
+        ]
 
     def runs_left(self, before: Arm | None = None) -> float | None:
         """Production runs still to come, now or when the first full run of ``before`` was made.
@@ -380,15 +303,17 @@ class Evidence:
             return None
         own = before.quality if before else ()
         begun = min((run.order for run in own), default=math.inf)
-        made = sum(
-            run.mode != "shadow" and run.order < begun for arm in self.arms for run in arm.quality
-        )
-        return max(at_start - made, 0.0)
+        return max(at_start - sum(order < begun for order in self._made_by_production), 0.0)
 
     def with_runs_left(self, runs: float) -> Evidence:
         """The evidence as it would be with so many production runs still to come."""
-        made = sum(run.mode != "shadow" for arm in self.arms for run in arm.quality)
-        return replace(self, plan=replace(self.plan, runs_at_start=runs + made))
+        at_start = runs + len(self._made_by_production)
+        return replace(self, plan=replace(self.plan, runs_at_start=at_start))
+
+    @property
+    def _made_by_production(self) -> list[int]:
+        """Positions in time of the trial's full runs that production has made."""
+        return [run.order for arm in self.arms for run in arm.quality if run.mode != SHADOW]
 
     def oriented(self, values: Sequence[float]) -> list[float]:
         """Metrics turned so that higher is better."""
@@ -404,12 +329,6 @@ class Evidence:
 def finished(runs: Sequence[FullRun]) -> list[FullRun]:
     """The runs that ended with a metric, in the order of time."""
     return sorted((run for run in runs if run.finished), key=attrgetter("order"))
-
-
-def data_of(run: FullRun) -> str | None:
-    """What a run was trained on, None where unknown: production may train on new data."""
-    value = (run.fingerprint or {}).get("data_sha256")
-    return value if isinstance(value, str) else None
 
 
 def metrics(runs: Sequence[FullRun]) -> list[float]:

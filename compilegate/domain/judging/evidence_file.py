@@ -12,11 +12,12 @@ import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.fields import Fields
-from compilegate.domain.judging.evaluation_sets import without_other_history
 from compilegate.domain.judging.evidence import (
     PHASES,
     PROBATION,
@@ -33,7 +34,7 @@ from compilegate.domain.workload.model import BASELINE, GOALS, Policy, Quality
 STAGES = ("speed", "quality", "probation")
 MODES = ("shadow", "canary", "production")
 ID_LENGTH = 16
-_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def read_evidence(document: object) -> Evidence:
@@ -41,7 +42,7 @@ def read_evidence(document: object) -> Evidence:
     with _contract():
         fields = Fields(document)
         evidence = _evidence(fields)
-    return replace(without_other_history(evidence), content=content_of(fields.record))
+    return replace(_without_other_history(evidence), content=content_of(fields.record))
 
 
 def read_run(record: object, path: str = "run") -> SpeedRun | FullRun:
@@ -127,6 +128,20 @@ def _positive(fields: Fields, key: str) -> tuple[float, ...]:
     return values
 
 
+def _without_other_history(evidence: Evidence) -> Evidence:
+    """A trial's evidence without a history of another set than its runs were scored on."""
+    past, known = evidence.quality.history, evidence.quality.history_set
+    today = {identity for arm in evidence.arms for identity in arm.evaluation_sets}
+    if (
+        known is None
+        or evidence.phase == PROBATION
+        or all(identity.startswith(known) for identity in today)
+    ):
+        return evidence
+    quality = replace(evidence.quality, history=())
+    return replace(evidence, quality=quality, history_left_out=len(past))
+
+
 def recorded_spend(document: Mapping[str, Any]) -> float | None:
     """USD that a trial had spent by its evidence, which need not be valid; None where unknown."""
     plan = document.get("plan")
@@ -137,18 +152,16 @@ def recorded_spend(document: Mapping[str, Any]) -> float | None:
 
 def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
     """The arms that are judged, and the controls."""
-    defaults = {
-        "rate": fields.number("usd_per_hour", "USD", above=0.0, default=None),
-        "steps": fields.integer("full_run_steps", "steps", low=1, default=None),
-        "devices": fields.integer("devices", "devices", low=1, default=1),
-    }
-    arms = tuple(_arm(item, **defaults) for item in fields.sections("arms"))
+    rate = fields.number("usd_per_hour", "USD", above=0.0, default=None)
+    steps = fields.integer("full_run_steps", "steps", low=1, default=None)
+    devices = fields.integer("devices", "devices", low=1, default=1)
+    arms = tuple(_arm(item, rate, steps, devices) for item in fields.sections("arms"))
     names = [arm.name for arm in arms]
     if names.count(BASELINE) != 1 or len(set(names)) != len(names) or len(names) < 2:
         raise fields.wrong(
             "arms", "must be one arm named baseline and candidates with other names", "rename them"
         )
-    controls = tuple(_arm(item, **defaults) for item in fields.sections("controls"))
+    controls = tuple(_arm(item, rate, steps, devices) for item in fields.sections("controls"))
     names += [control.name for control in controls]
     if len(set(names)) != len(names) or any(control.full_runs for control in controls):
         raise fields.wrong(
@@ -157,31 +170,25 @@ def _arms(fields: Fields) -> tuple[tuple[Arm, ...], tuple[Arm, ...]]:
     return arms, controls
 
 
-def _arm(fields: Fields, *, rate: float | None, steps: int | None, devices: int) -> Arm:
+def _arm(fields: Fields, rate: float | None, steps: int | None, devices: int) -> Arm:
     full_run_steps = fields.integer("full_run_steps", "steps", low=1, default=steps)
     runs = [_run(run) for run in fields.sections("runs")]
     speed = [run for run in runs if isinstance(run, SpeedRun)]
-    full = sorted((run for run in runs if isinstance(run, FullRun)), key=lambda run: run.order)
+    full = sorted((run for run in runs if isinstance(run, FullRun)), key=attrgetter("order"))
     arm = Arm(
         name=fields.text("name"),
         full_run_steps=full_run_steps,
         usd_per_hour=fields.number("usd_per_hour", "USD", above=0.0, default=rate),
         devices=fields.integer("devices", "devices", low=1, default=devices),
-        speed=tuple(sorted(speed, key=lambda run: run.block)),
+        speed=tuple(sorted(speed, key=attrgetter("block"))),
         quality=tuple(run for run in full if run.stage != PROBATION),
         probation=tuple(run for run in full if run.stage == PROBATION),
         overrides=fields.mapping("overrides", nested=True),
     )
-    check_steps(arm, fields.path("full_run_steps"))
+    if full_run_steps is None and any(run.finished for run in speed):
+        fix = "give the steps of a production run"
+        raise InvalidInputError("is missing", field=fields.path("full_run_steps"), fix=fix)
     return arm
-
-
-def check_steps(arm: Arm, path: str) -> None:
-    """Raises InvalidEvidenceError where an arm is measured and its runs' length is not known."""
-    with _contract():
-        if arm.full_run_steps is None and any(run.finished for run in arm.speed):
-            fix = "give the steps of a production run"
-            raise InvalidInputError("is missing", field=path, fix=fix)
 
 
 def _run(fields: Fields) -> SpeedRun | FullRun:
@@ -190,30 +197,30 @@ def _run(fields: Fields) -> SpeedRun | FullRun:
 
 
 def _speed_run(fields: Fields) -> SpeedRun:
+    block, node = fields.integer("block", "block number"), fields.text("node", None)
+    compile_seconds = fields.number("compile_seconds", "seconds", low=0.0, default=0.0)
+    step_seconds = fields.numbers("step_seconds")
+    samples = fields.number("samples_per_step", "samples", above=0.0, default=None)
+    try:
+        steps = _full_run_steps(fields)
+    except InvalidInputError:  # no contract binds what is there
+        steps = None
     return SpeedRun(
-        block=fields.integer("block", "block number"),
-        node=fields.text("node", None),
-        compile_seconds=fields.number("compile_seconds", "seconds", low=0.0, default=0.0),
-        step_seconds=fields.numbers("step_seconds"),
-        samples_per_step=_per_step(fields, "samples"),
-        full_run_steps=_known_steps(fields),
-        tokens_per_step=_per_step(fields, "tokens"),
+        block=block,
+        node=node,
+        compile_seconds=compile_seconds,
+        step_seconds=step_seconds,
+        samples_per_step=samples,
+        full_run_steps=steps,
+        tokens_per_step=fields.number("tokens_per_step", "tokens", above=0.0, default=None),
         finished=fields.flag("finished", True),
         applied=fields.flag("applied", None),
         record=fields.record,
     )
 
 
-def _full_run_steps(fields: Fields) -> Any:
-    return fields.integer("full_run_steps", "steps", default=None)
-
-
-def _known_steps(fields: Fields) -> int | None:
-    """Steps of a production run, None where the key has anything else: no contract binds it."""
-    try:
-        steps: int | None = _full_run_steps(fields)
-    except InvalidInputError:
-        return None
+def _full_run_steps(fields: Fields) -> int | None:
+    steps: int | None = fields.integer("full_run_steps", "steps", default=None)
     return steps
 
 
@@ -222,10 +229,11 @@ def _full_run(fields: Fields) -> FullRun:
     return FullRun(
         stage=stage,
         order=fields.integer("order", "position in time"),
-        mode=fields.choice("mode", MODES, "production" if stage == PROBATION else "shadow"),
+        mode=fields.choice("mode", MODES, "production" if stage == PROBATION else SHADOW),
         seed=fields.integer("seed", "seed", high=2**63, default=None),
         metric=(metric := fields.number("metric", "the metric's own unit", default=None)),
-        wall_seconds=_wall_seconds(fields),
+        # A job that took no time was not measured.
+        wall_seconds=fields.number("wall_seconds", "seconds", low=0.0, default=None) or None,
         # A run that says it finished but measured nothing is not a success.
         finished=fields.flag("finished") and metric is not None,
         applied=fields.flag("applied", None),
@@ -235,16 +243,6 @@ def _full_run(fields: Fields) -> FullRun:
         job_seconds=fields.number("job_seconds", "seconds", low=0.0, default=None),
         record=fields.record,
     )
-
-
-def _per_step(fields: Fields, what: str) -> Any:
-    """Mean of a step, None where unknown."""
-    return fields.number(f"{what}_per_step", what, above=0.0, default=None)
-
-
-def _wall_seconds(fields: Fields) -> Any:
-    """Seconds, or None: a job that took no time was not measured."""
-    return fields.number("wall_seconds", "seconds", low=0.0, default=None) or None
 
 
 def decision_id(content: str, judge_version: str) -> str:
@@ -269,25 +267,21 @@ def content_of(document: Mapping[str, Any]) -> str:
 
 def _content(document: Mapping[str, Any]) -> str:
     rest = {key: value for key, value in document.items() if key not in ("arms", "controls")}
-    digests = sorted(_arm_digest(arm) for arm in document["arms"])
-    controls = sorted(_arm_digest(arm) for arm in document.get("controls") or ())
+    digests = sorted(map(_arm_digest, document["arms"]))
+    controls = sorted(map(_arm_digest, document.get("controls") or ()))
     apart = ["controls", *controls] if controls else []
-    return "\n".join([_canonical(rest), *digests, *apart])
+    return "\n".join([_CANONICAL(rest), *digests, *apart])
 
 
 def _arm_digest(arm: Mapping[str, Any]) -> str:
     rest = {key: value for key, value in arm.items() if key != "runs"}
-    digests = sorted(_run_digest(run) for run in arm.get("runs") or ())
-    return hashlib.sha256("\n".join([_canonical(rest), *digests]).encode()).hexdigest()
+    digests = sorted(map(_run_digest, arm.get("runs") or ()))
+    return hashlib.sha256("\n".join([_CANONICAL(rest), *digests]).encode()).hexdigest()
 
 
 def _run_digest(run: Mapping[str, Any]) -> str:
     steps = run.get("step_seconds") or ()
     rest = {key: value for key, value in run.items() if key != "step_seconds"}
-    digest = hashlib.sha256(_canonical(rest).encode())
+    digest = hashlib.sha256(_CANONICAL(rest).encode())
     digest.update(struct.pack(f"<{len(steps)}d", *steps))
     return digest.hexdigest()
-
-
-def _canonical(value: object) -> str:
-    return _CANONICAL.encode(value)

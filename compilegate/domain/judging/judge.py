@@ -15,20 +15,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
 from compilegate.domain.judging.evaluation import evaluation_of
-from compilegate.domain.judging.evaluation_sets import other_history
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
-from compilegate.domain.judging.figures import (
-    control_figures,
-    quality_figures,
-    saving_figures,
-    speedup_of,
-)
+from compilegate.domain.judging.figures import control_figures, saving_figures
 from compilegate.domain.judging.next_step import (
     is_shadow,
     next_quality,
@@ -36,23 +30,18 @@ from compilegate.domain.judging.next_step import (
     value_of_a_trial,
     value_of_shadow_runs,
 )
-from compilegate.domain.judging.numerics import numerics_of, numerics_reason
+from compilegate.domain.judging.numerics import numerics_of
 from compilegate.domain.judging.probation import computable, decision, judge_production
 from compilegate.domain.judging.quality import (
     QualityFinding,
     QualityOutcome,
     design_of,
     judge_quality_of,
+    quality_figures,
     refuse_before_spending,
 )
-from compilegate.domain.judging.speed import (
-    Segments,
-    SpeedFinding,
-    SpeedOutcome,
-    analyse_segments,
-    judge_speed,
-)
-from compilegate.domain.judging.statistics import SPEED_LOOKS, Design, next_look
+from compilegate.domain.judging.speed import SpeedFinding, SpeedOutcome, judge_speed
+from compilegate.domain.judging.statistics import Design, next_look
 from compilegate.domain.judging.validity import invalid_reasons, unknown_start
 from compilegate.domain.judging.whole_job import (
     Agreement,
@@ -116,117 +105,103 @@ def judge(evidence: Evidence) -> Decision:
     if evidence.phase == PROBATION:
         return judge_production(evidence)
     with computable():
-        segments = analyse_segments(evidence)
         invalid = invalid_reasons(evidence)
         if invalid:
             finding = TrialFinding(Verdict.INVALID, "speed", invalid)
         else:
-            finding = judge_trial(evidence, segments)
-        lead = finding.lead
-        tested = lead.quality if lead else None
-        evaluation = evaluation_of(tested, lead.arm, evidence, segments) if lead else None
+            finding = judge_trial(evidence)
+        reasons, lead = [*finding.reasons], finding.lead
+        figures: dict[str, Any] = {}
+        if lead:
+            figures = {
+                "candidate": lead.arm.name,
+                "speedup": lead.whole.figures(lead.speed) if lead.whole else None,
+                "saving": saving_figures(lead.arm, evidence, lead.whole),
+            }
+        if lead and lead.quality:
+            evaluation = evaluation_of(lead.quality, lead.arm, evidence)
+            reasons += evaluation.reasons if evaluation else ()
+            figures["quality"] = quality_figures(
+                lead.quality, evidence, lead.arm, evaluation.figures if evaluation else None
+            )
+        if evidence.history_left_out:
+            text = (
+                f"{evidence.history_left_out} past runs were scored on other evaluation examples "
+                "than this trial's and do not count"
+            )
+            reasons.append(Reason("history_other_set", text))
+        controls = tuple(control_figures(one, evidence) for one in evidence.controls)
         return decision(
-            evidence,
-            segments,
-            finding.stage,
-            finding.verdict,
-            (
-                *finding.reasons,
-                *(evaluation.reasons if evaluation else ()),
-                *other_history(evidence),
-            ),
-            candidate=lead.arm.name if lead else None,
-            speedup=speedup_of(lead.speed, lead.whole) if lead else None,
-            quality=quality_figures(tested, evidence, lead.arm, evaluation)
-            if lead and tested
-            else None,
-            saving=saving_figures(lead.arm, evidence, segments, lead.whole) if lead else None,
-            next=finding.next,
-            controls=tuple(control_figures(one, evidence, segments) for one in evidence.controls),
-        )
+            evidence, finding.stage, finding.verdict, reasons, next=finding.next,
+            controls=controls, **figures,
+        )  # fmt: skip
 
 
-def judge_trial(evidence: Evidence, segments: Segments) -> TrialFinding:
+def judge_trial(evidence: Evidence) -> TrialFinding:
     """Decide the trial as far as the evidence goes."""
     refused = _refused(evidence)
-    if refused:
-        return TrialFinding(Verdict.INCONCLUSIVE, "speed", tuple(refused))
-    if any(not run.finished for run in evidence.baseline.speed):
+    if refused is None and any(not run.finished for run in evidence.baseline.speed):
         text = "the baseline failed in a speed block: nothing to compare with"
-        reason = Reason("baseline_failed", text, BASELINE)
-        return TrialFinding(Verdict.INCONCLUSIVE, "speed", (reason,))
-    findings = sorted(
-        (_speed_finding(arm, evidence, segments) for arm in evidence.candidates),
-        key=lambda finding: (-_saved_share(finding, evidence), finding.arm.name),
-    )
-    return _in_order(evidence, findings, segments)
+        refused = Reason("baseline_failed", text, BASELINE)
+    if refused:
+        return TrialFinding(Verdict.INCONCLUSIVE, "speed", (refused,))
+
+    def order(finding: CandidateFinding) -> tuple[float, str]:
+        """By the share of a run's price that is saved, as far as is known."""
+        cost = evidence.price_ratio(finding.arm) / (finding.speed.estimate or 1e-9)
+        return -(1 - cost), finding.arm.name
+
+    findings = sorted((_speed_finding(arm, evidence) for arm in evidence.candidates), key=order)
+    return _in_order(evidence, findings)
 
 
-def _refused(evidence: Evidence) -> list[Reason]:
+def _refused(evidence: Evidence) -> Reason | None:
     """Why the trial should not begin; what has begun is judged on what it has cost."""
     if any(arm.quality for arm in evidence.arms):
-        return []
+        return None
     design = design_of(evidence)
     if design is None:
-        return [_too_few_runs(evidence)]
+        return _too_few_runs(evidence)
     if any(arm.runs for arm in evidence.arms):
-        return []
+        return None
     underpowered = refuse_before_spending(evidence, design)
-    return [underpowered] if underpowered else list(_not_paying(evidence))
-
-
-def _too_few_runs(evidence: Evidence) -> Reason:
-    text = f"{evidence.runs_left():g} production runs remain: too few to prove quality on"
-    return Reason("saving_below_trial_cost", text)
-
-
-def _not_paying(evidence: Evidence) -> Iterator[Reason]:
-    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
-    if steps is None or remaining is None:
-        return
-    value = value_of_a_trial(
-        remaining,
-        full_run_steps=steps,
-        segment_steps=evidence.plan.speed_steps,
-        arms=len(evidence.arms),
-        blocks=SPEED_LOOKS[0],
+    value, remaining = value_of_a_trial(evidence), evidence.runs_left()
+    if underpowered or value is None or value.pays:
+        return underpowered
+    return Reason(
+        "saving_below_trial_cost",
+        f"measuring the speed takes {value.cost:.2f} runs' worth of time and is expected to "
+        f"save {value.gain:.2f} over the {remaining:g} runs that remain",
     )
-    if not value.pays:
-        yield Reason(
-            "saving_below_trial_cost",
-            f"measuring the speed takes {value.cost:.2f} runs' worth of time and is expected to "
-            f"save {value.gain:.2f} over the {remaining:g} runs that remain",
-        )
 
 
-def _speed_finding(candidate: Arm, evidence: Evidence, segments: Segments) -> CandidateFinding:
-    speed = judge_speed(candidate, evidence, segments, candidates=len(evidence.candidates))
+def _too_few_runs(evidence: Evidence, arm: str | None = None) -> Reason:
+    text = f"{evidence.runs_left():g} production runs remain: too few to prove quality on"
+    return Reason("saving_below_trial_cost", text, arm)
+
+
+def _speed_finding(candidate: Arm, evidence: Evidence) -> CandidateFinding:
+    speed, name = judge_speed(candidate, evidence), candidate.name
     verdict, code = SPEED_VERDICTS[speed.outcome]
-    whole = estimate_whole_job(candidate, evidence, segments, candidates=len(evidence.candidates))
-    words = f"{candidate.name}: {_speedup_words(whole)}{speed.reason}"
-    reason = Reason(code, words, candidate.name)
-    numerics, seen = numerics_reason(candidate), numerics_of(candidate)
-    reasons = (reason,) if numerics is None else (reason, numerics)
-    if seen is not None and seen.wrong and verdict is not Verdict.STAY_OFF:
-        verdict, reasons = Verdict.STAY_OFF, reasons[::-1]  # what decides comes first
-    return CandidateFinding(candidate, verdict, "speed", reasons, speed, whole=whole)
+    whole = estimate_whole_job(candidate, evidence)
+    between = f"{_between(whole)}, " if whole else ""
+    reasons = [Reason(code, f"{name}: {between}{speed.reason}", name)]
+    numerics = numerics_of(candidate)
+    if numerics and numerics.suspicious:
+        code = "numerics_wrong" if numerics.wrong else "numerics_differ"
+        reasons.append(Reason(code, f"{name}: {numerics.words}", name))
+        if numerics.wrong and verdict is not Verdict.STAY_OFF:
+            verdict = Verdict.STAY_OFF
+            reasons.reverse()  # what decides comes first
+    return CandidateFinding(candidate, verdict, "speed", tuple(reasons), speed, whole=whole)
 
 
-def _speedup_words(whole: WholeJob | None) -> str:
-    if whole is None:
-        return ""
+def _between(whole: WholeJob) -> str:
     low, high = whole.interval
-    return f"{ratio(whole.speedup)} ({low:.2f} to {high:.2f}), "
+    return f"{ratio(whole.speedup)} ({low:.2f} to {high:.2f})"
 
 
-def _saved_share(finding: CandidateFinding, evidence: Evidence) -> float:
-    """Share of a run's price that is saved, as far as is known."""
-    return 1 - evidence.price_ratio(finding.arm) / (finding.speed.estimate or 1e-9)
-
-
-def _in_order(
-    evidence: Evidence, findings: list[CandidateFinding], segments: Segments
-) -> TrialFinding:
+def _in_order(evidence: Evidence, findings: list[CandidateFinding]) -> TrialFinding:
     """One candidate at a time, greatest saving first, so that only undecided ones cost anything.
 
     Candidates that save less than one whose speed is proven wait for its full runs.
@@ -234,72 +209,67 @@ def _in_order(
     judged = list(findings)
     for index, finding in enumerate(findings):
         if finding.verdict is Verdict.CONTINUE:
-            step: NextStep = next_speed(evidence, _open_ahead(findings[index:]))
-            return _finding(finding, judged[: index + 1], step)
+            ahead = itertools.takewhile(
+                lambda one: one.verdict is not Verdict.PROMOTE, findings[index:]
+            )
+            names = [one.arm.name for one in ahead if one.verdict is Verdict.CONTINUE]
+            return _finding(finding, judged[: index + 1], next_speed(evidence, names))
         if finding.verdict is not Verdict.PROMOTE:
             continue
-        design = design_of(evidence, finding.arm)
-        if design is None:
-            judged[index] = _unprovable(finding, evidence)
+        arm, design = finding.arm, design_of(evidence, finding.arm)
+        if design is None:  # other candidates left too few production runs
+            reasons = (_too_few_runs(evidence, arm.name), *finding.reasons)
+            judged[index] = replace(finding, verdict=Verdict.INCONCLUSIVE, reasons=reasons)
             continue
-        tested = _quality_finding(finding, evidence, design)
-        judged[index] = tested
+        quality = judge_quality_of(arm, evidence, design)
+        tested = judged[index] = _quality_finding(finding, quality, evidence, design)
         if tested.verdict is Verdict.CONTINUE:
-            lacking = tested.quality is not None and tested.quality.lacks_baseline_only
-            step = next_quality(evidence, tested.arm, design, segments, lacks_baseline_only=lacking)
+            step = next_quality(
+                evidence, arm, design, lacks_baseline_only=quality.lacks_baseline_only
+            )
             return _finding(tested, judged[: index + 1], step)
         if tested.verdict is Verdict.PROMOTE:
             return _finding(tested, judged)
-    for verdict in (Verdict.INCONCLUSIVE, Verdict.STAY_OFF):
-        chosen = [finding for finding in judged if finding.verdict is verdict]
-        if chosen:
-            return _finding(chosen[0], judged)
-    raise AssertionError("every finding has one of the verdicts above")
+    lead = min(judged, key=lambda one: one.verdict is not Verdict.INCONCLUSIVE)
+    return _finding(lead, judged)
 
 
-def _open_ahead(findings: list[CandidateFinding]) -> list[str]:
-    """Candidates whose speed is open, down to the first whose speed is proven."""
-    ahead = itertools.takewhile(lambda finding: finding.verdict is not Verdict.PROMOTE, findings)
-    return [finding.arm.name for finding in ahead if finding.verdict is Verdict.CONTINUE]
-
-
-def _unprovable(passed: CandidateFinding, evidence: Evidence) -> CandidateFinding:
-    """A fast candidate for whose proof other candidates left too few production runs."""
-    reason = replace(_too_few_runs(evidence), arm=passed.arm.name)
-    return replace(passed, verdict=Verdict.INCONCLUSIVE, reasons=(reason, *passed.reasons))
+def _finding(
+    lead: CandidateFinding, findings: list[CandidateFinding], step: NextStep | None = None
+) -> TrialFinding:
+    others = [finding for finding in findings if finding is not lead]
+    reasons = tuple(reason for one in [lead, *others] for reason in one.reasons)
+    return TrialFinding(lead.verdict, lead.stage, reasons, lead, tuple(findings), step)
 
 
 def _quality_finding(
-    passed: CandidateFinding, evidence: Evidence, design: Design
+    passed: CandidateFinding, quality: QualityFinding, evidence: Evidence, design: Design
 ) -> CandidateFinding:
-    quality = judge_quality_of(passed.arm, evidence, design)
     verdict, code = QUALITY_VERDICTS[quality.outcome]
-    words = f"{passed.arm.name}: {evidence.quality.metric}: {quality.reason}"
-    tested, objection = Reason(code, words, passed.arm.name), None
+    name, plan = passed.arm.name, evidence.plan
+    reasons = [Reason(code, f"{name}: {evidence.quality.metric}: {quality.reason}", name)]
+    objection = None
     if verdict is Verdict.PROMOTE:
         verdict, objection = _agreed(passed, evidence, design)
     elif verdict is Verdict.CONTINUE:
-        verdict, objection = _pays_to_go_on(passed, evidence, design)
-    reasons = [*passed.reasons, tested, *([objection] if objection else [])]
+        objection = _not_worth_going_on(passed, evidence, design)
+        verdict = Verdict.INCONCLUSIVE if objection else verdict
+    reasons = [*passed.reasons, *reasons, *([objection] if objection else [])]
     if quality.identity and quality.identity.proven:
-        words = f"{passed.arm.name}: {quality.identity.words}"
-        reasons.append(Reason("weights_identical", words, passed.arm.name))
+        reasons.append(Reason("weights_identical", f"{name}: {quality.identity.words}", name))
     if verdict is not Verdict.PROMOTE:  # what decides comes first
         reasons.reverse()
-    if evidence.plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
-        reasons.append(Reason("runs_as_shadow", _mode_words(evidence)))
+    if plan.asked_quality_runs not in (None, evidence.policy.quality_runs):
+        why = plan.runs_as_shadow_because
+        text = (
+            f"policy.quality_runs is {plan.asked_quality_runs}, but the trial ran its own full runs"
+        )
+        reasons.append(Reason("runs_as_shadow", f"{text}: {why}" if why else text))
     unproven = unknown_start(passed.arm, evidence.baseline)
-    if unproven:
-        reasons.append(unproven)
+    reasons += [unproven] if unproven else []
     return replace(
         passed, verdict=verdict, stage="quality", reasons=tuple(reasons), quality=quality
     )
-
-
-def _mode_words(evidence: Evidence) -> str:
-    why = evidence.plan.runs_as_shadow_because
-    asked = f"policy.quality_runs is {evidence.plan.asked_quality_runs}"
-    return f"{asked}, but the trial ran its own full runs{': ' + why if why else ''}"
 
 
 def _agreed(
@@ -309,67 +279,57 @@ def _agreed(
     arm, seen = passed.arm, confirm(passed.arm, evidence, passed.whole)
     if seen.agreement is Agreement.CONFIRMED:
         return Verdict.PROMOTE, None
-    more = next_look(len(finished(arm.quality)), design.n_max)
-    timed = all(run.wall_seconds for run in finished(arm.quality))
+    done = finished(arm.quality)
+    more, timed = next_look(len(done), design.n_max), all(run.wall_seconds for run in done)
     may_agree = more and timed and not seen.disproved
     verdict = Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE
     return verdict, _objection(arm, evidence, passed.whole, seen)
 
 
 def _objection(arm: Arm, evidence: Evidence, whole: WholeJob | None, seen: Confirmation) -> Reason:
-    if whole is None or seen.agreement is Agreement.UNMEASURED:
+    if whole is None or whole.measured is None or seen.agreement is Agreement.UNMEASURED:
         text = f"{arm.name}: the wall clock of full runs is missing"
         return Reason("full_run_unmeasured", text, arm.name)
-    low, high = whole.interval
+    measured, between = ratio(math.exp(whole.measured.log)), _between(whole)
+    predicted = ratio(math.exp(whole.predicted.log)) if whole.predicted else ""
+    bar = ratio(seen.bar)
+    dearer = evidence.price_ratio(arm) / whole.interval[0] - 1
+    code, text = {
+        Agreement.IMPLAUSIBLE: (
+            "full_run_implausible",
+            f"{measured}, and the short blocks leave about {predicted} possible: they left "
+            "something out",
+        ),
+        Agreement.BELOW: (
+            "full_run_disagrees",
+            f"{between}, below {bar}: they were {measured}, although the short blocks were faster",
+        ),
+        Agreement.UNPROVEN: ("full_run_unproven", f"{between}, not proven above {bar}"),
+        Agreement.MAY_LOSE: (
+            "saving_unproven", f"{between}: a run may cost up to {dearer:.0%} more than today's",
+        ),
+    }[seen.agreement]  # fmt: skip
     jobs = f"{arm.name}: full jobs, start-up and evaluation included, are"
-    between = f"{ratio(whole.speedup)} ({low:.2f} to {high:.2f})"
-    if seen.agreement is Agreement.IMPLAUSIBLE and whole.measured and whole.predicted:
-        text = (
-            f"{jobs} {ratio(math.exp(whole.measured.log))}, and the short blocks leave about "
-            f"{ratio(math.exp(whole.predicted.log))} possible: they left something out"
-        )
-        return Reason("full_run_implausible", text, arm.name)
-    if seen.agreement is Agreement.BELOW:
-        measured = math.exp(whole.measured.log) if whole.measured else whole.speedup
-        text = (
-            f"{jobs} {between}, below {ratio(seen.bar)}: they were {ratio(measured)}, although the "
-            "short blocks were faster"
-        )
-        return Reason("full_run_disagrees", text, arm.name)
-    if seen.agreement is Agreement.UNPROVEN:
-        text = f"{jobs} {between}, not proven above {ratio(seen.bar)}"
-        return Reason("full_run_unproven", text, arm.name)
-    price = evidence.price_ratio(arm)
-    loss = f"a run may cost up to {price / low - 1:.0%} more than today's"
-    return Reason("saving_unproven", f"{jobs} {between}: {loss}", arm.name)
+    return Reason(code, f"{jobs} {text}", arm.name)
 
 
-def _pays_to_go_on(
+def _not_worth_going_on(
     passed: CandidateFinding, evidence: Evidence, design: Design
-) -> tuple[Verdict, Reason | None]:
+) -> Reason | None:
     """More full runs have to be worth their price, and their wall clock still open."""
-    whole = passed.whole
-    if whole is not None and confirm(passed.arm, evidence, whole).disproved:
-        text = f"{passed.arm.name}: full jobs are {ratio(whole.speedup)}, conclusively too slow"
-        return Verdict.INCONCLUSIVE, Reason("full_run_disagrees", text, passed.arm.name)
-    if not is_shadow(evidence, passed.arm) or whole is None:
-        return Verdict.CONTINUE, None
-    valued = value_of_shadow_runs(passed.arm, evidence, design, whole.speedup)
-    if valued is None or valued[0].pays:
-        return Verdict.CONTINUE, None
-    value, runs = valued
+    whole, arm = passed.whole, passed.arm
+    if whole is None:
+        return None
+    if confirm(arm, evidence, whole).disproved:
+        text = f"{arm.name}: full jobs are {ratio(whole.speedup)}, conclusively too slow"
+        return Reason("full_run_disagrees", text, arm.name)
+    if not is_shadow(evidence, arm):
+        return None
+    value = value_of_shadow_runs(arm, evidence, design, whole.speedup)
+    if value is None or value.pays:
+        return None
     text = (
-        f"{passed.arm.name}: proving its quality would take about {runs} more runs, worth "
+        f"{arm.name}: proving its quality would take about {value.runs} more runs, worth "
         f"{value.cost:.1f} baseline runs, to save an expected {value.gain:.1f}"
     )
-    return Verdict.INCONCLUSIVE, Reason("saving_below_trial_cost", text, passed.arm.name)
-
-
-def _finding(
-    lead: CandidateFinding,
-    findings: list[CandidateFinding],
-    step: NextStep | None = None,
-) -> TrialFinding:
-    others = [finding for finding in findings if finding is not lead]
-    reasons = tuple(reason for f in [lead, *others] for reason in f.reasons)
-    return TrialFinding(lead.verdict, lead.stage, reasons, lead, tuple(findings), step)
+    return Reason("saving_below_trial_cost", text, arm.name)

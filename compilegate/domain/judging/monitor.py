@@ -29,7 +29,6 @@ from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics
 from compilegate.domain.judging.run_work import ComparableWalls
 from compilegate.domain.judging.speed import log_price_ratio
 from compilegate.domain.judging.statistics import KAPPA, allowed_drift, history_weight
-from compilegate.domain.reasons import Reason
 
 # The check of an alarm: pairs of runs, one of each arm in turns, until they say enough.
 #
@@ -197,9 +196,7 @@ class Monitor:
 
     def learn(self, run: FullRun) -> None:
         """Add a baseline run to the reference."""
-        value = self.figure(run)
-        if value is not None:
-            self.new.append(value)
+        self.new += self._figures([run])
 
     def sees(self, run: FullRun) -> bool:
         """Whether a run has a figure, and something that it can be compared with."""
@@ -218,16 +215,17 @@ class Monitor:
         """Whether the sum is high at the end of the watch, as it is when a fall begins late."""
         return self.total > SUSPICIOUS * self.limit > 0
 
-    def reset(self) -> None:
-        """Start again after an alarm that was not confirmed."""
-        self.total = 0.0
-
     def check(
         self, ours: Sequence[FullRun], theirs: Sequence[FullRun], *, last: bool
     ) -> Look | None:
-        """What the runs that check an alarm say so far; None where they have no figure."""
+        """What the runs that check an alarm say so far; None where they have no figure.
+
+        Where the baseline keeps failing, all its earlier runs count as some of today.
+        """
         mine, today = self._figures(ours), self._figures(theirs)
-        fall = mean_fall(mine, today, earlier=self._earlier())
+        known = [*self.old, *self.new]
+        earlier = (mean(known), history_weight(len(known))) if known else None
+        fall = mean_fall(mine, today, earlier=earlier)
         if fall is None:
             return None
         spread = spread_of(self.spread, mine, today)
@@ -237,14 +235,6 @@ class Monitor:
 
     def _figures(self, runs: Sequence[FullRun]) -> list[float]:
         return [value for run in runs if (value := self.figure(run)) is not None]
-
-    def _earlier(self) -> tuple[float, float] | None:
-        """Mean of all earlier baseline runs, and how many runs of today they are worth.
-
-        For a check in which the baseline keeps failing.
-        """
-        earlier = [*self.old, *self.new]
-        return (mean(earlier), history_weight(len(earlier))) if earlier else None
 
     def fall_words(self, fall: float) -> str:
         """The fall as a person reads it."""
@@ -257,32 +247,27 @@ class Monitor:
         word = "over" if self.total > self.limit else "close to its limit of"
         return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
 
-    def weaknesses(self) -> list[Reason]:
-        """Where this watch detects little, so that no alarm is not proof."""
-        if self.spread <= RELIABLE_SPREAD * self.shift:
-            return []
-        text = (
-            f"{self.noun} varies by {self.spread:.4g} from run to run: {self.runs} runs do not "
-            f"show a fall of {self.shift:.4g} reliably"
-        )
-        return [Reason("probation_weak", text)]
+    @property
+    def is_weak(self) -> bool:
+        """Whether this watch detects little, so that no alarm is not proof."""
+        return self.spread > RELIABLE_SPREAD * self.shift
 
 
 def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
     """Watches the metric for a loss of one margin; half of one is tolerated when confirmed."""
-    past = evidence.oriented([*evidence.quality.history, *metrics(evidence.baseline.quality)])
-    groups = [
-        evidence.oriented(evidence.quality.history),
-        evidence.oriented(metrics(evidence.baseline.quality)),
-        evidence.oriented(metrics(promoted.quality)),
-    ]
     margin = evidence.quality.margin
+    history, theirs, ours = (
+        evidence.oriented(values)
+        for values in (
+            evidence.quality.history, metrics(evidence.baseline.quality), metrics(promoted.quality),
+        )
+    )  # fmt: skip
     return Monitor(
         code="quality_regressed",
         noun=evidence.quality.metric,
         figure=lambda run: None if run.metric is None else evidence.oriented([run.metric])[0],
-        old=past,
-        spread=_spread(groups) or margin,
+        old=history + theirs,
+        spread=_spread(history, theirs, ours) or margin,
         shift=margin,
         checked_shift=margin,
         tolerated=margin / 2,
@@ -293,22 +278,20 @@ def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
 
 def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> Monitor:
     """Watches ln(wall clock), turned, for the whole gain above ``reject_speedup`` going away."""
-    theirs, ours = ComparableWalls(evidence.baseline, evidence), ComparableWalls(promoted, evidence)
-    base = theirs.of(evidence.baseline.quality)
-    past = _minus_logs([*evidence.history_wall_seconds, *base])
-    mine = _minus_logs(ours.of(promoted.quality))
-    gain = (
-        mean(mine) - mean(past)
-        if mine and past
-        else math.log(speedup or evidence.policy.promote_speedup)
-    )
-    reject = math.log(evidence.policy.reject_speedup) + log_price_ratio(promoted, evidence)
-    groups = [
-        _minus_logs(evidence.history_wall_seconds),
-        _minus_logs(base),
-        mine,
-    ]
-    of_baseline = {run.order for run in evidence.baseline.probation}
+    baseline, policy = evidence.baseline, evidence.policy
+    theirs, ours = ComparableWalls(baseline, evidence), ComparableWalls(promoted, evidence)
+    history, base, mine = (
+        [-math.log(seconds) for seconds in walls]
+        for walls in (
+            evidence.history_wall_seconds, theirs.of(baseline.quality), ours.of(promoted.quality),
+        )
+    )  # fmt: skip
+    past = history + base
+    gain = math.log(speedup or policy.promote_speedup)
+    if mine and past:
+        gain = mean(mine) - mean(past)
+    reject = math.log(policy.reject_speedup) + log_price_ratio(promoted, evidence)
+    of_baseline = {run.order for run in baseline.probation}
 
     def figure(run: FullRun) -> float | None:
         seconds = (theirs if run.order in of_baseline else ours).seconds(run)
@@ -319,25 +302,21 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
         noun="ln(wall clock)",
         figure=figure,
         old=past,
-        spread=max(_spread(groups) or WALL_SD, LEAST_WALL_SD),
+        spread=max(_spread(history, base, mine) or WALL_SD, LEAST_WALL_SD),
         shift=max(gain - reject, 2 * LEAST_WALL_SD),
         checked_shift=max(gain - reject, LEAST_CHECKED_SHIFT),
         tolerated=-reject,
         level=gain,
-        runs=evidence.policy.probation_runs,
+        runs=policy.probation_runs,
     )
 
 
-def _spread(groups: Sequence[Sequence[float]]) -> float | None:
-    """Pooled standard deviation, None below a few degrees of freedom."""
+def _spread(*groups: Sequence[float]) -> float:
+    """Pooled standard deviation, 0 below a few degrees of freedom."""
     df = sum(max(len(group) - 1, 0) for group in groups)
     if df < LEAST_DF:
-        return None
+        return 0.0
     return math.sqrt(math.fsum(squares(group) for group in groups) / df)
-
-
-def _minus_logs(values: Sequence[float]) -> list[float]:
-    return [-math.log(value) for value in values]
 
 
 def average_run_length(h: float, k: float) -> float:

@@ -6,6 +6,7 @@ far as production leaves them a choice.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from dataclasses import dataclass
 from compilegate.domain.decision import CANARY, SHADOW, QualityStep, RequestedFullRun, SpeedStep
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart, walls
 from compilegate.domain.judging.quality import first_runs, samples_of
-from compilegate.domain.judging.speed import Segments
 from compilegate.domain.judging.statistics import (
     EVEN,
     SPEED_LOOKS,
@@ -42,10 +42,11 @@ CHANCE_QUALITY_HOLDS = 0.8
 
 @dataclass(frozen=True)
 class InformationValue:
-    """What a step is expected to bring and what it costs, both in baseline runs."""
+    """What a step is expected to bring and what it costs, in baseline runs; ``runs`` it takes."""
 
     gain: float
     cost: float
+    runs: int = 0
 
     @property
     def pays(self) -> bool:
@@ -53,51 +54,45 @@ class InformationValue:
         return self.gain >= self.cost
 
 
-def value_of_a_trial(
-    runs_remaining: float, *, full_run_steps: int, segment_steps: int, arms: int, blocks: int
-) -> InformationValue:
-    """Whether to measure at all.
+def value_of_a_trial(evidence: Evidence) -> InformationValue | None:
+    """Whether to measure at all; None where the runs left or the steps of a run are unknown.
 
     gain = 0.4 max(0, (L - 2)(1 - 1/1.35) - 1.5/1.35); cost = blocks x arms x steps of a
-    segment / steps of a run.
+    segment / steps of a run, of the blocks of the first look.
     """
-    saved = (runs_remaining - RUNS_DURING_TRIAL) * (1 - 1 / TYPICAL_WIN)
+    steps, remaining = evidence.baseline.full_run_steps, evidence.runs_left()
+    if steps is None or remaining is None:
+        return None
+    saved = (remaining - RUNS_DURING_TRIAL) * (1 - 1 / TYPICAL_WIN)
     gain = CHANCE_OF_A_WIN * max(0.0, saved - FULL_RUNS_EXPECTED / TYPICAL_WIN)
-    return InformationValue(gain=gain, cost=blocks * arms * segment_steps / full_run_steps)
-
-
-def value_of_runs(
-    runs_remaining: float, saved_share: float, cost: float, runs: int
-) -> InformationValue:
-    """Whether ``runs`` more dedicated candidate runs pay at ``cost`` (in baseline runs).
-
-    gain = 0.8 (L - k) x share of a run's price that the candidate saves.
-    """
-    return InformationValue(
-        gain=CHANCE_QUALITY_HOLDS * max(0.0, runs_remaining - runs) * saved_share, cost=cost
-    )
+    measured = SPEED_LOOKS[0] * len(evidence.arms) * evidence.plan.speed_steps
+    return InformationValue(gain, measured / steps)
 
 
 def value_of_shadow_runs(
     candidate: Arm, evidence: Evidence, design: Design, speedup: float
-) -> tuple[InformationValue, int] | None:
-    """What the dedicated runs still needed bring and cost, and how many; None if L is unknown."""
-    remaining = evidence.runs_left()
-    samples = samples_of(candidate, evidence)
+) -> InformationValue | None:
+    """Whether the dedicated runs k that are still needed pay; None if L is unknown.
+
+    gain = 0.8 (L - k) x share of a run's price that the candidate saves; cost = k (1 - share), and
+    the baseline runs that are paid for.
+    """
+    remaining, samples = evidence.runs_left(), samples_of(candidate, evidence)
     n, variance = len(samples.candidate), samples.pooled_variance
     if remaining is None:
         return None
-    needed = None
+    needed = 0
     if variance and samples.degrees_of_freedom >= 2:
         relative = math.sqrt(variance) / evidence.quality.margin
         needed = design.runs_needed(relative, EVEN) or design.n_max
-    target = max(needed or 0, next_look(n, design.n_max) or n)
+    target = max(needed, next_look(n, design.n_max) or n)
     if evidence.policy.quality_runs == "hybrid":  # production makes all but the first
         target = first_runs(evidence)
     saved = 1 - evidence.price_ratio(candidate) / speedup
     runs = max(target - n, 0)
     cost = runs * (1 - saved) + paid_baseline_runs(candidate, evidence, target)
-    return value_of_runs(remaining, saved, cost, runs), runs
+    gain = CHANCE_QUALITY_HOLDS * max(0.0, remaining - runs) * saved
+    return InformationValue(gain, cost, runs)
 
 
 def paid_baseline_runs(candidate: Arm, evidence: Evidence, target: int) -> int:
@@ -117,10 +112,9 @@ def paid_baseline_runs(candidate: Arm, evidence: Evidence, target: int) -> int:
 
 def concurrent_runs_missing(candidate: Arm, evidence: Evidence, target: int) -> int:
     """Baseline runs of the same weeks without which ``target`` candidate runs prove nothing."""
-    have = len(samples_of(candidate, evidence).baseline)
     untimed = not walls(evidence.baseline.quality) and not evidence.history_wall_seconds
     needed = baseline_needed(target) if target >= 2 or untimed else 0
-    return max(needed - have, 0)
+    return max(needed - len(samples_of(candidate, evidence).baseline), 0)
 
 
 FIRST_SEED = 17
@@ -131,37 +125,32 @@ def next_speed(evidence: Evidence, open_arms: Sequence[str]) -> SpeedStep:
 
     The first round is a single block, because that is enough to stop most slow candidates.
     """
-    plan, arms = evidence.plan, [BASELINE, *open_arms]
-    used = {run.block for arm in evidence.arms for run in arm.speed}
+    plan = evidence.plan
+    arms = [arm for arm in evidence.arms if arm.name in open_arms]
     # A candidate that waited has fewer blocks than the baseline.
-    done = max(len(arm.speed) for arm in evidence.arms if arm.name in open_arms)
-    looks = [look for look in SPEED_LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]
-    blocks = max(1, min(looks[0] - done, plan.blocks_per_round)) if done else 1
+    done = max(len(arm.speed) for arm in arms)
+    coming = [look for look in SPEED_LOOKS if done < look <= plan.max_blocks] or [plan.max_blocks]
+    blocks = max(1, min(coming[0] - done, plan.blocks_per_round)) if done else 1
+    how = "all arms back to back"
+    if any(runs_apart(arm, evidence.baseline) for arm in arms):
+        how = "arms that need other nodes in separate jobs at the same time"
     return SpeedStep(
-        block=max(used, default=-1) + 1,
+        block=max((run.block for arm in evidence.arms for run in arm.speed), default=-1) + 1,
         blocks=blocks,
         steps=plan.speed_steps,
-        arms=tuple(arms),
-        usd=_block_usd(evidence, arms, blocks),
-        why=f"{blocks} short block{'s' * (blocks > 1)}, {_how(evidence, open_arms)}, "
-        "to measure the full-run speed-up",
+        arms=(BASELINE, *open_arms),
+        usd=_blocks_usd(evidence, (BASELINE, *open_arms), blocks),
+        why=f"{blocks} short block{'s' * (blocks > 1)}, {how}, to measure the full-run speed-up",
     )
 
 
-def _how(evidence: Evidence, open_arms: Sequence[str]) -> str:
-    candidates = (arm for arm in evidence.candidates if arm.name in open_arms)
-    if any(runs_apart(arm, evidence.baseline) for arm in candidates):
-        return "arms that need other nodes in separate jobs at the same time"
-    return "all arms back to back"
-
-
-def _block_usd(evidence: Evidence, arms: Sequence[str], blocks: int) -> float | None:
+def _blocks_usd(evidence: Evidence, names: Sequence[str], blocks: int) -> float | None:
     """What the blocks may cost: the plan's estimate, else the last segments' own time."""
     if evidence.plan.usd_per_block is not None:
         return evidence.plan.usd_per_block * blocks
     total = 0.0
     for arm in evidence.arms:
-        if arm.name not in arms:
+        if arm.name not in names:
             continue
         seen = [run.step_seconds for run in arm.speed if run.step_seconds]
         if not seen or arm.usd_per_hour is None:
@@ -171,33 +160,37 @@ def _block_usd(evidence: Evidence, arms: Sequence[str], blocks: int) -> float | 
 
 
 def next_quality(
-    evidence: Evidence,
-    candidate: Arm,
-    design: Design,
-    segments: Segments,
-    *,
-    lacks_baseline_only: bool,
+    evidence: Evidence, candidate: Arm, design: Design, *, lacks_baseline_only: bool
 ) -> QualityStep:
-    """The next full runs of the candidate under test, and the baseline runs they lack."""
-    shadow = is_shadow(evidence, candidate)
-    n = len(samples_of(candidate, evidence).candidate)
+    """The next full runs of the candidate under test, and the baseline runs they lack.
+
+    Whose run was last begins the next round, so that a trend favours neither: over two rounds the
+    arms' runs are then equally late (A B, B A). A round that completes a look begins with the
+    baseline, whose run the look would otherwise not see.
+    """
+    shadow, samples = is_shadow(evidence, candidate), samples_of(candidate, evidence)
+    n, beside = len(samples.candidate), len(samples.baseline)
+    more = 0 if lacks_baseline_only else _candidate_runs(evidence, n, design, shadow=shadow)
+    missing, least = concurrent_runs_missing(candidate, evidence, n + more), 0 if more else 1
     if lacks_baseline_only:
-        more, base = 0, max(concurrent_runs_missing(candidate, evidence, n), 1)
-    else:
-        more = _candidate_runs(evidence, n, design, shadow=shadow)
-        base = _baseline_runs(evidence, candidate, n + more, shadow=shadow, least=0 if more else 1)
-    behind = len(samples_of(candidate, evidence).baseline) < n
-    turn = behind or _trained_last(evidence) == BASELINE
-    first = shadow or turn or n + more in looks(design.n_max)
+        base = max(missing, 1)
+    elif shadow:
+        base = max(paid_baseline_runs(candidate, evidence, n + more), least)
+    else:  # as many as the candidate's where production makes them, one at a time
+        base = min(max(n + more - beside, missing, least), 1)
+    trained = [(run.order, arm.name) for arm in evidence.arms for run in arm.quality]
+    last = max(trained)[1] if trained else ""
+    first = shadow or beside < n or last == BASELINE or n + more in looks(design.n_max)
     sides = (evidence.baseline, base), (candidate, more)
-    turns = _alternating(*(sides if first else sides[::-1]))
-    runs = tuple(RequestedFullRun(name, seed) for name, seed in turns)
-    mode = SHADOW if shadow else CANARY
+    runs = tuple(_alternating(*(sides if first else sides[::-1])))
+    where = "extra runs" if shadow else "scheduled production runs"
+    against = f", {base} of the baseline" if base else ""
     return QualityStep(
-        mode=mode,
+        mode=SHADOW if shadow else CANARY,
         runs=runs,
-        usd=_runs_usd(evidence, runs, segments) if shadow else 0.0,
-        why=_why(candidate, n + more, base, mode),
+        usd=_runs_usd(evidence, runs) if shadow else 0.0,
+        why=f"{where}, for a total of {n + more} of {candidate.name}{against}, to prove its "
+        "quality",
     )
 
 
@@ -217,53 +210,24 @@ def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool)
     return (next_look(n, design.n_max) or n) - n
 
 
-def _baseline_runs(
-    evidence: Evidence, candidate: Arm, target: int, *, shadow: bool, least: int
-) -> int:
-    """Baseline runs of the same weeks: as many as the candidate's where production makes them."""
-    if shadow:
-        return max(paid_baseline_runs(candidate, evidence, target), least)
-    missing = concurrent_runs_missing(candidate, evidence, target)
-    balanced = target - len(samples_of(candidate, evidence).baseline)
-    return min(max(balanced, missing, least), 1)
-
-
-def _trained_last(evidence: Evidence) -> str | None:
-    """The arm of the last full run: it begins the next round, so that a trend favours neither.
-
-    Over two rounds the arms' runs are then equally late (A B, B A). A round that completes a
-    look begins with the baseline, whose run the look would otherwise not see.
-    """
-    runs = [(run.order, arm.name) for arm in evidence.arms for run in arm.quality]
-    return max(runs)[1] if runs else None
-
-
-def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> Iterator[tuple[str, int]]:
+def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> Iterator[RequestedFullRun]:
     """So many runs of both arms in turn, so that both see the same weeks; ``second`` ends."""
     turns = range(max(first[1], second[1]))
     backwards = [arm for turn in turns for arm, count in (second, first) if turn < count]
     seeds = {arm.name: _unused_seeds(arm) for arm, _ in (first, second)}
     for arm in reversed(backwards):
-        yield arm.name, next(seeds[arm.name])
+        yield RequestedFullRun(arm.name, next(seeds[arm.name]))
 
 
 def _unused_seeds(arm: Arm) -> Iterator[int]:
     used = {run.seed for run in arm.quality}
-    return (s for s in range(FIRST_SEED, FIRST_SEED + 10**6) if s not in used)
+    return (seed for seed in itertools.count(FIRST_SEED) if seed not in used)
 
 
-def _runs_usd(
-    evidence: Evidence, runs: Sequence[RequestedFullRun], segments: Segments
-) -> float | None:
+def _runs_usd(evidence: Evidence, runs: Sequence[RequestedFullRun]) -> float | None:
     """What the runs may cost: the plan's upper estimate, else measured or extrapolated hours."""
     if evidence.plan.usd_per_quality_run is not None:
         return evidence.plan.usd_per_quality_run * len(runs)
-    prices = {arm.name: usd_per_run(arm, evidence, segments) for arm in evidence.arms}
+    prices = {arm.name: usd_per_run(arm, evidence) for arm in evidence.arms}
     usd = [price for run in runs if (price := prices[run.arm]) is not None]
     return math.fsum(usd) if len(usd) == len(runs) else None
-
-
-def _why(candidate: Arm, total: int, base: int, mode: str) -> str:
-    where = "extra runs" if mode == SHADOW else "scheduled production runs"
-    against = f", {base} of the baseline" if base else ""
-    return f"{where}, for a total of {total} of {candidate.name}{against}, to prove its quality"

@@ -32,7 +32,6 @@ from typing import Any
 
 from compilegate.domain.arithmetic import median
 from compilegate.domain.judging.evidence import Arm
-from compilegate.domain.reasons import Reason
 
 RATIO = 10.0
 WRONG_ERROR = 0.25
@@ -92,15 +91,6 @@ def read_numerics(document: object) -> Numerics | None:
         return None  # the yardstick itself failed
     ratios = [ours / max(theirs, epsilon) for ours, theirs in zip(compiled, eager, strict=True)]
     return Numerics(len(compiled), median(compiled), median(eager), median(ratios))
-
-
-def numerics_reason(candidate: Arm) -> Reason | None:
-    """That the check rejects the candidate, or warns; None where it does neither."""
-    seen = numerics_of(candidate)
-    if seen is None or not seen.suspicious:
-        return None
-    code = "numerics_wrong" if seen.wrong else "numerics_differ"
-    return Reason(code, f"{candidate.name}: {seen.words}", candidate.name)
 
 
 def _errors(values: Any) -> list[float] | None:

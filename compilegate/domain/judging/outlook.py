@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.judging.evidence import Arm, Evidence
 from compilegate.domain.judging.next_step import value_of_a_trial, value_of_shadow_runs
 from compilegate.domain.judging.quality import design_of, samples_of
@@ -15,8 +15,6 @@ from compilegate.domain.judging.statistics import (
     LIKELY,
     LONGEST_SHADOW,
     SCHEDULE,
-    SPEED_LOOKS,
-    Design,
     runs_left_for,
 )
 
@@ -66,33 +64,25 @@ def proof_outlook(
         wider_margin=provable * spread if provable * spread > margin else None,
         smaller_spread=margin / provable if margin / provable < spread else None,
     )
-    if design.runs_needed(spread / margin, design.least_chance):
+    relative = spread / margin
+    if design.runs_needed(relative, design.least_chance):
         return outlook
-    return _with_more_runs(_with_more_history(outlook, design), design, evidence)
-
-
-def _with_more_runs(outlook: ProofOutlook, design: Design, evidence: Evidence) -> ProofOutlook:
-    """The smallest number of runs with which the judge would not refuse to begin."""
-    extra = evidence.policy.quality_runs == "shadow"
+    for history in range(outlook.past_runs + 1, LONGEST_HISTORY + 1):
+        if replace(design, history=history).runs_needed(relative, design.least_chance):
+            outlook = replace(outlook, history=history)
+            break
+    # The smallest number of runs with which the judge would not refuse to begin.
+    extra = evidence.policy.quality_runs == SHADOW
     for n in SCHEDULE:
         if n <= design.n_max or (extra and n > LONGEST_SHADOW):
             continue
-        longer = replace(design, n_max=n)
-        if longer.runs_needed(outlook.spread / outlook.margin, design.least_chance):
+        if replace(design, n_max=n).runs_needed(relative, design.least_chance):
             # Extra runs are fewer by default, so that a default itself cannot be requested.
             runs, enough = n + (extra and n in DEFAULTS), runs_left_for(n)
             scarce = outlook.runs_left is not None and outlook.runs_left < enough
             return replace(
                 outlook, runs=runs, proof_runs=n, runs_to_come=enough if scarce else None
             )
-    return outlook
-
-
-def _with_more_history(outlook: ProofOutlook, design: Design) -> ProofOutlook:
-    for longer in range(outlook.past_runs + 1, LONGEST_HISTORY + 1):
-        known = replace(design, history=longer)
-        if known.runs_needed(outlook.spread / outlook.margin, design.least_chance):
-            return replace(outlook, history=longer)
     return outlook
 
 
@@ -104,32 +94,16 @@ def runs_that_pay(evidence: Evidence, candidate: Arm, speedup: float | None) -> 
 
     def pays(remaining: float) -> bool:
         changed = evidence.with_runs_left(remaining)
-        if speedup is None:
-            return _trial_pays(changed, remaining)
-        design = design_of(changed, candidate)
+        design = design_of(changed, candidate if speedup else None)
         if design is None:
             return False
-        value = value_of_shadow_runs(candidate, changed, design, speedup)
-        return value is None or value[0].pays
+        value = value_of_a_trial(changed)
+        if speedup:
+            value = value_of_shadow_runs(candidate, changed, design, speedup)
+        return value is None or value.pays
 
     now = evidence.runs_left()
-    return None if now is None else _least(now, pays)
-
-
-def _trial_pays(evidence: Evidence, remaining: float) -> bool:
-    if design_of(evidence) is None:
-        return False
-    steps = evidence.baseline.full_run_steps
-    if steps is None:
-        return True
-    return value_of_a_trial(
-        remaining, full_run_steps=steps, segment_steps=evidence.plan.speed_steps,
-        arms=len(evidence.arms), blocks=SPEED_LOOKS[0],
-    ).pays  # fmt: skip
-
-
-def _least(now: float, pays: Callable[[float], bool]) -> int | None:
-    first = math.floor(now) + 1
-    if first > MOST_RUNS or pays(now) or not pays(MOST_RUNS):
+    first = MOST_RUNS + 1 if now is None else math.floor(now) + 1
+    if now is None or first > MOST_RUNS or pays(now) or not pays(MOST_RUNS):
         return None
     return first + bisect_left(range(first, MOST_RUNS), True, key=pays)

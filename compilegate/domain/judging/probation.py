@@ -31,7 +31,6 @@ from compilegate.domain.judging.figures import (
     control_figures,
     production_quality_figures,
     saving_figures,
-    speedup_of,
 )
 from compilegate.domain.judging.monitor import (
     FIRST,
@@ -42,7 +41,7 @@ from compilegate.domain.judging.monitor import (
     quality_monitor,
     speed_monitor,
 )
-from compilegate.domain.judging.speed import Segments, analyse_segments, judge_speed
+from compilegate.domain.judging.speed import judge_speed
 from compilegate.domain.judging.validity import invalid_reasons, is_unapplied
 from compilegate.domain.judging.whole_job import estimate_whole_job
 from compilegate.domain.reasons import Reason
@@ -115,33 +114,28 @@ class _Watch:
         if ours and run.finished and is_unapplied(run, self.promoted):
             self.unapplied += 1
             return False
-        if not run.finished:
-            self._take_failure(name)
+        if not run.finished and ours:
+            self._take_crash()
+        elif not run.finished:
+            self.failed_baselines += 1
         elif self.alarm and run.may_check:
             self.confirmations.setdefault(name, []).append(run)
         elif ours:
-            self._watch(run)
+            self._count(run)
+            alarmed = [key for key, monitor in self.monitors.items() if monitor.watch(run)]
+            self.alarm = self.alarm or next(iter(alarmed), None)
         else:
             self.baselines += 1
             self._learn(run)
-        if self.alarm and self._has_pairs():
+        # Where the baseline keeps failing, its earlier runs have to do.
+        compared = self.failed_baselines >= FIRST or not self.missing(BASELINE)
+        if self.alarm and compared and not self.missing(self.promoted.name):
             self._check()
         return True
-
-    def check_before_end(self, needed: int) -> None:
-        """Raise an alarm where the probation would end while a sum stands high."""
-        if self.alarm is None and self.watched >= needed:
-            self.alarm = next((key for key, m in self.monitors.items() if m.suspicious), None)
 
     def missing(self, name: str) -> int:
         """How many runs of an arm the check of the alarm wants next."""
         return max(self.pairs - len(self.confirmations.get(name, ())), 0)
-
-    def _watch(self, run: FullRun) -> None:
-        self._count(run)
-        for key, monitor in self.monitors.items():
-            if monitor.watch(run) and self.alarm is None:
-                self.alarm = key
 
     def _learn(self, run: FullRun) -> None:
         for monitor in self.monitors.values():
@@ -153,21 +147,13 @@ class _Watch:
         self.blind.update(unseen)
         self.watched += not unseen
 
-    def _take_failure(self, name: str) -> None:
-        promoted = self.promoted.name
-        if name != promoted:
-            self.failed_baselines += 1
-            return
+    def _take_crash(self) -> None:
+        name = self.promoted.name
         self.crashes += 1
         self.alarm = self.alarm or CRASH
         if self.crashes >= CRASHES:
-            text = f"{promoted}: {self.crashes} production runs crashed or diverged"
-            self.reverted = Reason("candidate_crashed", text, promoted)
-
-    def _has_pairs(self) -> bool:
-        # Where the baseline keeps failing, its earlier runs have to do.
-        compared = self.failed_baselines >= FIRST or not self.missing(BASELINE)
-        return compared and not self.missing(self.promoted.name)
+            text = f"{name}: {self.crashes} production runs crashed or diverged"
+            self.reverted = Reason("candidate_crashed", text, name)
 
     def _check(self) -> None:
         """Revert where a fall is confirmed, end the check where none is, or ask for a pair more.
@@ -181,13 +167,13 @@ class _Watch:
         for key, monitor in self.monitors.items():
             if self.alarm not in (key, CRASH) and not monitor.suspicious:
                 continue
-            said = monitor.check(ours, theirs, last=last)
-            if said is None:  # nothing that could have fallen
+            seen = monitor.check(ours, theirs, last=last)
+            if seen is None:  # nothing that could have fallen
                 continue
-            outcomes.add(said.outcome)
-            self.checks.append(CheckedPairs(key, self.pairs, said))
-            if said.outcome is Outcome.REVERT:
-                words = f"{self.promoted.name}: {monitor.fall_words(said.fall.size)}"
+            outcomes.add(seen.outcome)
+            self.checks.append(CheckedPairs(key, self.pairs, seen))
+            if seen.outcome is Outcome.REVERT:
+                words = f"{self.promoted.name}: {monitor.fall_words(seen.fall.size)}"
                 self.reverted = Reason(monitor.code, words, self.promoted.name)
         if Outcome.OPEN in outcomes and not self.reverted:
             self.pairs += 1
@@ -198,12 +184,24 @@ class _Watch:
         for run in theirs:
             self._learn(run)
         for monitor in self.monitors.values():
-            monitor.reset()
+            monitor.total = 0.0
         for run in ours:
             self._count(run)
         self.alarm, self.confirmations, self.failed_baselines = None, {}, 0
         self.pairs = FIRST
         self.cleared += 1
+
+    def finding(
+        self,
+        verdict: Verdict,
+        *reasons: Reason,
+        runs: Iterable[str] = (),
+        why: str = "",
+    ) -> ProbationFinding:
+        """What follows; the next ``runs`` check an open alarm."""
+        asked = tuple(RequestedArm(arm, confirm=self.alarm is not None) for arm in runs)
+        step = ProbationStep(asked, why) if asked else None
+        return ProbationFinding(verdict, reasons, step, self.monitors, tuple(self.checks))
 
 
 def judge_probation(
@@ -218,88 +216,82 @@ def judge_probation(
         "quality": quality_monitor(evidence, promoted),
         "speed": speed_monitor(evidence, promoted, speedup),
     }
-    watch = _Watch(promoted, monitors)
-    for name, run in _in_time(evidence, promoted):
+    watch, needed = _Watch(promoted, monitors), evidence.policy.probation_runs
+    runs = [(BASELINE, run) for run in evidence.baseline.probation]
+    runs += [(promoted.name, run) for run in promoted.probation]
+    for name, run in sorted(runs, key=lambda item: item[1].order):
         if not watch.take(name, run):
             continue
         if observer is not None:
             observer(name, run, watch.monitors)
         if watch.reverted:
-            return _finding(watch, Verdict.REVERT, [watch.reverted])
-        watch.check_before_end(evidence.policy.probation_runs)
+            return watch.finding(Verdict.REVERT, watch.reverted)
+        if watch.alarm is None and watch.watched >= needed:
+            # A probation does not end while a sum stands high.
+            watch.alarm = next((key for key, m in monitors.items() if m.suspicious), None)
     return _standing(watch, evidence)
 
 
-def _in_time(evidence: Evidence, promoted: Arm) -> Iterator[tuple[str, FullRun]]:
-    runs = [(BASELINE, run) for run in evidence.baseline.probation]
-    runs += [(promoted.name, run) for run in promoted.probation]
-    return iter(sorted(runs, key=lambda item: item[1].order))
-
-
 def _standing(watch: _Watch, evidence: Evidence) -> ProbationFinding:
-    promoted, needed = watch.promoted, evidence.policy.probation_runs
-    reasons = [reason for m in watch.monitors.values() for reason in m.weaknesses()]
-    if watch.cleared:
-        text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not confirmed"
-        reasons.append(Reason("alarm_cleared", text, promoted.name))
-    for key, runs in watch.blind.items():
-        text = f"{promoted.name}: {key} was not watched in {runs} production runs: {BLIND[key]}"
-        reasons.append(Reason(f"{key}_not_watched", text, promoted.name))
+    """The finding after the last run, where nothing was reverted."""
+    name, needed, monitors = watch.promoted.name, evidence.policy.probation_runs, watch.monitors
+    reasons = list(_remarks(watch))
     if watch.unapplied:
-        text = f"{promoted.name}: {watch.unapplied} production runs ran without the change"
-        reasons.insert(0, Reason("treatment_not_applied", text, promoted.name))
-        if 2 * watch.unapplied > sum(run.finished for run in promoted.probation):
-            return _finding(watch, Verdict.INVALID, reasons)
+        text = f"{name}: {watch.unapplied} production runs ran without the change"
+        reasons.insert(0, Reason("treatment_not_applied", text, name))
+        if 2 * watch.unapplied > sum(run.finished for run in watch.promoted.probation):
+            return watch.finding(Verdict.INVALID, *reasons)
     if watch.alarm:
-        text = f"{promoted.name}: {_alarm_words(watch)}; runs of both arms check it"
-        step = _step(_confirmation_runs(watch), "to check the alarm", confirm=True)
-        alarm = Reason("alarm", text, promoted.name)
-        return _finding(watch, Verdict.CONTINUE, [alarm, *reasons], step)
+        words = "a production run crashed or diverged"
+        if watch.alarm != CRASH:
+            words = monitors[watch.alarm].alarm_words()
+        alarm = Reason("alarm", f"{name}: {words}; runs of both arms check it", name)
+        asked, why = _confirmation_runs(watch), "to check the alarm"
+        return watch.finding(Verdict.CONTINUE, alarm, *reasons, runs=asked, why=why)
     if watch.watched >= needed:
-        text = f"{promoted.name}: {watch.watched} production runs held quality and speed"
-        passed = Reason("probation_passed", text, promoted.name)
-        return _finding(watch, Verdict.PERMANENT, [passed, *reasons])
-    text = f"{promoted.name}: {watch.watched} of {needed} production runs watched, no alarm"
-    missing = min(m.reference_runs for m in watch.monitors.values()) < LEAST_REFERENCE
+        text = f"{name}: {watch.watched} production runs held quality and speed"
+        return watch.finding(Verdict.PERMANENT, Reason("probation_passed", text, name), *reasons)
+    missing = min(m.reference_runs for m in monitors.values()) < LEAST_REFERENCE
     # Jobs that do not record a figure do not record it however often they are asked.
     missing = missing and watch.baselines < LEAST_REFERENCE
     if missing and watch.failed_baselines >= LEAST_REFERENCE:
         text = "the baseline keeps failing: there is nothing to compare production with"
         failed = Reason("baseline_failed", text, BASELINE)
-        return _finding(watch, Verdict.INCONCLUSIVE, [failed, *reasons])
-    name = BASELINE if missing else promoted.name
+        return watch.finding(Verdict.INCONCLUSIVE, failed, *reasons)
+    next_run = BASELINE if missing else name
     why = "a baseline run to compare with" if missing else "the next scheduled production run"
-    goes_on = Reason("probation_goes_on", text, promoted.name)
-    return _finding(watch, Verdict.CONTINUE, [goes_on, *reasons], _step([name], why))
+    text = f"{name}: {watch.watched} of {needed} production runs watched, no alarm"
+    goes_on = Reason("probation_goes_on", text, name)
+    return watch.finding(Verdict.CONTINUE, goes_on, *reasons, runs=[next_run], why=why)
 
 
-def _finding(
-    watch: _Watch, verdict: Verdict, reasons: Sequence[Reason], step: ProbationStep | None = None
-) -> ProbationFinding:
-    return ProbationFinding(verdict, tuple(reasons), step, watch.monitors, tuple(watch.checks))
+def _remarks(watch: _Watch) -> Iterator[Reason]:
+    """Why no alarm is no proof, alarms that were cleared, and runs that were not watched."""
+    name = watch.promoted.name
+    for monitor in watch.monitors.values():
+        if monitor.is_weak:
+            text = (
+                f"{monitor.noun} varies by {monitor.spread:.4g} from run to run: {monitor.runs} "
+                f"runs do not show a fall of {monitor.shift:.4g} reliably"
+            )
+            yield Reason("probation_weak", text)
+    if watch.cleared:
+        text = f"{watch.cleared} alarm{'s' * (watch.cleared > 1)} checked and not confirmed"
+        yield Reason("alarm_cleared", text, name)
+    for key, runs in watch.blind.items():
+        text = f"{name}: {key} was not watched in {runs} production runs: {BLIND[key]}"
+        yield Reason(f"{key}_not_watched", text, name)
 
 
-def _alarm_words(watch: _Watch) -> str:
-    if watch.alarm == CRASH:
-        return "a production run crashed or diverged"
-    return watch.monitors[str(watch.alarm)].alarm_words()
-
-
-def _confirmation_runs(watch: _Watch) -> list[str]:
+def _confirmation_runs(watch: _Watch) -> Iterator[str]:
     """The runs still missing, in turn: B C C B B C, so that a steady drift hits both alike."""
     promoted = watch.promoted.name
     missing = {name: watch.missing(name) for name in (BASELINE, promoted)}
     turns = [BASELINE, promoted, promoted, BASELINE] * watch.pairs
-    names = []
     for name in turns[2 * watch.pairs - sum(missing.values()) :]:
         if missing[name] > 0:
             missing[name] -= 1
-            names.append(name)
-    return names
-
-
-def _step(arms: Sequence[str], why: str, *, confirm: bool = False) -> ProbationStep:
-    return ProbationStep(tuple(RequestedArm(arm, confirm) for arm in arms), why)
+            yield name
 
 
 # The judge of a promotion: production's runs in, decision out (a trial's is in judge.py).
@@ -315,27 +307,22 @@ def judge_production(evidence: Evidence) -> Decision:
     Raises InvalidEvidenceError for figures of a size that nothing can be computed from.
     """
     with computable():
-        segments = analyse_segments(evidence)
         invalid = invalid_reasons(evidence)
         if invalid:
-            controls = tuple(control_figures(one, evidence, segments) for one in evidence.controls)
-            return decision(
-                evidence, segments, PROBATION, Verdict.INVALID, invalid, controls=controls
-            )
+            controls = tuple(control_figures(one, evidence) for one in evidence.controls)
+            return decision(evidence, PROBATION, Verdict.INVALID, invalid, controls=controls)
         promoted = evidence.promoted_arm
-        speed = judge_speed(promoted, evidence, segments, candidates=1)
-        whole = estimate_whole_job(promoted, evidence, segments, candidates=1)
+        speed, whole = judge_speed(promoted, evidence), estimate_whole_job(promoted, evidence)
         finding = judge_probation(evidence, speed.estimate)
         return decision(
             evidence,
-            segments,
             PROBATION,
             finding.verdict,
             finding.reasons,
             candidate=promoted.name,
-            speedup=speedup_of(speed, whole),
+            speedup=whole.figures(speed) if whole else None,
             quality=production_quality_figures(evidence, promoted),
-            saving=saving_figures(promoted, evidence, segments, whole),
+            saving=saving_figures(promoted, evidence, whole),
             next=finding.next,
         )
 
@@ -346,19 +333,15 @@ def replay_probation(evidence: Evidence, observer: Observer) -> ProbationFinding
     Raises InvalidEvidenceError as ``judge_production`` does.
     """
     with computable():
-        segments = analyse_segments(evidence)
-        speed = judge_speed(evidence.promoted_arm, evidence, segments, candidates=1)
+        speed = judge_speed(evidence.promoted_arm, evidence)
         return judge_probation(evidence, speed.estimate, observer)
 
 
 def decision(
     evidence: Evidence,
-    segments: Segments,
     stage: str,
     verdict: Verdict,
     reasons: Iterable[Reason],
-    *,
-    candidate: str | None = None,
     **figures: Any,
 ) -> Decision:
     """A decision with what every one has: its id, each reason once, each arm's figures."""
@@ -368,10 +351,9 @@ def decision(
         judge_version=JUDGE_VERSION,
         stage=stage,
         verdict=verdict,
-        candidate=candidate,
         reasons=tuple(dict.fromkeys(reasons)),
-        arms=tuple(arm_figures(arm, evidence, segments) for arm in evidence.arms),
-        **figures,
+        arms=tuple(arm_figures(arm, evidence) for arm in evidence.arms),
+        **{"candidate": None, **figures},
     )
 
 

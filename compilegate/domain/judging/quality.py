@@ -22,11 +22,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from compilegate.domain.arithmetic import normal_below
+from compilegate.domain.decision import (
+    EvaluationFinding,
+    IdenticalRuns,
+    Interval,
+    QualityFigures,
+)
 from compilegate.domain.judging import statistics
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, data_of, finished, metrics
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished, metrics
+from compilegate.domain.judging.figures import difference_figures
 from compilegate.domain.judging.statistics import (
     LIKELY,
     Comparison,
@@ -41,7 +47,6 @@ from compilegate.domain.judging.statistics import (
     spent,
 )
 from compilegate.domain.reasons import Reason
-from compilegate.domain.workload.model import BASELINE
 
 # Which full runs the quality gate compares for one candidate, and what is history to it.
 #
@@ -88,14 +93,13 @@ def compared_runs(candidate: Arm, evidence: Evidence) -> ComparedRuns:
 
 def replicates(runs: Sequence[FullRun]) -> list[FullRun]:
     """The runs without those that repeat a seed on the same data."""
-    seen: set[tuple[int, str | None]] = set()
+    seen: set[tuple[int | None, str]] = set()
     kept = []
     for run in runs:
-        draw = None if run.seed is None else (run.seed, data_of(run))
-        if draw is None or draw not in seen:
+        draw = run.seed, run.data
+        if run.seed is None or draw not in seen:
             kept.append(run)
-        if draw is not None:
-            seen.add(draw)
+        seen.add(draw)
     return kept
 
 
@@ -166,19 +170,14 @@ class Identity:
 
 def identity_of(candidate: Arm, baseline: Arm) -> Identity | None:
     """What the final weights of both arms' full runs say, None where no two runs are a pair."""
-    partners: dict[tuple[Any, ...], list[FullRun]] = {}
-    for run in finished(baseline.quality):
-        if (draw := _draw(run)) is not None:
-            partners.setdefault(draw, []).append(run)
     same: dict[str, int] = {}
     unequal = 0
     for run in finished(candidate.quality):
-        draw = _draw(run)
-        for partner in partners.get(draw, ()) if draw is not None else ():
-            if run.job and run.job == partner.job:
-                continue  # one run, recorded twice
-            if _identical(run, partner):
-                same[run.final_weights or ""] = run.seed or 0
+        for other in finished(baseline.quality):
+            if run.seed is None or not _is_pair(run, other):
+                continue
+            if _identical(run, other):
+                same[run.final_weights] = run.seed
             else:
                 unequal += 1
     if not same and not unequal:
@@ -186,19 +185,18 @@ def identity_of(candidate: Arm, baseline: Arm) -> Identity | None:
     return Identity(len(same), unequal, tuple(sorted(set(same.values()))))
 
 
-def _draw(run: FullRun) -> tuple[Any, ...] | None:
-    """What two runs must share to be a pair, None where any of it is not recorded."""
-    data = (run.fingerprint or {}).get("data_sha256")
-    start = run.initial_weights
-    if run.seed is None or not isinstance(data, str) or start is None or run.final_weights is None:
-        return None
-    return run.seed, data, start
+def _is_pair(run: FullRun, other: FullRun) -> bool:
+    """Whether they are of two jobs, and all that two runs must share is recorded and equal."""
+    draw, its = ((one.seed, one.data, one.initial_weights) for one in (run, other))
+    recorded = run.data and run.initial_weights and run.final_weights and other.final_weights
+    is_one_job = run.job and run.job == other.job
+    return draw == its and bool(recorded) and not is_one_job
 
 
 def _identical(ours: FullRun, theirs: FullRun) -> bool:
     if ours.metric is None or theirs.metric is None:
         return False
-    both_trained = ours.trained_weights is not None and theirs.trained_weights is not None
+    both_trained = bool(ours.trained_weights and theirs.trained_weights)
     same_metric = math.isclose(ours.metric, theirs.metric, rel_tol=SAME_METRIC)
     return ours.final_weights == theirs.final_weights and same_metric and both_trained
 
@@ -246,7 +244,7 @@ class QualityFinding:
     identity: Identity | None = None
 
     @property
-    def interval(self) -> tuple[float, float] | None:
+    def interval(self) -> Interval | None:
         """Difference with the look's own error on each side, so that it holds at every look."""
         if self.comparison is None or self.level is None:
             return None
@@ -255,12 +253,14 @@ class QualityFinding:
 
 def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFinding:
     """Decide one candidate's quality; metrics higher is better, ``margin`` in their unit."""
-    look = look_reached(samples, design)
+    look, compared = look_reached(samples, design), compare(samples)
     if look is None:
-        return _before_the_first_look(samples, margin, design)
+        if compared and _beyond_doubt(compared, margin):
+            return QualityFinding(QualityOutcome.WORSE, _worse_words(compared), compared)
+        missing = QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", compared)
+        return underpowered(samples, margin, design) or missing
     # Runs past a look wait for the next one: looking in between would spend error unseen.
     looked = compare(samples.first(look))
-    compared = compare(samples)
     if looked is None or compared is None or samples.first(look).degrees_of_freedom < 2:
         return QualityFinding(
             QualityOutcome.MORE_RUNS, "too few runs to measure how much it varies"
@@ -277,14 +277,6 @@ def look_reached(samples: Samples, design: Design) -> int | None:
     return max(reached, default=None)
 
 
-def _before_the_first_look(samples: Samples, margin: float, design: Design) -> QualityFinding:
-    compared = compare(samples)
-    if compared and _beyond_doubt(compared, margin):
-        return QualityFinding(QualityOutcome.WORSE, _worse_words(compared), compared)
-    hopeless = underpowered(samples, margin, design)
-    return hopeless or QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", compared)
-
-
 def _beyond_doubt(compared: Comparison, margin: float) -> bool:
     if compared.df < DOUBT_DF or compared.spread == 0 or compared.difference > -margin / 2:
         return False
@@ -293,11 +285,10 @@ def _beyond_doubt(compared: Comparison, margin: float) -> bool:
 
 def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
     """The refusal of a trial that could hardly prove the margin; None where it could."""
-    if len(samples.history) < ENOUGH_HISTORY:
+    spread = math.sqrt(samples.pooled_variance or 0.0)
+    if len(samples.history) < ENOUGH_HISTORY or spread == 0:
         return None
-    variance = samples.pooled_variance or 0.0
-    spread = math.sqrt(variance)
-    if spread == 0 or design.runs_needed(spread / margin, design.least_chance) is not None:
+    if design.runs_needed(spread / margin, design.least_chance) is not None:
         return None
     provable = design.best_margin(LIKELY) * spread
     return QualityFinding(
@@ -313,25 +304,32 @@ def _at_a_look(
 ) -> QualityFinding:
     look = looked.runs
     level = spent(look, design.n_max, design.level)
-    relative = compared.spread / margin
-    needed = runs_for_one_look(relative, history=design.history, level=design.level)
-
-    def finding(outcome: QualityOutcome, reason: str, seen: Comparison) -> QualityFinding:
-        provable = design.provable_margin(max(seen.runs, 2))
-        return QualityFinding(
-            outcome, reason, seen, look, level, provable and provable * seen.spread, needed
-        )
-
-    if looked.p_inferior(margin) <= level:
-        return finding(QualityOutcome.HELD, f"a loss of {margin:g} or more is ruled out", looked)
     lost = looked.p_worse <= level and looked.difference <= -margin / 2
-    if lost or _beyond_doubt(compared, margin):
-        return finding(QualityOutcome.WORSE, _worse_words(compared), compared)
-    if look == design.n_max or chance_of_passing(compared, margin, design) < FUTILE:
-        return finding(
-            QualityOutcome.INCONCLUSIVE, _unproven_words(compared, margin, design), compared
+    if looked.p_inferior(margin) <= level:
+        outcome, seen = QualityOutcome.HELD, looked
+        reason = f"a loss of {margin:g} or more is ruled out"
+    elif lost or _beyond_doubt(compared, margin):
+        outcome, reason, seen = QualityOutcome.WORSE, _worse_words(compared), compared
+    elif look == design.n_max or chance_of_passing(compared, margin, design) < FUTILE:
+        outcome, seen = QualityOutcome.INCONCLUSIVE, compared
+        reason = (
+            f"the metric varies by {compared.spread:.4g} from run to run; up to {design.n_max} "
+            f"runs could prove a margin of {design.best_margin(LIKELY) * compared.spread:.4g}, "
+            f"not {margin:g} at a difference of {compared.difference:.4g}"
         )
-    return finding(QualityOutcome.MORE_RUNS, f"{look} runs are not conclusive yet", looked)
+    else:
+        outcome, seen = QualityOutcome.MORE_RUNS, looked
+        reason = f"{look} runs are not conclusive yet"
+    provable = design.provable_margin(max(seen.runs, 2))
+    return QualityFinding(
+        outcome,
+        reason,
+        seen,
+        look,
+        level,
+        provable and provable * seen.spread,
+        runs_for_one_look(compared.spread / margin, history=design.history, level=design.level),
+    )
 
 
 def chance_of_passing(compared: Comparison, margin: float, design: Design) -> float:
@@ -350,15 +348,6 @@ def chance_of_passing(compared: Comparison, margin: float, design: Design) -> fl
 
 def _worse_words(compared: Comparison) -> str:
     return f"significantly worse by {-compared.difference:.4g}"
-
-
-def _unproven_words(compared: Comparison, margin: float, design: Design) -> str:
-    provable = design.best_margin(LIKELY) * compared.spread
-    return (
-        f"the metric varies by {compared.spread:.4g} from run to run; up to {design.n_max} runs "
-        f"could prove a margin of {provable:.4g}, not {margin:g} at a difference of "
-        f"{compared.difference:.4g}"
-    )
 
 
 def design_of(evidence: Evidence, candidate: Arm | None = None) -> Design | None:
@@ -391,19 +380,25 @@ def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
 
 def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> QualityFinding:
     """Decide one candidate on its full runs."""
+    baseline = evidence.baseline
     if any(not run.finished for run in candidate.quality):
         return QualityFinding(QualityOutcome.CRASHED, "a full run crashed or diverged")
-    failures = sum(not run.finished for run in evidence.baseline.quality)
-    if failures >= 2 and failures > len(finished(evidence.baseline.quality)):
+    failures = sum(not run.finished for run in baseline.quality)
+    if failures >= 2 and failures > len(finished(baseline.quality)):
         reason = f"{failures} full runs of the baseline failed: nothing to compare with"
         return QualityFinding(QualityOutcome.INCONCLUSIVE, reason)
     samples = samples_of(candidate, evidence)
     finding = judge_quality(samples, evidence.quality.margin, design)
     if finding.outcome is not QualityOutcome.MORE_RUNS:
         return finding
-    ignoring = [arm.name for arm in (candidate, evidence.baseline) if _repeats_seeds(arm)]
-    if ignoring:
-        reason = f"runs of {' and '.join(ignoring)} repeat a seed on the same data"
+    asked = {
+        candidate.name: finished(candidate.quality),
+        # Production's own runs may repeat a seed.
+        baseline.name: [run for run in finished(baseline.quality) if run.mode != "production"],
+    }
+    repeating = [name for name, runs in asked.items() if _repeats_seeds(runs)]
+    if repeating:
+        reason = f"runs of {' and '.join(repeating)} repeat a seed on the same data"
         return replace(finding, outcome=QualityOutcome.SEEDS_REPEATED, reason=reason)
     due = look_at(len(samples.candidate), design.n_max)
     if due is None or samples.baseline_at(due) is not None:
@@ -413,13 +408,9 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
     return replace(finding, reason=reason, lacks_baseline_only=True)
 
 
-def _repeats_seeds(arm: Arm) -> bool:
-    """Whether the runs that were asked for mostly repeat a seed; production's own may."""
-    asked = [
-        run for run in finished(arm.quality) if arm.name != BASELINE or run.mode != "production"
-    ]
-    repeated = len(asked) - len(replicates(asked))
-    return repeated > 0 and repeated >= REPEATED_SHARE * len(asked)
+def _repeats_seeds(runs: Sequence[FullRun]) -> bool:
+    repeated = len(runs) - len(replicates(runs))
+    return repeated > 0 and repeated >= REPEATED_SHARE * len(runs)
 
 
 # What the gate has settled stays settled.
@@ -440,4 +431,33 @@ def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFin
         look=None,
         level=None,
         lacks_baseline_only=False,
+    )
+
+
+def quality_figures(
+    finding: QualityFinding,
+    evidence: Evidence,
+    candidate: Arm,
+    evaluation: EvaluationFinding | None,
+) -> QualityFigures:
+    """As the decision has it; where weights alone decide, the difference is nought."""
+    figures = replace(
+        difference_figures(
+            finding.comparison, evidence, candidate.quality, evidence.baseline.quality
+        ),
+        interval=finding.interval,
+        confidence=1 - 2 * finding.level if finding.level else None,
+        look=finding.look,
+        provable_margin=finding.provable_margin,
+        runs_needed=finding.runs_needed,
+        evaluation=evaluation,
+    )
+    seen = finding.identity
+    if seen is None:
+        return figures
+    alone = seen.proven and finding.level is None
+    return replace(
+        figures,
+        estimate=0.0 if alone else figures.estimate,
+        identical=IdenticalRuns(seen.models, seen.unequal, seen.proven),
     )

@@ -26,7 +26,7 @@ from statistics import median
 
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.errors import is_figure
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, data_of, finished
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
 
 # A last batch or step more or less is the same work.
 SAME_WORK = 0.02
@@ -83,9 +83,8 @@ def as_much(ours: tuple[float, Arm], theirs: tuple[float, Arm], tolerance: float
     Scripts may record one batch size for all arms: then the mean is the same and the plan is not.
     """
     (own, arm), (other, baseline) = ours, theirs
-    planned, reference = arm.full_run_steps or 1, baseline.full_run_steps or 1
-    whole = close(own * planned, other * reference, tolerance)
-    otherwise = not close(planned, reference) and declares_steps(arm)
+    whole = close(own * arm.steps, other * baseline.steps, tolerance)
+    otherwise = not close(arm.steps, baseline.steps) and declares_steps(arm)
     return whole or (otherwise and close(own, other, tolerance))
 
 
@@ -101,7 +100,7 @@ class Reference:
         self.of = of
         runs = timed(baseline.full_runs)
         self._known = [(run, value) for run in runs if (value := of(run)) is not None]
-        by_data: defaultdict[str | None, list[float]] = defaultdict(list)
+        by_data: defaultdict[str, list[float]] = defaultdict(list)
         for run, value in self._known:
             by_data[_data(run)].append(value)
         self._by_data = {data: median(values) for data, values in by_data.items()}
@@ -142,13 +141,14 @@ class RunCheck:
             or self._untimed(run)
         )
 
-    def longest_share_near(self, run: FullRun) -> float | None:
-        """The most of its plan that the baseline did in the runs beside this one, where known."""
-        return max(self._shares.near(run), default=None)
-
-    @property
-    def _ours(self) -> bool:
-        return self.arm.name != self.evidence.baseline.name
+    @cached_property
+    def shares(self) -> Reference:
+        """The steps that runs did, as shares of the planned ones."""
+        planned = self.evidence.baseline.steps
+        return Reference(
+            self.evidence.baseline,
+            lambda run: None if (steps := steps_of(run)) is None else steps / planned,
+        )
 
     @cached_property
     def _samples(self) -> Reference:
@@ -162,65 +162,47 @@ class RunCheck:
             self.evidence.baseline, lambda run: run.work.tokens_per_step if run.work else None
         )
 
-    @cached_property
-    def _shares(self) -> Reference:
-        planned = self.evidence.baseline.full_run_steps or 1
-        return Reference(
-            self.evidence.baseline,
-            lambda run: None if (steps := steps_of(run)) is None else steps / planned,
-        )
-
-    @cached_property
-    def _lines(self) -> bool:
-        """Whether a run of the baseline left lines of its steps."""
-        return any(run.work and run.work.steps for run in self.evidence.baseline.full_runs)
-
-    @cached_property
-    def _usual_gap(self) -> float | None:
-        gaps = [gap for run in timed(self.evidence.baseline.full_runs)
-                if (gap := _gap(run)) is not None]  # fmt: skip
-        return median(gaps) if gaps else None
-
     def _contradiction(self, run: FullRun) -> str | None:
         if run.work is None:
             return None
-        own, lines = figure(run, "steps"), run.work.steps
-        if not lines and self._lines:
-            return f"a full run of {self.arm.name} left no lines of its steps"
+        own, lines, name = figure(run, "steps"), run.work.steps, self.arm.name
+        others = self.evidence.baseline.full_runs
+        if not lines and any(other.work and other.work.steps for other in others):
+            return f"a full run of {name} left no lines of its steps"
         if steps_of(run) is None:
-            return f"a full run of {self.arm.name} recorded no steps"
+            return f"a full run of {name} recorded no steps"
         if lines and own and not close(lines, own):
-            return f"a full run of {self.arm.name} says {own:,.0f} steps, its lines {lines:,}"
+            return f"a full run of {name} says {own:,.0f} steps, its lines {lines:,}"
         seconds, summed = figure(run, "seconds"), run.work.seconds
         if seconds and summed and abs(seconds - summed) > max(SAME_WORK * seconds, 1.0):
-            return (
-                f"a full run of {self.arm.name} says {seconds:,.1f} seconds of steps, its lines "
-                f"{summed:,.1f}"
-            )
+            said = f"{seconds:,.1f} seconds of steps, its lines {summed:,.1f}"
+            return f"a full run of {name} says {said}"
         return None
 
     def _steps(self, run: FullRun) -> str | None:
-        steps, planned = steps_of(run), self.arm.full_run_steps
+        steps, shares = steps_of(run), self.shares
         if steps is None:
             # Beside runs with work, one without it is not a record of ours.
-            known = self._shares.beside(run) is not None
-            silent = self._ours and known and not self._shares.recorded
+            silent = self._is_ours and not shares.recorded and shares.beside(run) is not None
             return f"a full run of {self.arm.name} says nothing of its steps" if silent else None
         if self.evidence.quality.early_stopping:
             return None
-        share = self._shares.same_data(run)
-        if share is None and self._shares.runs and not self._shares.known:
-            share = 1.0 if planned else None  # its own plan, where no baseline run counts its steps
+        share = shares.same_data(run)
+        if share is None and self.arm.full_run_steps and shares.runs and not shares.known:
+            share = 1.0  # its own plan, where no baseline run counts its steps
         if share is None:
-            near = min(self._shares.near(run), default=0.0)
-            share = near if steps / (planned or 1) < LEAST_NEAR * near else None
-        if share is None or close(steps / (planned or 1), share):
+            near = min(shares.near(run), default=0.0)
+            share = near if steps / self.arm.steps < LEAST_NEAR * near else None
+        if share is None or close(steps / self.arm.steps, share):
             return None
-        expected = share * (planned or 1)
         return (
-            f"a full run of {self.arm.name} did {steps:,.0f} steps, where {expected:,.0f} are the "
-            "work of the baseline's"
+            f"a full run of {self.arm.name} did {steps:,.0f} steps, where "
+            f"{share * self.arm.steps:,.0f} are the work of the baseline's"
         )
+
+    @property
+    def _is_ours(self) -> bool:
+        return self.arm.name != self.evidence.baseline.name
 
     def _beside(
         self, run: FullRun, what: str, reference: Reference, tolerance: float
@@ -239,30 +221,27 @@ class RunCheck:
         )
 
     def _untimed(self, run: FullRun) -> str | None:
-        gap, usual = _gap(run), self._usual_gap
-        if not self._ours or gap is None or usual is None or run.job_seconds is None:
+        """Seconds of the job that its run's clock leaves out, beyond the baseline's usual ones."""
+        gaps = [_gap(other) for other in timed(self.evidence.baseline.full_runs)]
+        usual = [gap for gap in gaps if gap is not None]
+        gap, seconds = _gap(run), run.job_seconds
+        if not self._is_ours or gap is None or seconds is None or not usual:
             return None
-        if gap <= usual + allowed_untimed(run.job_seconds):
+        of_short = min(UNTIMED_SECONDS, UNTIMED_OF_SHORT * seconds)
+        if gap <= median(usual) + max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds):
             return None
         return (
-            f"a full run of {self.arm.name} timed {run.wall_seconds:,.0f} of the "
-            f"{run.job_seconds:,.0f} seconds of its job, the baseline's all but {usual:,.0f}"
+            f"a full run of {self.arm.name} timed {run.wall_seconds:,.0f} of the {seconds:,.0f} "
+            f"seconds of its job, the baseline's all but {median(usual):,.0f}"
         )
 
 
-def allowed_untimed(seconds: float) -> float:
-    """Seconds of a job that may be left out beyond the baseline's."""
-    of_short = min(UNTIMED_SECONDS, UNTIMED_OF_SHORT * seconds)
-    return max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds)
-
-
-def _data(run: FullRun) -> str | None:
+def _data(run: FullRun) -> str:
     """What a run is known to share with others on the same data.
 
     A run of production says nothing of its data where nothing is recorded of it.
     """
-    data = data_of(run)
-    return f"order {run.order}" if data is None and run.mode != SHADOW else data
+    return run.data or ("" if run.mode == SHADOW else f"order {run.order}")
 
 
 def _gap(run: FullRun) -> float | None:
@@ -277,12 +256,14 @@ class ComparableWalls:
 
     def __init__(self, arm: Arm, evidence: Evidence) -> None:
         self._arm, self._check = arm, RunCheck(arm, evidence)
-        baseline = evidence.baseline
+        runs = timed(evidence.baseline.full_runs)
         self._early = evidence.quality.early_stopping is True
-        self._usual = _usual_share(baseline)
-        outside = [run.wall_seconds - _inside(run, run.wall_seconds)
-                   for run in timed(baseline.full_runs) if run.wall_seconds]  # fmt: skip
-        self._outside = max(outside, default=0.0)
+        self._outside = max(((run.wall_seconds or 0.0) - _inside(run) for run in runs), default=0.0)
+        # The steps that the baseline's runs usually do, over the planned. Those of the trial's own
+        # runs, where there are any: production's go with its data.
+        known = [(run.mode == SHADOW, steps) for run in runs if (steps := steps_of(run))]
+        own = [steps for of_trial, steps in known if of_trial] or [steps for _, steps in known]
+        self._usual = median(own) / evidence.baseline.steps if own else None
 
     def of(self, runs: Sequence[FullRun]) -> list[float]:
         """Seconds of those that can be compared, in the order of time."""
@@ -302,7 +283,7 @@ class ComparableWalls:
         if factor == 1:
             return wall
         unexplained = wall - self._outside - UNTIMED_SHARE * wall
-        inside = max(_inside(run, wall), min(unexplained, wall))
+        inside = max(_inside(run), min(unexplained, wall))
         return wall - inside + inside * factor
 
     def _factor(self, run: FullRun) -> float:
@@ -312,28 +293,15 @@ class ComparableWalls:
             return 1.0
         if self._early:
             return planned / steps
-        longest = self._check.longest_share_near(run)
-        if self._usual is None or longest is None:
+        near = self._check.shares.near(run)
+        if self._usual is None or not near:
             return 1.0
         # More steps than the runs beside it is a claim that makes nothing faster.
-        return self._usual / min(steps / planned, longest * (1 + SAME_WORK))
+        return self._usual / min(steps / planned, max(near) * (1 + SAME_WORK))
 
 
-def _inside(run: FullRun, wall: float | None) -> float:
+def _inside(run: FullRun) -> float:
     """Seconds within steps: by the lines, else by the run's own word, else the whole run."""
-    whole = wall or 0.0
+    whole = run.wall_seconds or 0.0
     lines = run.work.seconds if run.work is not None else 0.0
     return min(lines or figure(run, "seconds") or whole, whole)
-
-
-def _usual_share(baseline: Arm) -> float | None:
-    """The steps that the baseline's runs usually do, over the planned; None where unknown.
-
-    Those of the trial's own runs, where there are any: production's go with its data.
-    """
-    runs = timed(baseline.full_runs)
-    for some in ([run for run in runs if run.mode == SHADOW], runs):
-        known = [steps for run in some if (steps := steps_of(run)) is not None]
-        if known:
-            return median(known) / (baseline.full_run_steps or 1)
-    return None

@@ -20,113 +20,22 @@ in speed, so that its blocks spread wider; the interval measures that.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compilegate.domain.arithmetic import deviation, mean, median, ratio
-from compilegate.domain.judging import statistics
+from compilegate.domain.arithmetic import deviation, mean, ratio
+from compilegate.domain.decision import Interval
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
-from compilegate.domain.judging.statistics import speed_level, speed_look_at
+from compilegate.domain.judging.statistics import (
+    CONFIDENCE,
+    half_width,
+    interval_of,
+    speed_level,
+    speed_look_at,
+)
+from compilegate.domain.judging.steady_state import MIN_STEPS
 from compilegate.domain.workload.model import Policy
-
-# Finds the steady state of one segment of step times, by the data and not by a fixed skip.
-#
-# The warm-up ends where a window of steps has come down into the band that the second half
-# of the segment lives in (median and 1.4826 x median absolute deviation, the consistent
-# estimate of a normal spread: Rousseeuw and Croux 1993). Whatever the warm-up cost above
-# steady steps is overhead of the process (compilation most of all), paid once per run. Steps
-# far above the baseline's median are late events (recompilations); how often they recur over
-# a longer run is extrapolated as ln N / ln n, because new guards fail ever more rarely.
-
-WINDOW = 15
-MIN_WARM_UP = 20
-MIN_STEPS = 40
-SHORTEST_STEP = 1e-9  # seconds; no clock resolves less, so less was not measured
-BAND = 3 * 1.4826
-WINSORIZED_SHARE = 0.02
-SPIKE_RATIO = 10.0
-
-
-@dataclass(frozen=True)
-class Segment:
-    """What one process measured; seconds. ``late_seconds`` is part of the overhead.
-
-    ``lost_step_seconds`` is what rare slow steps (waiting for data, stragglers) add to the mean
-    step, which the robust steady step leaves out.
-    """
-
-    warm_up_steps: int
-    steady_step_seconds: float
-    overhead_seconds: float
-    spikes: int
-    late_seconds: float = 0.0
-    lost_step_seconds: float = 0.0
-
-    def full_run_seconds(self, steps: int) -> float:
-        """Time of a run of ``steps`` steps by this segment's overhead and steady step."""
-        return self.overhead_seconds + steps * self.steady_step_seconds
-
-    def calm_run_seconds(self, steps: int) -> float:
-        """The same, were the late events of this segment the only ones of the whole run."""
-        return self.full_run_seconds(steps) - self.late_seconds
-
-
-def analyse(
-    step_seconds: Sequence[float],
-    *,
-    compile_seconds: float,
-    baseline_median: float,
-    full_run_steps: int,
-) -> Segment | None:
-    """The segment's steady state, or None when it is too short to have one.
-
-    ``compile_seconds`` is what the job itself counted. It is part of the steps' own time
-    where compilation happens inside a step, so the larger of both is the overhead.
-    """
-    n = len(step_seconds)
-    usable = n >= MIN_STEPS and math.isfinite(math.fsum(step_seconds))
-    if not usable or min(step_seconds) < SHORTEST_STEP:
-        return None
-    warm_up = _warm_up_steps(step_seconds)
-    spike = SPIKE_RATIO * baseline_median
-    tail = step_seconds[warm_up:]
-    late_events = [x for x in tail if x > spike]
-    calm = sorted(x for x in tail if x <= spike) if late_events else sorted(tail)
-    if len(calm) < WINDOW:
-        return None
-    steady = _winsorized_mean(calm)
-    recurrence = math.log(max(full_run_steps, 2)) / math.log(n)
-    late = math.fsum(x - steady for x in late_events) * max(1.0, recurrence)
-    early = math.fsum(step_seconds[:warm_up]) - warm_up * steady
-    return Segment(
-        warm_up_steps=warm_up,
-        steady_step_seconds=steady,
-        overhead_seconds=max(early, compile_seconds, 0.0) + late,
-        spikes=len(late_events),
-        late_seconds=late,
-        lost_step_seconds=mean(calm) - steady,
-    )
-
-
-def _warm_up_steps(x: Sequence[float]) -> int:
-    n = len(x)
-    second_half = x[n // 2 :]
-    middle = median(second_half)
-    spread = median(abs(value - middle) for value in second_half)
-    limit = middle + BAND * spread
-    for start in range(MIN_WARM_UP, n // 2, 5):
-        if median(x[start : start + WINDOW]) <= limit:
-            return start
-    return n // 2
-
-
-def _winsorized_mean(ordered: Sequence[float]) -> float:
-    """Mean of sorted values with the outermost shares pulled in to what lies next to them."""
-    cut = int(len(ordered) * WINSORIZED_SHARE)
-    inner = ordered[cut : len(ordered) - cut]
-    return mean([*inner, *[inner[0]] * cut, *[inner[-1]] * cut])
-
 
 # Spread of L over blocks assumed while there are too few blocks to measure it.
 ASSUMED_BLOCK_SD = 0.03
@@ -135,12 +44,8 @@ ASSUMED_BLOCK_SD = 0.03
 ASSUMED_APART_SD = 0.08 * math.sqrt(2)
 # Share of alpha at which a candidate that falls short is rejected; no promotion rests on it.
 HOPELESS_SHARE = 0.2
-CONFIDENCE = 0.95
 # Blocks that agree to this are one measurement copied, not precision.
 COPIED = 1e-9
-
-# Segments[arm][block]; None where a segment is too short for a steady state.
-Segments = Mapping[str, Mapping[int, Segment | None]]
 
 
 class SpeedOutcome(StrEnum):
@@ -156,72 +61,54 @@ class SpeedOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class SpeedFinding:
-    """Speed-up of one candidate as a ratio of full-run times; ``interval`` is two-sided.
-
-    ``logs`` are the blocks' L_b; ``level`` is the error one look may spend; ``lower_bound``
-    is the one-sided bound at that level, None before two blocks.
-    """
+    """What the gate says; ``logs`` are the blocks' L_b, ``level`` the error one look may spend."""
 
     outcome: SpeedOutcome
     logs: tuple[float, ...]
-    estimate: float | None
-    interval: tuple[float, float] | None
-    confidence: float
     level: float
-    lower_bound: float | None
     reason: str
+    confidence: float = CONFIDENCE
 
     @property
     def blocks(self) -> int:
         """Usable blocks."""
         return len(self.logs)
 
+    @property
+    def estimate(self) -> float | None:
+        """Speed-up as a ratio of full-run times."""
+        return math.exp(mean(self.logs)) if self.logs else None
 
-def analyse_segments(evidence: Evidence) -> Segments:
-    """The steady state of every segment whose block has a baseline."""
-    medians = {
-        run.block: median(run.step_seconds)
-        for run in evidence.baseline.speed
-        if run.finished and run.step_seconds
-    }
-    return {arm.name: _segments(arm, medians) for arm in (*evidence.arms, *evidence.controls)}
+    @property
+    def interval(self) -> Interval | None:
+        """Its two-sided interval, None before two blocks."""
+        ends = interval_of(self.logs)
+        return ends and (math.exp(ends[0]), math.exp(ends[1]))
 
-
-def _segments(arm: Arm, medians: Mapping[int, float]) -> dict[int, Segment | None]:
-    return {
-        run.block: analyse(
-            run.step_seconds,
-            compile_seconds=run.compile_seconds,
-            baseline_median=medians[run.block],
-            full_run_steps=arm.full_run_steps or 1,
-        )
-        if run.finished and run.block in medians
-        else None
-        for run in arm.speed
-    }
+    @property
+    def lower_bound(self) -> float | None:
+        """The one-sided bound at ``level``, None before two blocks."""
+        lower = lower_bound(self.logs, self.level) if self.blocks >= 2 else -math.inf
+        return math.exp(lower) if math.isfinite(lower) else None
 
 
-def judge_speed(
-    candidate: Arm, evidence: Evidence, segments: Segments, *, candidates: int
-) -> SpeedFinding:
-    """Decide one candidate's speed on the blocks there are; ``candidates`` share the error."""
-    level = speed_level(evidence.policy.alpha, candidates)
-    logs = block_log_speedups(candidate, evidence, segments)
+def judge_speed(candidate: Arm, evidence: Evidence) -> SpeedFinding:
+    """Decide one candidate's speed on the blocks there are; all candidates share the error."""
+    level = speed_level(evidence.policy.alpha, evidence.sharing)
+    logs = block_log_speedups(candidate, evidence)
     if any(not run.finished for run in candidate.speed):
-        return _finding(SpeedOutcome.CRASHED, logs, level, "the candidate crashed in a speed block")
+        reason = "the candidate crashed in a speed block"
+        return SpeedFinding(SpeedOutcome.CRASHED, tuple(logs), level, reason)
     # Blocks that ran count against the limit even if they are unusable: they were paid for.
     ran = {run.block for run in candidate.speed} & {run.block for run in evidence.baseline.speed}
-    unusable = len(ran) - len(logs)
-    test = SpeedTest(
-        evidence.policy, level, evidence.plan.max_blocks - unusable,
-        assumed_spread(candidate, evidence),
-    )  # fmt: skip
-    calm = block_log_speedups(candidate, evidence, segments, calm=True)
+    most = evidence.plan.max_blocks - (len(ran) - len(logs))
+    test = SpeedTest(evidence.policy, level, most, assumed_spread(candidate, evidence))
+    calm = block_log_speedups(candidate, evidence, calm=True)
     cost = log_price_ratio(candidate, evidence)
     outcome, reason = test.outcome(logs, calm, cost)
     if logs and cost:
         reason += f" (at {evidence.price_ratio(candidate):.2f} times the price per hour)"
-    return _finding(outcome, logs, level, reason)
+    return SpeedFinding(outcome, tuple(logs), level, reason)
 
 
 @dataclass(frozen=True)
@@ -240,21 +127,16 @@ class SpeedTest:
 
         ``calm`` are the same blocks without late events extrapolated (block_log_speedups).
         """
+        if not logs and self.max_blocks > 0:
+            return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
         if not logs:
-            return self._without_blocks()
+            text = f"segments are too short (under {MIN_STEPS} steps)"
+            return SpeedOutcome.INCONCLUSIVE, f"no block reached a steady state: {text}"
         if cost < 0 and best_case(logs, self.policy.alpha, calm, self.assumed_spread) < 0:
-            text = (
-                "it takes significantly longer than the baseline, which rules it out at any price"
-            )
-            return SpeedOutcome.TOO_SLOW, text
+            text = "significantly longer than the baseline, which rules it out at any price"
+            return SpeedOutcome.TOO_SLOW, f"it takes {text}"
         outcome, reason = self._net([log - cost for log in logs], [log - cost for log in calm])
         return outcome, f"{reason} in dollars" if cost else reason
-
-    def _without_blocks(self) -> tuple[SpeedOutcome, str]:
-        if self.max_blocks > 0:
-            return SpeedOutcome.MORE_BLOCKS, "no block measured yet"
-        text = f"no block reached a steady state: segments are too short (under {MIN_STEPS} steps)"
-        return SpeedOutcome.INCONCLUSIVE, text
 
     def _net(self, logs: Sequence[float], calm: Sequence[float]) -> tuple[SpeedOutcome, str]:
         policy, n, centre = self.policy, len(logs), mean(logs)
@@ -294,7 +176,6 @@ def assumed_spread(candidate: Arm, evidence: Evidence) -> float:
 def block_log_speedups(
     candidate: Arm,
     evidence: Evidence,
-    segments: Segments,
     *,
     calm: bool = False,
     outside: tuple[float, float] = (0.0, 0.0),
@@ -306,38 +187,23 @@ def block_log_speedups(
     hopeless; whether they recur is for more blocks to say. ``outside`` are the baseline's and the
     candidate's seconds of a job outside its steps.
     """
-    pairs = steady_pairs(candidate, evidence, segments)
-    lost = lost_seconds(candidate, evidence, segments)
-    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
-    mine_seconds = Segment.calm_run_seconds if calm else Segment.full_run_seconds
+    lost = lost_seconds(candidate, evidence)
+    n_base, n_mine = evidence.baseline.steps, candidate.steps
     return [
         math.log(
             (base.full_run_seconds(n_base) + lost + outside[0])
-            / (mine_seconds(mine, n_mine) + lost + outside[1])
+            / (mine.full_run_seconds(n_mine, calm=calm) + lost + outside[1])
         )
-        for base, mine in pairs
+        for base, mine in evidence.steady_pairs(candidate)
     ]
 
 
-def steady_pairs(
-    candidate: Arm, evidence: Evidence, segments: Segments
-) -> list[tuple[Segment, Segment]]:
-    """Baseline's and candidate's segment of every block in which both have a steady state."""
-    ours, theirs = segments[candidate.name], segments[evidence.baseline.name]
-    return [
-        (base, mine)
-        for block in sorted(ours.keys() & theirs.keys())
-        if (mine := ours[block]) is not None and (base := theirs[block]) is not None
-    ]
-
-
-def lost_seconds(candidate: Arm, evidence: Evidence, segments: Segments) -> float:
+def lost_seconds(candidate: Arm, evidence: Evidence) -> float:
     """W: what rare slow steps add to a whole run of either arm, the mean over both arms' blocks."""
-    n_base, n_mine = evidence.baseline.full_run_steps or 1, candidate.full_run_steps or 1
     lost = [
-        seconds
-        for base, mine in steady_pairs(candidate, evidence, segments)
-        for seconds in (n_base * base.lost_step_seconds, n_mine * mine.lost_step_seconds)
+        steps * segment.lost_step_seconds
+        for pair in evidence.steady_pairs(candidate)
+        for steps, segment in zip((evidence.baseline.steps, candidate.steps), pair, strict=True)
     ]
     return max(mean(lost), 0.0) if lost else 0.0
 
@@ -356,40 +222,9 @@ def best_case(
     n = len(logs)
     if n <= 2:
         return mean(calm or logs) + 3 * assumed / math.sqrt(n)
-    return upper_bound(logs, alpha * HOPELESS_SHARE)
+    return mean(logs) + half_width(logs, alpha * HOPELESS_SHARE)
 
 
 def lower_bound(logs: Sequence[float], level: float) -> float:
     """One-sided lower bound of the mean of two or more blocks, error ``level``; a logarithm."""
-    n, spread = len(logs), deviation(logs)
-    if spread < COPIED:
-        return -math.inf
-    return mean(logs) - statistics.quantile(1 - level, n - 1) * spread / math.sqrt(n)
-
-
-def upper_bound(logs: Sequence[float], level: float) -> float:
-    """One-sided upper bound of the mean of two or more blocks, error ``level``; a logarithm."""
-    n = len(logs)
-    half = statistics.quantile(1 - level, n - 1) * deviation(logs) / math.sqrt(n)
-    return mean(logs) + half
-
-
-def _finding(
-    outcome: SpeedOutcome, logs: Sequence[float], level: float, reason: str
-) -> SpeedFinding:
-    estimate, interval, lower = math.exp(mean(logs)) if logs else None, None, -math.inf
-    if len(logs) >= 2:
-        n, centre = len(logs), mean(logs)
-        half = statistics.quantile(0.5 + CONFIDENCE / 2, n - 1) * deviation(logs) / math.sqrt(n)
-        interval = (math.exp(centre - half), math.exp(centre + half))
-        lower = lower_bound(logs, level)
-    return SpeedFinding(
-        outcome=outcome,
-        logs=tuple(logs),
-        estimate=estimate,
-        interval=interval,
-        confidence=CONFIDENCE,
-        level=level,
-        lower_bound=math.exp(lower) if math.isfinite(lower) else None,
-        reason=reason,
-    )
+    return -math.inf if deviation(logs) < COPIED else mean(logs) - half_width(logs, level)

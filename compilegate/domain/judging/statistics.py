@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compilegate.domain.arithmetic import mean, squares
+from compilegate.domain.arithmetic import deviation, mean, squares
+from compilegate.domain.decision import Interval
 from compilegate.domain.workload.model import Policy
 
 # Student's t distribution in standard-library Python.
@@ -84,6 +85,24 @@ def _continued_fraction(a: float, b: float, x: float) -> float:
 
 def _away_from_zero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY
+
+
+# Of every two-sided interval that is shown.
+CONFIDENCE = 0.95
+
+
+def half_width(values: Sequence[float], level: float) -> float:
+    """t s / sqrt(n) of two or more values: one side of their mean's interval, error ``level``."""
+    n = len(values)
+    return quantile(1 - level, n - 1) * deviation(values) / math.sqrt(n)
+
+
+def interval_of(values: Sequence[float]) -> Interval | None:
+    """Of their mean, two-sided at CONFIDENCE; None below two values."""
+    if len(values) < 2:
+        return None
+    centre, half = mean(values), half_width(values, (1 - CONFIDENCE) / 2)
+    return centre - half, centre + half
 
 
 # The comparison behind the quality gate: candidate against baseline, with history.

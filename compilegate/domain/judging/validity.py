@@ -1,27 +1,44 @@
 """Whether the evidence compares like with like; what fails here can never promote.
 
 The arms must run alike but for the change, and start from the same weights and first loss.
+
+**One arm's run that goes on from another's model.** A run whose initial weights are the final ones
+of an earlier run (``initial_weights_sha256`` and ``final_start_sha256``, which are taken alike)
+starts from that run's model. Where a run of the baseline starts from a candidate's model, or a
+candidate's from another candidate's, the arms are no longer what they are compared as: a loss is
+carried from one into the other. A candidate that starts from the baseline's model only begins its
+line there. Only what is recorded can be seen: a model that was saved in another precision has other
+weights.
+
+**Evaluation sets.** The recorder leaves the identity of the examples that a run was scored on
+(outcomes.py). A set that changes from run to run, as with nightly data, moves both arms alike: its
+sampling is part of the spread that the gate measures, and the evaluation's part cannot be separated
+(``sets_vary``). A set of each arm's own is another matter: difficulty then looks like quality, in
+either direction. Past runs that are known to be scored on another set, by ``quality.history_set``,
+are no reference and do not count (evidence_file.py). Where neither is known, history counts as runs
+that may have drifted (statistics.py). Both rules depend on the sets alone, never on a metric, and
+only take away.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.compilers import compiler_named
-from compilegate.domain.judging.evaluation_sets import different_sets
+from compilegate.domain.decision import SHADOW
 from compilegate.domain.judging.evidence import (
     PROBATION,
     Arm,
     Evidence,
     FullRun,
     SpeedRun,
-    data_of,
     may_run_apart,
 )
 from compilegate.domain.judging.run_work import (
     SAME_TOKENS,
+    SAME_WORK,
     RunCheck,
     as_much,
     close,
@@ -30,39 +47,6 @@ from compilegate.domain.judging.run_work import (
 )
 from compilegate.domain.reasons import Reason
 from compilegate.domain.workload.model import BASELINE
-
-# Whether one arm's run goes on from what another arm has trained.
-#
-# A run whose initial weights are the final ones of an earlier run (``initial_weights_sha256`` and
-# ``final_start_sha256``, which are taken alike) starts from that run's model. Where a run of the
-# baseline starts from a candidate's model, or a candidate's from another candidate's, the arms are
-# no longer what they are compared as: a loss is carried from one into the other. A candidate that
-# starts from the baseline's model only begins its line there.
-#
-# Only what is recorded can be seen: a model that was saved in another precision has other weights.
-
-
-def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
-    """Where a run starts from a model of another arm that is not the baseline; once per arm."""
-    ends = {arm.name: _ends(arm) for arm in evidence.arms}
-    for arm in evidence.arms:
-        for run in arm.full_runs:
-            owners = [name for name, own in ends.items() if run.initial_weights in own]
-            # What the baseline or the arm itself has trained too is not another's.
-            if not owners or BASELINE in owners or arm.name in owners:
-                continue
-            yield Reason(
-                "arms_continue_each_other",
-                f"{arm.name}: run {run.job or run.order} starts from the model that {owners[0]} "
-                "has trained, so the arms are not compared independently",
-                None if arm.name == BASELINE else arm.name,
-            )
-            break
-
-
-def _ends(arm: Arm) -> frozenset[str]:
-    return frozenset(end for run in arm.full_runs if (end := run.trained_weights) is not None)
-
 
 # Fingerprint keys that a candidate's own change explains.
 EXPLAINED = {
@@ -81,8 +65,8 @@ OWN_IMAGE_EXPLAINS = EXPLAINED["framework"]
 # What production's own runs may change in between runs while both arms take turns: newer
 # data of the same kind, and machines with a newer driver.
 MOVES_ON = frozenset({"data_sha256", "driver"})
-# Samples of a whole run: a last batch more or less is the same training.
-SAME_WORK = 0.02
+# Runs that may each be of another night, with that night's data, and yet look like a set per arm.
+FEW_RUNS = 2
 # Eager and compiled arithmetic round differently; anything larger is another model or batch.
 INITIAL_LOSS_TOLERANCE = 1e-2
 # Changes that give the first step another batch, or other arithmetic or random numbers.
@@ -95,34 +79,58 @@ OTHER_WEIGHTS = (OTHER_FIRST_LOSS - {"batch_size"}) | {"entry_point"}
 
 def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
     """Every reason why this evidence does not compare the arms fairly."""
+    baseline = evidence.baseline
+    if evidence.phase == PROBATION:
+        # Production's image, driver and data move on; what is on is watched in any case.
+        text = "two production runs have the same order"
+        return tuple(
+            Reason("runs_repeated", f"{arm.name}: {text}", arm.name)
+            for arm in evidence.candidates
+            if _repeats([run.order for run in (*baseline.probation, *arm.probation)])
+        )
     reasons: list[Reason] = []
     for candidate in evidence.candidates:
-        if evidence.phase == PROBATION:
-            # Production's image, driver and data move on; what is on is watched in any case.
-            reasons += _repeated_in_production(candidate, evidence.baseline)
-            continue
         reasons += _not_applied(candidate)
-        reasons += _different_fingerprints(candidate, evidence.baseline)
-        reasons += _contradictions(candidate, evidence.baseline)
+        reasons += _different_fingerprints(candidate, baseline)
+        reasons += _contradictions(candidate, baseline)
         reasons += unequal_work(candidate, evidence)
-        reasons += unequal_starts(candidate, evidence.baseline)
-        reasons += different_sets(candidate, evidence.baseline)
-    if evidence.phase != PROBATION:
-        reasons += mixed_lines(evidence)
-    return tuple(reasons)
+        reasons += unequal_starts(candidate, baseline)
+        reasons += _different_sets(candidate, baseline)
+    return (*reasons, *mixed_lines(evidence))
+
+
+def _repeats(values: Sequence[object]) -> bool:
+    return len(set(values)) < len(values)
+
+
+def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
+    """Where a run starts from a model of another arm that is not the baseline; once per arm."""
+    ends = {
+        arm.name: {run.trained_weights for run in arm.full_runs} - {""} for arm in evidence.arms
+    }
+    for arm in evidence.arms:
+        for run in arm.full_runs:
+            owners = [name for name, own in ends.items() if run.initial_weights in own]
+            # What the baseline or the arm itself has trained too is not another's.
+            if not owners or BASELINE in owners or arm.name in owners:
+                continue
+            yield Reason(
+                "arms_continue_each_other",
+                f"{arm.name}: run {run.job or run.order} starts from the model that {owners[0]} "
+                "has trained, so the arms are not compared independently",
+                None if arm.name == BASELINE else arm.name,
+            )
+            break
 
 
 def _not_applied(candidate: Arm) -> Iterator[Reason]:
     """A full run must prove a compiler; a change of another kind shows in the fingerprint."""
-    for run in candidate.runs:
-        if run.finished and is_unapplied(run, candidate):
-            yield Reason(
-                "treatment_not_applied",
-                f"{candidate.name}: the change was requested but not applied, so the arms did "
-                "not differ and nothing was measured",
-                candidate.name,
-            )
-            return
+    if any(run.finished and is_unapplied(run, candidate) for run in candidate.runs):
+        text = (
+            f"{candidate.name}: the change was requested but not applied, so the arms did not "
+            "differ and nothing was measured"
+        )
+        yield Reason("treatment_not_applied", text, candidate.name)
 
 
 def is_unapplied(run: SpeedRun | FullRun, candidate: Arm) -> bool:
@@ -133,15 +141,15 @@ def is_unapplied(run: SpeedRun | FullRun, candidate: Arm) -> bool:
 
 def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     """Every finished run of both arms and stages against one reference, once any has one."""
-    explained = _explained(candidate) | _explained_by_figures(candidate, baseline)
+    explained = _explained(candidate, baseline)
     everyone = [(run, frozenset[str]()) for run in baseline.runs]
     everyone += [(run, explained) for run in candidate.runs]
-    reference = next((own for run, _ in everyone if (own := run.fingerprint)), None)
+    reference = next((run.fingerprint for run, _ in everyone if run.fingerprint), None)
     if reference is None:
         return
     for run, allowed in everyone:
-        own = run.fingerprint or {}
-        extra = isinstance(run, SpeedRun) or run.mode == "shadow"
+        own = run.fingerprint
+        extra = isinstance(run, SpeedRun) or run.mode == SHADOW
         may_differ = allowed if extra else allowed | MOVES_ON
         wrong = [key for key in _differing(own, reference) if key not in may_differ]
         unrecorded = not own and isinstance(run, FullRun) and run.mode == "production"
@@ -156,70 +164,70 @@ def _different_fingerprints(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
             return
 
 
+def _explained(candidate: Arm, baseline: Arm) -> frozenset[str]:
+    """Keys that the change explains; where overrides are not listed, by the arm's own figures."""
+    changes, names = [*candidate.overrides], set[str]()
+    if not changes and candidate.full_run_steps != baseline.full_run_steps:
+        changes.append("batch_size")
+    figures = (candidate.devices, candidate.usd_per_hour)
+    if not candidate.overrides and figures != (baseline.devices, baseline.usd_per_hour):
+        changes += "instance_type", "instance_count"
+    if compiler_named(candidate.overrides.get("compiler")).own_image:
+        names |= OWN_IMAGE_EXPLAINS
+    return frozenset(names.union(*(EXPLAINED.get(change, set()) for change in changes)))
+
+
 def _contradictions(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     """What contradicts the runs' own records: copies, other nodes, other batches."""
     for arm in (baseline, candidate):
-        blocks = [run.block for run in arm.speed]
-        orders = [run.order for run in arm.quality]
         # Production may train every run with one seed; an extra run's seed is its own.
         results = [
             (run.seed, run.metric, run.wall_seconds)
             for run in arm.quality
-            if run.seed is not None and run.finished and run.wall_seconds and run.mode == "shadow"
+            if run.seed is not None and run.finished and run.wall_seconds and run.mode == SHADOW
         ]
-        if any(len(set(values)) < len(values) for values in (blocks, orders, results)):
+        blocks, orders = [run.block for run in arm.speed], [run.order for run in arm.quality]
+        if _repeats(blocks) or _repeats(orders) or _repeats(results):
             text = f"{arm.name}: two runs have the same block or order, or are copies"
             yield Reason("runs_repeated", text, arm.name)
-    yield from _unlike_blocks(candidate, baseline)
+    unlike = next(_unlike_blocks(candidate, baseline), None)
+    if unlike:
+        yield Reason("arms_differ", f"{candidate.name}: {unlike}", candidate.name)
 
 
-def _repeated_in_production(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
-    orders = [run.order for arm in (baseline, candidate) for run in arm.probation]
-    if len(set(orders)) < len(orders):
-        text = f"{candidate.name}: two production runs have the same order"
-        yield Reason("runs_repeated", text, candidate.name)
-
-
-def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[str]:
     """Blocks whose arms ran on different nodes, or do different work in a whole run."""
-    nodes = {run.block: run.node for run in baseline.speed}
-    samples = {run.block: run.samples_per_step for run in baseline.speed}
-    own_nodes = may_run_apart(candidate, baseline)
+    theirs = {run.block: run for run in baseline.speed}
+    same_nodes = not may_run_apart(candidate, baseline)
     for run in candidate.speed:
-        node, size = nodes.get(run.block), samples.get(run.block)
-        if run.node and node and run.node != node and not own_nodes:
-            text = f"{candidate.name}: block {run.block} ran on two nodes, which differ in speed"
-            yield Reason("arms_differ", text, candidate.name)
-            return
-        if not run.samples_per_step or not size:
+        other = theirs.get(run.block)
+        if other is None:
             continue
-        if run.samples_per_step == size and candidate.full_run_steps != baseline.full_run_steps:
+        if run.node and other.node and run.node != other.node and same_nodes:
+            yield f"block {run.block} ran on two nodes, which differ in speed"
+        ours, size = run.samples_per_step, other.samples_per_step
+        if not ours or not size:
+            continue
+        if ours == size and candidate.full_run_steps != baseline.full_run_steps:
             continue  # as recorded where one batch size counts for all arms
-        ours = run.samples_per_step * (candidate.full_run_steps or 1)
-        theirs = size * (baseline.full_run_steps or 1)
-        if not math.isclose(ours, theirs, rel_tol=SAME_WORK):
-            text = f"{candidate.name}: {ours:g} samples in a whole run against {theirs:g}"
-            yield Reason("arms_differ", text, candidate.name)
-            return
+        whole, reference = ours * candidate.steps, size * baseline.steps
+        if not close(whole, reference, SAME_WORK):
+            yield f"{whole:g} samples in a whole run against {reference:g}"
 
 
-def _explained(candidate: Arm) -> frozenset[str]:
-    names = {name for key in candidate.overrides for name in EXPLAINED.get(key, set())}
-    if compiler_named(candidate.overrides.get("compiler")).own_image:
-        names |= OWN_IMAGE_EXPLAINS
-    return frozenset(names)
+def _different_sets(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
+    """Arms that were each scored on one set of examples, but not on the same one.
 
-
-def _explained_by_figures(candidate: Arm, baseline: Arm) -> frozenset[str]:
-    """What an arm's own figures say of its change where its overrides are not listed."""
-    if candidate.overrides:
-        return frozenset()
-    names: set[str] = set()
-    if (candidate.devices, candidate.usd_per_hour) != (baseline.devices, baseline.usd_per_hour):
-        names |= EXPLAINED["instance_type"] | EXPLAINED["instance_count"]
-    if candidate.full_run_steps != baseline.full_run_steps:
-        names |= EXPLAINED["batch_size"]
-    return frozenset(names)
+    One run of each arm may be of two nights with data of their own.
+    """
+    ours, theirs = candidate.evaluation_sets, baseline.evaluation_sets
+    each_on_one = len(set(ours)) == len(set(theirs)) == 1
+    if each_on_one and ours[0] != theirs[0] and len([*ours, *theirs]) > FEW_RUNS:
+        text = (
+            f"{candidate.name}: its runs were scored on other evaluation examples "
+            f"({ours[0][:12]}) than the baseline's ({theirs[0][:12]})"
+        )
+        yield Reason("evaluation_sets_differ", text, candidate.name)
 
 
 def alike_but_for_time(own: Mapping[str, Any], reference: Mapping[str, Any]) -> bool:
@@ -232,8 +240,8 @@ def _differing(own: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str
 
 
 def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
-    """Where two runs of one seed recorded another start in each arm."""
-    for seed, ours, theirs in _pairs(candidate, baseline, _loss, OTHER_FIRST_LOSS):
+    """Where two runs of one seed recorded another start in each arm, the first of each kind."""
+    for seed, ours, theirs in _losses(candidate, baseline):
         if not math.isclose(ours, theirs, rel_tol=INITIAL_LOSS_TOLERANCE):
             yield Reason(
                 "unequal_initial_loss",
@@ -242,8 +250,8 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
                 candidate.name,
             )
             break
-    for seed, mine, others in _pairs(candidate, baseline, _initial_weights, OTHER_WEIGHTS):
-        if mine != others:
+    for seed, ours, theirs in _weights(candidate, baseline):
+        if ours != theirs:
             yield Reason(
                 "unequal_initial_weights",
                 f"{candidate.name}: seed {seed} starts from different weights than the baseline; "
@@ -261,18 +269,26 @@ def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
     """
     recorded = any(run.finished and run.record.get("fingerprint") for run in candidate.quality)
     explained = all(kind & candidate.overrides.keys() for kind in (OTHER_FIRST_LOSS, OTHER_WEIGHTS))
-    if not recorded or explained:
+    pairs = [*_losses(candidate, baseline), *_weights(candidate, baseline)]
+    if not recorded or explained or pairs:
         return None
-    losses = _pairs(candidate, baseline, _loss, OTHER_FIRST_LOSS)
-    weights = _pairs(candidate, baseline, _initial_weights, OTHER_WEIGHTS)
-    if next(losses, None) or next(weights, None):
-        return None
-    return Reason(
-        "start_unknown",
+    text = (
         f"{candidate.name}: no seed has a recorded first loss or weights in both arms, so an equal "
-        "start is not proven",
-        candidate.name,
+        "start is not proven"
     )
+    return Reason("start_unknown", text, candidate.name)
+
+
+def _losses(candidate: Arm, baseline: Arm) -> list[tuple[int, Any, Any]]:
+    def loss(run: FullRun) -> Any:
+        value = run.record.get("initial_loss")
+        return value if isinstance(value, int | float) else None
+
+    return _pairs(candidate, baseline, loss, OTHER_FIRST_LOSS)
+
+
+def _weights(candidate: Arm, baseline: Arm) -> list[tuple[int, Any, Any]]:
+    return _pairs(candidate, baseline, lambda run: run.initial_weights or None, OTHER_WEIGHTS)
 
 
 def _pairs(
@@ -280,38 +296,31 @@ def _pairs(
     baseline: Arm,
     recorded: Callable[[FullRun], Any],
     explained_by: frozenset[str],
-) -> Iterator[tuple[int, Any, Any]]:
+) -> list[tuple[int, Any, Any]]:
     """(seed, candidate's, baseline's) where both arms recorded it and the change explains none."""
     if explained_by & candidate.overrides.keys():
-        return
+        return []
     base = {
-        (run.seed, data_of(run)): value
+        (run.seed, run.data): value
         for run in baseline.quality
         if (value := recorded(run)) is not None
     }
-    for run in candidate.quality:
-        value, start = recorded(run), (run.seed, data_of(run))
-        if value is not None and run.seed is not None and start in base:
-            yield run.seed, value, base[start]
-
-
-def _loss(run: FullRun) -> float | None:
-    value = run.record.get("initial_loss")
-    return float(value) if isinstance(value, int | float) else None
-
-
-def _initial_weights(run: FullRun) -> str | None:
-    return run.initial_weights
+    return [
+        (run.seed, value, base[run.seed, run.data])
+        for run in candidate.quality
+        if run.seed is not None
+        and (run.seed, run.data) in base
+        and (value := recorded(run)) is not None
+    ]
 
 
 def unequal_work(candidate: Arm, evidence: Evidence) -> Iterator[Reason]:
     """The first sign that the arms' whole runs are not the same work."""
     baseline = evidence.baseline
-    problems = [
-        *_planned_steps(candidate, baseline),
-        *_block_work(candidate, baseline),
-        *(problem for arm in (candidate, baseline) for problem in _full_runs(arm, evidence)),
-    ]
+    problems = [*_planned_steps(candidate, baseline), *_block_work(candidate, baseline)]
+    for arm in (candidate, baseline):
+        check = RunCheck(arm, evidence)
+        problems += filter(None, map(check.problem, timed(arm.full_runs)))
     if problems:
         yield Reason("unequal_work", f"{candidate.name}: {problems[0]}", candidate.name)
 
@@ -348,23 +357,8 @@ def _block_work(candidate: Arm, baseline: Arm) -> Iterator[str]:
             continue
         if (run.samples_per_step is None) != (other.samples_per_step is None):
             yield f"in block {run.block} only one of the arms recorded its samples"
-        if (run.tokens_per_step is None) != (other.tokens_per_step is None):
+        ours, its = run.tokens_per_step, other.tokens_per_step
+        if (ours is None) != (its is None):
             yield f"in block {run.block} only one of the arms recorded its tokens"
-        ours, other_tokens = run.tokens_per_step, other.tokens_per_step
-        if (
-            ours
-            and other_tokens
-            and not as_much((ours, candidate), (other_tokens, baseline), SAME_TOKENS)
-        ):
-            yield (
-                f"block {run.block} took {ours:,.0f} tokens a step and the baseline's "
-                f"{other_tokens:,.0f}"
-            )
-
-
-def _full_runs(arm: Arm, evidence: Evidence) -> Iterator[str]:
-    check = RunCheck(arm, evidence)
-    for run in timed(arm.full_runs):
-        problem = check.problem(run)
-        if problem is not None:
-            yield problem
+        if ours and its and not as_much((ours, candidate), (its, baseline), SAME_TOKENS):
+            yield f"block {run.block} took {ours:,.0f} tokens a step and the baseline's {its:,.0f}"

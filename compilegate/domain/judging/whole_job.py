@@ -53,19 +53,29 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from compilegate.domain.arithmetic import mean, median, squares
-from compilegate.domain.decision import SameQuality
-from compilegate.domain.judging import statistics
+from compilegate.domain.decision import (
+    SHADOW,
+    ComparedRuns,
+    Interval,
+    SameQuality,
+    SpeedSource,
+    Speedup,
+)
 from compilegate.domain.judging.evidence import Arm, Evidence, finished, mean_or_none, walls
 from compilegate.domain.judging.run_work import SAME_WORK, ComparableWalls, figure, steps_of
 from compilegate.domain.judging.speed import (
-    Segments,
+    SpeedFinding,
     assumed_spread,
     block_log_speedups,
     log_price_ratio,
 )
-from compilegate.domain.judging.statistics import history_weight, still_valid
+from compilegate.domain.judging.statistics import (
+    CONFIDENCE,
+    history_weight,
+    quantile,
+    still_valid,
+)
 
-CONFIDENCE = 0.95
 # Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
 PRIOR_DF = 3.0
 # Spread of ln(wall clock) over nodes that is assumed where runs are too few to measure it.
@@ -87,6 +97,16 @@ class Source:
     df: float
     baseline_runs: int
     candidate_runs: int
+
+    @property
+    def figures(self) -> SpeedSource:
+        """As the decision has it."""
+        half = quantile(0.5 + CONFIDENCE / 2, self.df) * math.sqrt(self.variance)
+        return SpeedSource(
+            estimate=math.exp(self.log),
+            interval=(math.exp(self.log - half), math.exp(self.log + half)),
+            runs=ComparedRuns(self.baseline_runs, self.candidate_runs),
+        )
 
 
 @dataclass(frozen=True)
@@ -113,29 +133,52 @@ class WholeJob:
         return math.exp(self.log)
 
     @property
-    def interval(self) -> tuple[float, float]:
+    def interval(self) -> Interval:
         """Two-sided, of ratios; its error is the ``level``, shared by the candidates."""
         return math.exp(self.bound(self.level / 2)), math.exp(self.upper(self.level / 2))
 
     def bound(self, level: float) -> float:
         """One-sided lower bound of theta."""
-        return self.log - statistics.quantile(1 - level, self.df) * self.standard_error
+        return self.log - quantile(1 - level, self.df) * self.standard_error
 
     def upper(self, level: float) -> float:
         """One-sided upper bound of theta."""
-        return self.log + statistics.quantile(1 - level, self.df) * self.standard_error
+        return self.log + quantile(1 - level, self.df) * self.standard_error
+
+    def figures(self, speed: SpeedFinding) -> Speedup:
+        """As the decision has it, with what the gate of the blocks says."""
+        predicted, measured = self.predicted, self.measured
+        return Speedup(
+            estimate=self.speedup,
+            interval=self.interval,
+            confidence=CONFIDENCE,
+            lower_bound=speed.lower_bound,
+            blocks=speed.blocks,
+            full_runs=measured.candidate_runs if measured else 0,
+            predicted=predicted.figures if predicted else None,
+            measured=measured.figures if measured else None,
+            weight=self.weight,
+            disagreement=self.disagreement,
+        )
 
 
-def estimate_whole_job(
-    candidate: Arm, evidence: Evidence, segments: Segments, *, candidates: int
-) -> WholeJob | None:
+def estimate_whole_job(candidate: Arm, evidence: Evidence) -> WholeJob | None:
     """The estimate from what there is; None before the first block and full run."""
-    predicted = _predicted(candidate, evidence, segments)
-    measured = _measured(candidate, evidence)
-    tau = UNSEEN_SD
+    outside = (
+        outside_seconds(evidence.baseline, candidate),
+        outside_seconds(candidate, evidence.baseline),
+    )
+    logs = block_log_speedups(candidate, evidence, outside=outside)
+    calm = block_log_speedups(candidate, evidence, outside=outside, calm=True)
+    predicted, measured = None, _measured(candidate, evidence)
+    if logs:
+        variance, df = moderated([logs], assumed_spread(candidate, evidence))
+        predicted = Source(mean(logs), variance / len(logs), df, len(logs), len(logs))
+    tau, implausible = UNSEEN_SD, False
     if predicted and measured:
         apart = (predicted.log - measured.log) ** 2 - predicted.variance - measured.variance
         tau = math.sqrt(max(tau**2, apart))
+        implausible = _implausible(predicted, measured, most=max(mean(calm), predicted.log))
     sources = [(one, one.variance + extra) for one, extra in ((predicted, tau**2), (measured, 0.0))
                if one is not None]  # fmt: skip
     if not sources:
@@ -151,53 +194,34 @@ def estimate_whole_job(
         df=1 / math.fsum(share**2 / df for share, df in pairs),
         disagreement=tau,
         weight=shares[-1] if measured else 0.0,
-        level=(1 - CONFIDENCE) / candidates,
+        level=(1 - CONFIDENCE) / evidence.sharing,
         predicted=predicted,
         measured=measured,
-        implausible=_implausible(candidate, evidence, segments, predicted, measured),
+        implausible=implausible,
     )
 
 
-def _implausible(
-    candidate: Arm,
-    evidence: Evidence,
-    segments: Segments,
-    predicted: Source | None,
-    measured: Source | None,
-) -> bool:
+def _implausible(predicted: Source, measured: Source, *, most: float) -> bool:
     """Whether full runs are beyond doubt above TOO_FAST times the most that blocks predict."""
-    if predicted is None or measured is None:
-        return False
-    most = max(mean(_block_logs(candidate, evidence, segments, calm=True)), predicted.log)
     spread = math.sqrt(predicted.variance + UNSEEN_SD**2 + measured.variance)
-    doubt = statistics.quantile(1 - BEYOND_DOUBT, min(predicted.df, measured.df)) * spread
+    doubt = quantile(1 - BEYOND_DOUBT, min(predicted.df, measured.df)) * spread
     return measured.log > most + math.log(TOO_FAST) + doubt
 
 
-def _block_logs(
-    candidate: Arm, evidence: Evidence, segments: Segments, *, calm: bool = False
-) -> list[float]:
-    outside = (
-        outside_seconds(evidence.baseline, candidate),
-        outside_seconds(candidate, evidence.baseline),
-    )
-    return block_log_speedups(candidate, evidence, segments, calm=calm, outside=outside)
-
-
-def _predicted(candidate: Arm, evidence: Evidence, segments: Segments) -> Source | None:
-    logs = _block_logs(candidate, evidence, segments)
-    if not logs:
-        return None
-    variance, df = moderated([logs], assumed_spread(candidate, evidence))
-    return Source(mean(logs), variance / len(logs), df, len(logs), len(logs))
-
-
 def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
-    ours, today, past = log_walls(candidate, evidence)
+    """By the wall clocks at equal steps; of runs that did other work nothing is taken."""
+    baseline = evidence.baseline
+    ours, today = (
+        list(map(math.log, ComparableWalls(arm, evidence).of(arm.full_runs)))
+        for arm in (candidate, baseline)
+    )
+    past: Sequence[float] = list(map(math.log, evidence.history_wall_seconds))
+    if evidence.quality.early_stopping and stop_early(candidate, baseline):
+        past = ()  # their steps are not known
     if not ours or not (today or past):
         return None
     variance, df = moderated([ours, today, past], WALL_SD)
-    past = list(still_valid(past, today, variance))
+    past = still_valid(past, today, variance)
     weight = history_weight(len(past))
     total = weight * mean(past) if past else 0.0
     reference = (total + math.fsum(today)) / (weight + len(today))
@@ -215,22 +239,6 @@ def moderated(groups: Sequence[Sequence[float]], prior: float) -> tuple[float, f
     df = PRIOR_DF + sum(max(len(group) - 1, 0) for group in groups)
     total = PRIOR_DF * prior**2 + math.fsum(squares(group) for group in groups)
     return total / df, df
-
-
-def log_walls(candidate: Arm, evidence: Evidence) -> tuple[list[float], list[float], list[float]]:
-    """ln(wall clock at the planned steps): candidate, baseline, baseline before the trial.
-
-    Of runs that did other work nothing is taken (run_work.py). Earlier ones, whose steps are not
-    known, are left out where jobs stop early.
-    """
-    base = evidence.baseline
-    ours, today = (
-        list(map(math.log, ComparableWalls(arm, evidence).of(arm.full_runs)))
-        for arm in (candidate, base)
-    )
-    early = evidence.quality.early_stopping and stop_early(candidate, base)
-    past = [] if early else [math.log(wall) for wall in evidence.history_wall_seconds]
-    return ours, today, past
 
 
 def stop_early(*arms: Arm) -> bool:
@@ -260,28 +268,19 @@ def outside_seconds(arm: Arm, other: Arm) -> float:
 # Hours and price of runs and trials, as measured: hours x price of the whole cluster, USD.
 
 
-def usd_per_run(arm: Arm, evidence: Evidence, segments: Segments) -> float | None:
+def usd_per_run(arm: Arm, evidence: Evidence) -> float | None:
     """Price of a production run of this arm, None where hours or price are unknown."""
-    hours = full_run_hours(arm, evidence, segments)
+    hours = full_run_hours(arm, evidence)
     return None if hours is None or arm.usd_per_hour is None else hours * arm.usd_per_hour
 
 
-def usd_per_1000_samples(arm: Arm, samples_per_second: float | None) -> float | None:
-    """Price of training on 1,000 samples in steady state; None where rate or price is unknown."""
-    if arm.usd_per_hour is None or not samples_per_second:
-        return None
-    return arm.usd_per_hour / 3600 / samples_per_second * 1000
-
-
-def full_run_hours(arm: Arm, evidence: Evidence, segments: Segments) -> float | None:
+def full_run_hours(arm: Arm, evidence: Evidence) -> float | None:
     """Hours of a production run: measured on full runs, else extrapolated from the blocks."""
     timed = walls(arm.full_runs)
     if not timed and arm is evidence.baseline:
         timed = list(evidence.history_wall_seconds)
-    if timed:
-        return mean(timed) / 3600
-    steady = [segment for segment in segments[arm.name].values() if segment]
-    seconds = mean_or_none([s.full_run_seconds(arm.full_run_steps or 1) for s in steady])
+    steady = evidence.segments[arm.name].values() if not timed else ()
+    seconds = mean_or_none(timed or [s.full_run_seconds(arm.steps) for s in steady if s])
     return None if seconds is None else seconds / 3600
 
 
@@ -295,7 +294,7 @@ def trial_usd(evidence: Evidence) -> float | None:
         return evidence.plan.spent_usd
     total = 0.0
     for arm in evidence.arms:
-        extra = [run for run in arm.quality if run.mode == "shadow"]
+        extra = [run for run in arm.quality if run.mode == SHADOW]
         if arm.usd_per_hour is None or any(not r.wall_seconds for r in extra if r.finished):
             return None
         seconds = math.fsum(run.wall_seconds or 0.0 for run in extra)
@@ -326,32 +325,42 @@ BEYOND_CHANCE = 3.0
 Curve = list[tuple[float, float]]
 
 
-def same_quality_figures(
-    candidate: Arm, evidence: Evidence, segments: Segments
-) -> SameQuality | None:
+def same_quality_figures(candidate: Arm, evidence: Evidence) -> SameQuality | None:
     """Steps and USD of both arms to the loss that both reach; None without loss curves."""
-    base, mine = _curves(evidence.baseline), _curves(candidate)
+    baseline = evidence.baseline
+    base, mine = _curves(baseline), _curves(candidate)
     if not base or not mine:
         return None
-    middles = {"baseline": _middle(base), "candidate": _middle(mine)}
-    ahead = middles["candidate"][-1][1] <= middles["baseline"][-1][1]
-    last = "baseline" if ahead or _ends_higher(base, mine) else "candidate"
+    middles = _middle(base), _middle(mine)
+    ahead = middles[1][-1][1] <= middles[0][-1][1]
+    last = 0 if ahead or _ends_higher(base, mine) else 1
     target = middles[last][-1][1]
-    steps = {side: _steps_to(curve, target) for side, curve in middles.items()}
+    theirs, ours = (_steps_to(curve, target) for curve in middles)
     return SameQuality(
         loss=target,
-        loss_of=last,
-        steps_baseline=steps["baseline"],
-        steps_candidate=steps["candidate"],
-        usd_baseline=_usd(steps["baseline"], evidence.baseline, base, evidence, segments),
-        usd_candidate=_usd(steps["candidate"], candidate, mine, evidence, segments),
+        loss_of=("baseline", "candidate")[last],
+        steps_baseline=theirs,
+        steps_candidate=ours,
+        usd_baseline=_usd(theirs, base, usd_per_run(baseline, evidence)),
+        usd_candidate=_usd(ours, mine, usd_per_run(candidate, evidence)),
     )
 
 
 def _curves(arm: Arm) -> list[Curve]:
     """Smoothed (step, loss) of every finished full run that recorded a curve."""
-    curves = [_points(run.record.get("loss_curve")) for run in finished(arm.full_runs)]
-    return [_smoothed(curve) for curve in curves if len(curve) >= LEAST_POINTS]
+    smoothed = []
+    for run in finished(arm.full_runs):
+        points = _points(run.record.get("loss_curve"))
+        losses = [loss for _, loss in points]
+        window = max(1, round(len(points) * SMOOTHED_SHARE))
+        if len(points) >= LEAST_POINTS:
+            smoothed.append(
+                [
+                    (step, mean(losses[max(0, end - window) : end]))
+                    for end, (step, _) in enumerate(points, start=1)
+                ]
+            )
+    return smoothed
 
 
 def _points(curve: object) -> Curve:
@@ -365,14 +374,6 @@ def _points(curve: object) -> Curve:
         and all(isinstance(x, int | float) and abs(x) < float("inf") for x in point[:2])
     ]
     return sorted(points)
-
-
-def _smoothed(curve: Curve) -> Curve:
-    window = max(1, round(len(curve) * SMOOTHED_SHARE))
-    return [
-        (step, mean([loss for _, loss in curve[max(0, i + 1 - window) : i + 1]]))
-        for i, (step, _) in enumerate(curve)
-    ]
 
 
 def _middle(curves: Sequence[Curve]) -> Curve:
@@ -402,11 +403,9 @@ def _steps_to(curve: Curve, target: float) -> float | None:
     return next((step for step, loss in curve if loss <= target), None)
 
 
-def _usd(
-    steps: float | None, arm: Arm, curves: Sequence[Curve], evidence: Evidence, segments: Segments
-) -> float | None:
+def _usd(steps: float | None, curves: Sequence[Curve], price: float | None) -> float | None:
     """Price of a run, by the share of its steps that were needed."""
-    price, last = usd_per_run(arm, evidence, segments), median([curve[-1][0] for curve in curves])
+    last = median([curve[-1][0] for curve in curves])
     return None if steps is None or price is None or last <= 0 else price * steps / last
 
 
@@ -457,13 +456,11 @@ def confirm(candidate: Arm, evidence: Evidence, whole: WholeJob | None) -> Confi
     best = whole.upper(BEYOND_DOUBT)
     disproved = best < bar or (cost < 0 and best < 0)
     bound = whole.bound(policy.alpha / len(evidence.candidates))
-    agreement = Agreement.CONFIRMED
-    if whole.implausible:
-        agreement = Agreement.IMPLAUSIBLE
-    elif whole.log < bar or disproved:
-        agreement = Agreement.BELOW
-    elif whole.bound(whole.level / 2) <= cost:
-        agreement = Agreement.MAY_LOSE
-    elif bound <= bar:
-        agreement = Agreement.UNPROVEN
+    objections = {
+        Agreement.IMPLAUSIBLE: whole.implausible,
+        Agreement.BELOW: whole.log < bar or disproved,
+        Agreement.MAY_LOSE: whole.bound(whole.level / 2) <= cost,
+        Agreement.UNPROVEN: bound <= bar,
+    }
+    agreement = next((one for one, holds in objections.items() if holds), Agreement.CONFIRMED)
     return Confirmation(agreement, disproved, math.exp(bar), math.exp(bound))

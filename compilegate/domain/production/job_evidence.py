@@ -31,7 +31,7 @@ def kept_run(output: JobOutput, described: Mapping[str, Any], metric: str) -> Ma
     """
     run = quality_run(output, job=str(described["TrainingJobName"]), metric=metric)
     job_output.check_run(described, run.wall_seconds, run.record)
-    run = run.timed_by(job_output.trained_seconds(described))
+    run = run.recorded_as(job_seconds=job_output.trained_seconds(described))
     kept = {key: value for key, value in run.record.items() if key not in NOT_KEPT}
     size = len(json.dumps(kept))
     if size > LARGEST_RUN:

@@ -14,12 +14,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from compilegate.domain.decision import CANARY, SHADOW, Decision, QualityStep, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
-from compilegate.domain.judging.evidence_file import check_steps, content_of, read_run
+from compilegate.domain.judging.evidence_file import read_evidence, read_run
 from compilegate.domain.judging.validity import alike_but_for_time
 from compilegate.domain.planning.arms import CONTROL, ArmPlan
 from compilegate.domain.production.canary import CHANGED, OVERDUE, RETIRED, canary_runs
@@ -47,11 +49,6 @@ class UnreadableRun:
     record: Any
     why: str
 
-    @property
-    def is_full(self) -> bool:
-        """Whether it is a full run, as far as its record says."""
-        return isinstance(self.record, Mapping) and self.record.get("stage") == "quality"
-
 
 @dataclass(frozen=True)
 class JobRecord:
@@ -74,6 +71,14 @@ class JobRecord:
         """Whether the job left a run."""
         return bool(self.runs or self.unreadable)
 
+    def with_run(self, arm: str, record: Any, path: str) -> JobRecord:
+        """The job's record with this run, which may not be readable."""
+        try:
+            return replace(self, runs=(*self.runs, (arm, read_run(record, path))))
+        except InvalidEvidenceError as error:
+            broken = UnreadableRun(arm, record, str(error))
+            return replace(self, unreadable=(*self.unreadable, broken))
+
 
 @dataclass(frozen=True)
 class TrialRecords:
@@ -89,33 +94,23 @@ class TrialRecords:
 
 
 def read_records(document: Mapping[str, Any] | None) -> TrialRecords:
-    """The records behind an evidence document of any release; what cannot be read is kept."""
+    """The records behind an evidence document; what cannot be read is kept."""
     if document is None:
         return TrialRecords()
-    prices: Mapping[str, float] = document["plan"]["usd_by_job"]
-    unmeasured = document["plan"].get("unmeasured_by_job", {})
+    plan = document["plan"]
+    prices, unmeasured = plan["usd_by_job"], plan.get("unmeasured_by_job", {})
     by_job = {
         job: JobRecord(job, prices.get(job), unmeasured=tuple(unmeasured.get(job, ())))
-        for job in (*prices, *(job for job in unmeasured if job not in prices))
+        for job in {**prices, **unmeasured}
     }
-    for key, arms in (("arms", document["arms"]), ("controls", document.get("controls", ()))):
-        for index, arm in enumerate(arms):
+    for key in ("arms", "controls"):
+        for index, arm in enumerate(document.get(key, ())):
             for number, record in enumerate(arm["runs"]):
                 path = f"{key}[{index}].runs[{number}]"
                 job = str(record.get("job") or "") if isinstance(record, Mapping) else ""
                 own = by_job.get(job, JobRecord(job))
-                by_job[job] = with_run(own, str(arm["name"]), record, path)
-    lost = tuple(document["plan"].get("lost_rounds", ()))
-    return TrialRecords(tuple(by_job.values()), lost)
-
-
-def with_run(job: JobRecord, arm: str, record: Any, path: str) -> JobRecord:
-    """The job's record with this run, which may not be readable."""
-    try:
-        return replace(job, runs=(*job.runs, (arm, read_run(record, path))))
-    except InvalidEvidenceError as error:
-        broken = UnreadableRun(arm, record, str(error))
-        return replace(job, unreadable=(*job.unreadable, broken))
+                by_job[job] = own.with_run(str(arm["name"]), record, path)
+    return TrialRecords(tuple(by_job.values()), tuple(plan.get("lost_rounds", ())))
 
 
 WEEKS_PER_YEAR = 52
@@ -123,30 +118,56 @@ WEEKS_PER_YEAR = 52
 
 @dataclass(frozen=True)
 class TrialEvidence:
-    """Everything that a trial's jobs have shown and cost so far; ``arms`` are the plan's."""
+    """What a trial's jobs have shown and cost so far: all of it follows from their records."""
 
     workload: Workload
     plan: RecordedPlan
-    arms: tuple[Arm, ...]
-    usd_by_job: Mapping[str, float]
     records: TrialRecords
-    unreadable: tuple[UnreadableRun, ...] = ()
-    unmeasured_by_job: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def with_records(self, *more: JobRecord) -> TrialEvidence:
         """The evidence that these records are as well."""
-        records = replace(self.records, jobs=(*self.records.jobs, *more))
-        return assemble(self.workload, self.plan, records)
+        return replace(self, records=replace(self.records, jobs=(*self.records.jobs, *more)))
 
     def with_lost_round(self, number: int) -> TrialEvidence:
         """The evidence with a round in which the cloud could not run a job."""
         lost = (*self.records.lost_rounds, number)
         return replace(self, records=replace(self.records, lost_rounds=lost))
 
+    @cached_property
+    def jobs(self) -> tuple[JobRecord, ...]:
+        """One record of each job: of several the first runs and the latest price count."""
+        by_job = defaultdict[str, list[JobRecord]](list)
+        for record in self.records.jobs:
+            by_job[record.job].append(record)
+        merged = []
+        for _, own in sorted(by_job.items()):
+            first = min([one for one in own if one.has_runs] or own, key=attrgetter("at"))
+            prices = [(one.at, one.usd) for one in own if one.usd is not None]
+            merged.append(replace(first, usd=max(prices)[1] if prices else None))
+        return tuple(merged)
+
+    @cached_property
+    def arms(self) -> tuple[Arm, ...]:
+        """Every arm of the plan, with its runs in the order of time."""
+        by_arm = defaultdict[str, list[SpeedRun | FullRun]](list)
+        for name, run in (one for job in self.jobs for one in job.runs):
+            by_arm[name].append(run)
+        return tuple(_arm(arm, by_arm[arm.name]) for arm in self.plan.arms)
+
+    @property
+    def unreadable(self) -> list[UnreadableRun]:
+        """Runs that make the trial invalid."""
+        return [run for job in self.jobs for run in job.unreadable]
+
     @property
     def lost_rounds(self) -> tuple[int, ...]:
         """Rounds in which the cloud could not run a job, in order."""
         return tuple(sorted(set(self.records.lost_rounds)))
+
+    @property
+    def usd_by_job(self) -> dict[str, float]:
+        """What each job that is paid for has cost."""
+        return {job.job: job.usd for job in self.jobs if job.usd is not None}
 
     @property
     def spent_usd(self) -> float:
@@ -155,18 +176,17 @@ class TrialEvidence:
 
     def jobs_without(self, arm: str) -> list[str]:
         """Speed jobs that completed and left no segment of the arm that they had to measure."""
-        return [job for job, arms in self.unmeasured_by_job.items() if arm in arms]
-
-    @property
-    def jobs(self) -> frozenset[str]:
-        """Jobs that have left a run."""
-        return self.records.with_runs
+        return [job.job for job in self.jobs if arm in job.unmeasured]
 
     @property
     def next_order(self) -> int:
         """Position in time of the next full run."""
-        unreadable = sum(run.is_full for run in self.unreadable)
-        return sum(len(arm.full_runs) for arm in self.arms) + unreadable
+        full = [
+            run
+            for run in self.unreadable
+            if isinstance(run.record, Mapping) and run.record.get("stage") == "quality"
+        ]
+        return sum(len(arm.full_runs) for arm in self.arms) + len(full)
 
     @property
     def next_block(self) -> int:
@@ -176,67 +196,84 @@ class TrialEvidence:
     @property
     def control_blocks(self) -> dict[str, int]:
         """How many blocks each control has had."""
-        return {control.name: len(control.speed) for control in self.controls}
-
-    @property
-    def judged_arms(self) -> tuple[Arm, ...]:
-        """The baseline and the candidates."""
-        return tuple(arm for arm in self.arms if self.plan.arm(arm.name).role != CONTROL)
-
-    @property
-    def controls(self) -> tuple[Arm, ...]:
-        """The arms that are measured to separate effects."""
-        return tuple(arm for arm in self.arms if self.plan.arm(arm.name).role == CONTROL)
+        return {arm.name: len(arm.speed) for arm in self.arms if self._is_control(arm)}
 
     @property
     def runs_at_start(self) -> float:
         """Runs of the year that began with the trial."""
         return self.workload.schedule.runs_per_week * WEEKS_PER_YEAR
 
-    @property
-    def runs_remaining(self) -> float:
-        """Runs of that year that production has not already made for the trial."""
-        made = sum(run.mode != SHADOW for arm in self.arms for run in arm.full_runs)
-        return max(self.runs_at_start - made, 0)
-
     def arm(self, name: str) -> Arm:
         """The arm of that name."""
         return next(arm for arm in self.arms if arm.name == name)
 
+    def _is_control(self, arm: Arm) -> bool:
+        return self.plan.arm(arm.name).role == CONTROL
 
-def assemble(workload: Workload, plan: RecordedPlan, records: TrialRecords) -> TrialEvidence:
-    """The evidence that these records are; of one job the first runs and the latest price count."""
-    by_job = defaultdict[str, list[JobRecord]](list)
-    for record in records.jobs:
-        by_job[record.job].append(record)
-    first = [_first_with_runs(own) for _, own in sorted(by_job.items())]
-    runs = [run for record in first for run in record.runs]
-    usd: dict[str, float] = {}
-    for job, own in sorted(by_job.items()):
-        prices = [(record.at, record.usd) for record in own if record.usd is not None]
-        if prices:
-            usd[job] = max(prices)[1]
-    return TrialEvidence(
-        workload=workload,
-        plan=plan,
-        arms=tuple(_arm(arm, [run for name, run in runs if name == arm.name]) for arm in plan.arms),
-        usd_by_job=usd,
-        records=records,
-        unreadable=tuple(run for record in first for run in record.unreadable),
-        unmeasured_by_job={one.job: one.unmeasured for one in first if one.unmeasured},
-    )
+    def to_evidence(self) -> Evidence:
+        """What the judge reads of a trial: its document.
 
+        Raises InvalidEvidenceError where that breaks its contract.
+        """
+        if self.unreadable:
+            raise InvalidEvidenceError(self.unreadable[0].why)
+        return read_evidence(self.to_document())
 
-def _first_with_runs(records: Sequence[JobRecord]) -> JobRecord:
-    """Of one job's records the first that has runs; any where none has."""
-    with_runs = [record for record in records if record.has_runs]
-    return min(with_runs or records, key=lambda record: record.at)
+    def to_document(self) -> dict[str, Any]:
+        """The evidence document that is kept (docs/contracts.md, The evidence document)."""
+        workload, plan, mode = self.workload, self.plan, self.plan.quality_mode
+        made = sum(run.mode != SHADOW for arm in self.arms for run in arm.full_runs)
+        unmeasured = {job.job: list(job.unmeasured) for job in self.jobs if job.unmeasured}
+        controls = [self._arm_document(arm) for arm in self.arms if self._is_control(arm)]
+        trial_plan = TrialPlan(
+            speed_steps=plan.speed_steps,
+            blocks_per_round=plan.blocks_per_round,
+            max_blocks=plan.max_blocks,
+            production_beside=mode.beside,
+            asked_quality_runs=mode.asked,
+            runs_as_shadow_because=mode.why,
+            usd_per_block=plan.usd_per_block,
+            usd_per_quality_run=plan.usd_per_quality_run,
+            spent_usd=self.spent_usd,
+            runs_at_start=self.runs_at_start,
+        )
+        return {
+            "schema": 1,
+            "workload": workload.name,
+            "phase": TRIAL,
+            "promoted": None,
+            "policy": {**asdict(workload.policy), "quality_runs": mode.used},
+            "quality": {k: v for k, v in asdict(workload.quality).items() if v is not None},
+            "usd_per_hour": plan.baseline.usd_per_hour,
+            "devices": plan.baseline.devices,
+            "runs_per_week": workload.schedule.runs_per_week,
+            "runs_remaining": max(self.runs_at_start - made, 0),
+            "plan": {
+                **asdict(trial_plan),
+                "usd_by_job": self.usd_by_job,
+                **({"lost_rounds": list(self.lost_rounds)} if self.lost_rounds else {}),
+                **({"unmeasured_by_job": unmeasured} if unmeasured else {}),
+            },
+            "arms": [self._arm_document(arm) for arm in self.arms if not self._is_control(arm)],
+            **({"controls": controls} if controls else {}),
+        }
+
+    def _arm_document(self, arm: Arm) -> dict[str, Any]:
+        unreadable = [run.record for run in self.unreadable if run.arm == arm.name]
+        return {
+            "name": arm.name,
+            "usd_per_hour": arm.usd_per_hour,
+            "devices": arm.devices,
+            "overrides": arm.overrides,
+            "full_run_steps": arm.full_run_steps,
+            "runs": [*(run.record for run in arm.runs), *unreadable],
+        }
 
 
 def _arm(arm: ArmPlan, runs: Sequence[SpeedRun | FullRun]) -> Arm:
     """The arm with its runs, which come in the order of their jobs, in the order of time."""
-    speed = sorted((run for run in runs if isinstance(run, SpeedRun)), key=lambda run: run.block)
-    full = sorted((run for run in runs if isinstance(run, FullRun)), key=lambda run: run.order)
+    speed = sorted((run for run in runs if isinstance(run, SpeedRun)), key=attrgetter("block"))
+    full = sorted((run for run in runs if isinstance(run, FullRun)), key=attrgetter("order"))
     steps = [run.full_run_steps for run in speed if run.full_run_steps]
     return Arm(
         name=arm.name,
@@ -247,88 +284,6 @@ def _arm(arm: ArmPlan, runs: Sequence[SpeedRun | FullRun]) -> Arm:
         quality=tuple(full),
         overrides=arm.overrides,
     )
-
-
-def to_evidence(evidence: TrialEvidence) -> Evidence:
-    """What the judge reads of a trial; raises InvalidEvidenceError where that breaks its contract.
-
-    It is what ``read_evidence`` reads from the trial's document.
-    """
-    workload, plan = evidence.workload, evidence.plan
-    if evidence.unreadable:
-        raise InvalidEvidenceError(evidence.unreadable[0].why)
-    for key, arms in (("arms", evidence.judged_arms), ("controls", evidence.controls)):
-        for index, arm in enumerate(arms):
-            check_steps(arm, f"{key}[{index}].full_run_steps")
-    return Evidence(
-        workload=workload.name,
-        phase=TRIAL,
-        promoted=None,
-        policy=replace(workload.policy, quality_runs=plan.quality_mode.used),
-        quality=workload.quality,
-        history_wall_seconds=(),
-        runs_per_week=workload.schedule.runs_per_week,
-        runs_remaining=evidence.runs_remaining,
-        arms=evidence.judged_arms,
-        controls=evidence.controls,
-        plan=_plan(evidence),
-        content=content_of(to_document(evidence)),
-    )
-
-
-def to_document(evidence: TrialEvidence) -> dict[str, Any]:
-    """The evidence document that is kept (docs/contracts.md, The evidence document)."""
-    workload, plan = evidence.workload, evidence.plan
-    unmeasured = {job: list(arms) for job, arms in evidence.unmeasured_by_job.items()}
-    controls = [_arm_document(arm, evidence) for arm in evidence.controls]
-    return {
-        "schema": 1,
-        "workload": workload.name,
-        "phase": TRIAL,
-        "promoted": None,
-        "policy": {**asdict(workload.policy), "quality_runs": plan.quality_mode.used},
-        "quality": {k: v for k, v in asdict(workload.quality).items() if v is not None},
-        "usd_per_hour": plan.baseline.usd_per_hour,
-        "devices": plan.baseline.devices,
-        "runs_per_week": workload.schedule.runs_per_week,
-        "runs_remaining": evidence.runs_remaining,
-        "plan": {
-            **asdict(_plan(evidence)),
-            "usd_by_job": dict(evidence.usd_by_job),
-            **({"lost_rounds": list(evidence.lost_rounds)} if evidence.lost_rounds else {}),
-            **({"unmeasured_by_job": unmeasured} if unmeasured else {}),
-        },
-        "arms": [_arm_document(arm, evidence) for arm in evidence.judged_arms],
-        **({"controls": controls} if controls else {}),
-    }
-
-
-def _plan(evidence: TrialEvidence) -> TrialPlan:
-    plan = evidence.plan
-    return TrialPlan(
-        speed_steps=plan.speed_steps,
-        blocks_per_round=plan.blocks_per_round,
-        max_blocks=plan.max_blocks,
-        production_beside=plan.quality_mode.beside,
-        asked_quality_runs=plan.quality_mode.asked,
-        runs_as_shadow_because=plan.quality_mode.why,
-        usd_per_block=plan.usd_per_block,
-        usd_per_quality_run=plan.usd_per_quality_run,
-        spent_usd=evidence.spent_usd,
-        runs_at_start=evidence.runs_at_start,
-    )
-
-
-def _arm_document(arm: Arm, evidence: TrialEvidence) -> dict[str, Any]:
-    unreadable = [run.record for run in evidence.unreadable if run.arm == arm.name]
-    return {
-        "name": arm.name,
-        "usd_per_hour": arm.usd_per_hour,
-        "devices": arm.devices,
-        "overrides": arm.overrides,
-        "full_run_steps": arm.full_run_steps,
-        "runs": [*(run.record for run in arm.runs), *unreadable],
-    }
 
 
 # Production runs that are evidence of a trial: its canary runs, and baseline runs beside it.
@@ -371,21 +326,36 @@ def production_records(
     production: ProductionFacts, evidence: TrialEvidence, *, trial: str, code: str, now: int
 ) -> Iterator[JobRecord]:
     """The production runs that are evidence, in the order of time."""
-    if not evidence.plan.runs_in_production:
+    plan = evidence.plan
+    if not plan.runs_in_production:
         return
-    names = {arm.name for arm in evidence.plan.judged_arms}
+    names = {arm.name for arm in plan.judged_arms}
     runs = [(run, CANARY) for run in canary_runs(production.history, trial)]
     runs += [(run, PRODUCTION) for run in _beside(production, evidence, code)]
-    order = evidence.next_order
+    order, kept = evidence.next_order, evidence.records.with_runs
     for run, mode in sorted(runs, key=lambda one: (one[0].started_at, one[0].job)):
         if run.arm not in names:
             continue
         failed = mode == CANARY and run.arm != BASELINE and not run.finished
-        usd = _usd(run, evidence) if failed else None
+        usd = _usd(run, plan.arm(run.arm).usd_per_hour) if failed else None
         record = JobRecord(run.job, usd, at=now)
-        if run.job not in evidence.jobs:
-            record = with_run(record, run.arm, _as_evidence(run, mode, order), run.job)
-            order += 1
+        if run.job not in kept:
+            # As the judge reads it; what it cost production is kept for the report.
+            own = {
+                "metric": None,
+                "wall_seconds": None,
+                **run.result,
+                "stage": "quality",
+                "mode": mode,
+                "order": order,
+                "job": run.job,
+                "finished": run.finished,
+                "production_run": run.run,
+                "started_at": run.started_at,
+                "usd": run.usd,
+                "billable_seconds": run.billable_seconds,
+            }
+            record, order = record.with_run(run.arm, own, run.job), order + 1
         yield record
 
 
@@ -419,7 +389,9 @@ def _beside(
     if not evidence.plan.quality_mode.beside or not measured:
         return
     reference = next((run.fingerprint for run in measured if run.fingerprint), None)
-    same_job = _runs_of_the_job(production, TrainedJob(evidence.workload, code).digest)
+    digest = TrainedJob(evidence.workload, code).digest
+    begun = production.history.begun
+    same_job = {one.run for one in begun if production.jobs.get(one.spec_key) == digest}
     for run in production.history.runs:
         own = run.arm == BASELINE and run.canary is None and run.counts and run.finished
         before = run.started_at < evidence.plan.started_at
@@ -429,38 +401,11 @@ def _beside(
             yield run
 
 
-def _runs_of_the_job(production: ProductionFacts, job: str) -> set[str]:
-    """Production runs that began with what the trial measures."""
-    return {
-        begun.run
-        for begun in production.history.begun
-        if production.jobs.get(begun.spec_key) == job
-    }
-
-
-def _as_evidence(run: ProductionRun, mode: str, order: int) -> dict[str, Any]:
-    """The run as the judge reads it; what it cost production is kept for the report."""
-    return {
-        "metric": None,
-        "wall_seconds": None,
-        **run.result,
-        "stage": "quality",
-        "mode": mode,
-        "order": order,
-        "job": run.job,
-        "finished": run.finished,
-        "production_run": run.run,
-        "started_at": run.started_at,
-        "usd": run.usd,
-        "billable_seconds": run.billable_seconds,
-    }
-
-
-def _usd(run: ProductionRun, evidence: TrialEvidence) -> float:
+def _usd(run: ProductionRun, usd_per_hour: float) -> float:
     """What the run cost, by its own record, else by its billed or elapsed time."""
     if run.usd is not None:
         return run.usd
     seconds = run.billable_seconds
     if seconds is None:
         seconds = max(run.ended_at - run.started_at, 0.0)
-    return seconds / 3600 * evidence.plan.arm(run.arm).usd_per_hour
+    return seconds / 3600 * usd_per_hour

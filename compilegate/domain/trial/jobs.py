@@ -17,12 +17,11 @@ from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, sh
 from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
-from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.planning.arms import ArmPlan, arm_of, controls_of, measured_by
 from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence, to_evidence
+from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence
 from compilegate.domain.workload.model import BASELINE
 
 # What the state machine reports where nothing explained how a run ended.
@@ -177,17 +176,17 @@ def judge_with(
 
     Controls come last: each is accepted only if all of the evidence can be judged with it.
     """
-    arms = evidence.plan.arms
+    new = [job for job in ended if job.job not in evidence.records.with_runs]
+    controls = [job for job in new if job.controls(evidence.plan.arms)]
     try:
-        for job in ended:
-            if not job.controls(arms) and job.job not in evidence.jobs:
+        for job in new:
+            if job not in controls:
                 runs = tuple(_runs(job, evidence))
                 record = JobRecord(job.job, runs=runs, unmeasured=_unmeasured(job, runs))
                 evidence = evidence.with_records(record)
-        for job in ended:
-            if job.controls(arms) and job.job not in evidence.jobs:
-                evidence = _with_control(job, evidence)
-        return JudgedEvidence(evidence, judge(to_evidence(evidence)))
+        for job in controls:
+            evidence = _with_control(job, evidence, judge)
+        return JudgedEvidence(evidence, judge(evidence.to_evidence()))
     except InvalidEvidenceError as error:
         return JudgedEvidence(evidence, _invalid(error, evidence, trial))
 
@@ -249,7 +248,8 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
             f"{run.seed}: runs of a script that ignores its seed do not show chance"
         )
     job_output.check_run(job.described, run.wall_seconds, run.record)
-    return run.at(evidence.next_order).timed_by(job_output.trained_seconds(job.described))
+    seconds = job_output.trained_seconds(job.described)
+    return run.recorded_as(order=evidence.next_order, job_seconds=seconds)
 
 
 def _output(job: EndedJob) -> OutputRuns:
@@ -286,13 +286,13 @@ def _failed_block(job: EndedJob, block: int, reason: str | None = None) -> Speed
     })  # fmt: skip
 
 
-def _with_control(job: EndedJob, evidence: TrialEvidence) -> TrialEvidence:
+def _with_control(job: EndedJob, evidence: TrialEvidence, judge: Judge) -> TrialEvidence:
     """Evidence with a control's job; whatever is wrong with it leaves the control unmeasured."""
     reason = job.reason
     if job.status == COMPLETED:
         try:
             measured = evidence.with_records(JobRecord(job.job, runs=_own_segments(job, evidence)))
-            shipped_judge(to_evidence(measured))
+            judge(measured.to_evidence())
         except CompilegateError as error:
             reason = str(error)
         else:

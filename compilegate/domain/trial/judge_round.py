@@ -23,7 +23,6 @@ from compilegate.domain.trial.evidence import (
     ProductionFacts,
     TrialEvidence,
     TrialRecords,
-    assemble,
     inconclusive,
     production_records,
     while_in_production,
@@ -206,7 +205,7 @@ def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
 
 def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
     """Evidence of the rounds before, with what was spent, lost and made by production since."""
-    evidence = assemble(facts.workload, facts.plan, facts.records)
+    evidence = TrialEvidence(facts.workload, facts.plan, facts.records)
     if any(job.infrastructure for job in _deciding(facts)):
         evidence = evidence.with_lost_round(facts.round)
     jobs = (*facts.ended, *facts.duplicates)

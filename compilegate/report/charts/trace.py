@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 from compilegate.domain.formats import duration
-from compilegate.domain.judging.speed import Segment
+from compilegate.domain.judging.steady_state import Segment
 from compilegate.report.charts.figure import (
     DOTTED,
     Band,

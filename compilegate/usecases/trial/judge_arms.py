@@ -15,7 +15,7 @@ from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production.canary import OVERDUE
-from compilegate.domain.trial.evidence import ProductionFacts, read_records, to_document
+from compilegate.domain.trial.evidence import ProductionFacts, read_records
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import (
     CanaryRequest,
@@ -128,7 +128,7 @@ def _write(
 ) -> dict[str, Any]:
     for job in outcome.stop:
         services.jobs.stop(job)
-    save_record(services.store, trial, "evidence", to_document(outcome.evidence))
+    save_record(services.store, trial, "evidence", outcome.evidence.to_document())
     if outcome.failure is not None:
         raise InfrastructureFailureError(outcome.failure)
     answer: dict[str, Any] = {

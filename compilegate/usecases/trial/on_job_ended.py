@@ -21,7 +21,7 @@ from compilegate.domain.failures import COMPLETED, ENDED, IN_PROGRESS
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
-from compilegate.domain.trial.evidence import assemble, read_records
+from compilegate.domain.trial.evidence import TrialEvidence, read_records
 from compilegate.domain.trial.jobs import UNKNOWN, EndedJob, OutputRuns, asked_arms
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
 from compilegate.ports import Services
@@ -122,7 +122,7 @@ def _look_early(
     lost = lost_arms(
         tuple(ended_job(one, opened, services, recorded=records.with_runs) for one in ended),
         jobs,
-        assemble(opened.spec.workload, opened.plan, records),
+        TrialEvidence(opened.spec.workload, opened.plan, records),
         judge,
         trial=trial.trial,
     )

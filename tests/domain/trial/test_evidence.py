@@ -18,10 +18,7 @@ from compilegate.domain.trial.evidence import (
     TrialEvidence,
     TrialRecords,
     UnreadableRun,
-    assemble,
     read_records,
-    to_document,
-    to_evidence,
 )
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.records import to_json
@@ -63,11 +60,11 @@ LOST = (2, 1, 2)
 
 
 def assembled(*records: JobRecord) -> TrialEvidence:
-    return assemble(SOUND, PLAN, TrialRecords(records, LOST))
+    return TrialEvidence(SOUND, PLAN, TrialRecords(records, LOST))
 
 
 def read_again(document: dict[str, Any]) -> TrialEvidence:
-    return assemble(SOUND, PLAN, read_records(document))
+    return TrialEvidence(SOUND, PLAN, read_records(document))
 
 
 @settings(max_examples=40)
@@ -78,29 +75,29 @@ def test_neither_order_nor_repetition_changes_anything(
     shuffled = [*RECORDS, *repeated]
     random.Random(seed).shuffle(shuffled)
 
-    assert to_json(to_document(assembled(*RECORDS))) == to_json(to_document(assembled(*shuffled)))
+    assert to_json(assembled(*RECORDS).to_document()) == to_json(assembled(*shuffled).to_document())
 
 
 def test_the_fold_job_by_job_is_the_evidence_of_all_records() -> None:
-    running = assemble(SOUND, PLAN, TrialRecords())
+    running = TrialEvidence(SOUND, PLAN, TrialRecords())
     for record in RECORDS:
         running = running.with_records(record)
     for number in LOST:
         running = running.with_lost_round(number)
 
-    assert to_document(assembled(*RECORDS)) == to_document(running)
+    assert assembled(*RECORDS).to_document() == running.to_document()
 
 
 def test_records_read_from_a_document_write_the_same_document() -> None:
-    document = json.loads(to_json(to_document(assembled(*RECORDS))))
+    document = json.loads(to_json(assembled(*RECORDS).to_document()))
 
-    assert to_json(document) == to_json(to_document(read_again(document)))
+    assert to_json(document) == to_json(read_again(document).to_document())
 
 
 def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
     newer = JobRecord("s0", runs=(speed("s0", "baseline", 0, compile_seconds=0, watts=[1, None]),))
-    document = json.loads(to_json(to_document(assembled(newer))))
-    again = to_document(read_again(document))
+    document = json.loads(to_json(assembled(newer).to_document()))
+    again = read_again(document).to_document()
 
     assert [newer.runs[0][1].record] == document["arms"][0]["runs"] == again["arms"][0]["runs"]
 
@@ -108,16 +105,16 @@ def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
 def test_the_judge_reads_what_it_would_read_from_the_document() -> None:
     evidence = assembled(*(record for record in RECORDS if not record.unreadable))
 
-    assert to_evidence(evidence) == read_evidence(json.loads(to_json(to_document(evidence))))
+    assert evidence.to_evidence() == read_evidence(json.loads(to_json(evidence.to_document())))
 
 
 def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
     unknown = JobRecord("s0", runs=(speed("s0", "compile", 0, full_run_steps=None),))
 
     with pytest.raises(InvalidEvidenceError) as refused:
-        to_evidence(assembled(unknown))
+        assembled(unknown).to_evidence()
     with pytest.raises(InvalidEvidenceError) as refused_again:
-        read_evidence(to_document(assembled(unknown)))
+        read_evidence(assembled(unknown).to_document())
 
     assert "arms[1].full_run_steps" in str(refused.value)
     assert str(refused.value) == str(refused_again.value)
@@ -133,10 +130,10 @@ def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
         (lambda evidence: evidence.next_block, 2),
         (lambda evidence: len(evidence.arm("compile").full_runs), 1),
         (lambda evidence: evidence.control_blocks, {"native-control": 0}),
-        (lambda evidence: evidence.jobs, {"s0", "s2", "q3", "p4", "p5"}),
-        (lambda evidence: to_document(evidence)["arms"][0]["full_run_steps"], 2000),
+        (lambda evidence: evidence.records.with_runs, {"s0", "s2", "q3", "p4", "p5"}),
+        (lambda evidence: evidence.to_document()["arms"][0]["full_run_steps"], 2000),
         # One of the year's runs was made for the trial by production.
-        (lambda evidence: to_document(evidence)["runs_remaining"],
+        (lambda evidence: evidence.to_document()["runs_remaining"],
          SOUND.schedule.runs_per_week * 52 - 1),
     ],
 )  # fmt: skip
@@ -154,13 +151,13 @@ BROKEN = {
 def test_a_stored_run_that_cannot_be_read_is_kept_and_named(
     change: dict[str, Any], named: str
 ) -> None:
-    document = json.loads(to_json(to_document(assembled(*RECORDS[:-1]))))
+    document = json.loads(to_json(assembled(*RECORDS[:-1]).to_document()))
     document["arms"][1]["runs"][0] |= change
     evidence = read_again(document)
 
     with pytest.raises(InvalidEvidenceError, match=named):
-        to_evidence(evidence)
-    assert document["arms"][1]["runs"][0] in to_document(evidence)["arms"][1]["runs"]
+        evidence.to_evidence()
+    assert document["arms"][1]["runs"][0] in evidence.to_document()["arms"][1]["runs"]
     assert ((1, 2), 6.5) == (evidence.lost_rounds, evidence.spent_usd)
 
 
@@ -175,4 +172,4 @@ def test_of_two_records_of_a_jobs_runs_the_first_counts() -> None:
 def test_a_plan_without_a_mode_makes_every_full_run_itself() -> None:
     assert isinstance(PLAN, RecordedPlan)
     assert not PLAN.runs_in_production
-    assert "shadow" == to_document(assembled())["policy"]["quality_runs"]
+    assert "shadow" == assembled().to_document()["policy"]["quality_runs"]
