@@ -11,7 +11,7 @@ import pytest
 
 from compilegate.domain.naming import parse_run
 from compilegate.domain.trial.jobs import EndedJob
-from compilegate.usecases.trial.judge_arms import InfrastructureFailureError
+from compilegate.domain.trial.judge_round import InfrastructureFailureError
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
     asks_full_runs,

@@ -112,11 +112,11 @@ def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Pr
     if past < ENOUGH_HISTORY or not spread:
         runs = min(ASSUMED_RUNS, design.n_max)
         provable = design.provable_margin(runs)
-        known = significant(quality.margin / provable, 2) if provable else ""
+        enough = significant(quality.margin / provable, 2) if provable else ""
         basis = (
             f"{past} past runs {'do not differ' if past else 'are on record'}, so the spread of "
             f"{quality.metric} from run to run is unknown: {runs} runs of a candidate are assumed"
-            f"{f', enough where it differs by {known} or less' if known else ''}"
+            f"{f', enough where it differs by {enough} or less' if enough else ''}"
         )
         return Proof(runs, design.n_max, design.history, basis, mode=mode)
     needed, refused = design.runs_needed(spread / quality.margin), None

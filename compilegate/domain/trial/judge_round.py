@@ -14,6 +14,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, NextStep, QualityStep, SpeedStep, Verdict
+from compilegate.domain.errors import CompilegateError
 from compilegate.domain.failures import IN_PROGRESS, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
@@ -174,6 +175,10 @@ class RoundFacts:
     now: int
 
 
+class InfrastructureFailureError(CompilegateError):
+    """The cloud could not run a job; that says nothing about the arm, so the trial ends."""
+
+
 @dataclass(frozen=True)
 class RoundOutcome:
     """The outcome of a round; ``failure`` says why the trial cannot continue without a verdict."""
@@ -182,7 +187,7 @@ class RoundOutcome:
     decision: Decision
     stop: tuple[str, ...]
     next: NextRound | CanaryRequest | None = None
-    failure: str | None = None
+    failure: InfrastructureFailureError | None = None
 
 
 def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
@@ -221,20 +226,19 @@ def _deciding(facts: RoundFacts) -> list[EndedJob]:
     return [job for job in facts.ended if not job.controls(facts.plan.arms)]
 
 
-def _failure(facts: RoundFacts, evidence: TrialEvidence) -> str | None:
+def _failure(facts: RoundFacts, evidence: TrialEvidence) -> InfrastructureFailureError | None:
     """Why the trial ends without a verdict: somebody stopped it, or the cloud failed too often."""
     jobs = _deciding(facts)
     stopped = [job.job for job in jobs if job.stopped_by_others]
     if stopped:
-        return (
-            f"stopped before the end, not by this trial: {', '.join(stopped)}. Fix: see in "
-            "CloudTrail who called StopTrainingJob, then run the trial again"
+        return InfrastructureFailureError(
+            f"stopped before the end, not by this trial: {', '.join(stopped)}",
+            fix="see in CloudTrail who called StopTrainingJob, then run the trial again",
         )
-    if len(evidence.lost_rounds) <= LOST_ROUNDS:
+    broken = [job for job in jobs if job.infrastructure]
+    if len(evidence.lost_rounds) <= LOST_ROUNDS or not broken:
         return None
-    return next(
-        (f"{job.job} could not run: {job.reason}" for job in jobs if job.infrastructure), None
-    )
+    return InfrastructureFailureError(f"{broken[0].job} could not run: {broken[0].reason}")
 
 
 def _within_limits(decision: Decision, evidence: TrialEvidence, facts: RoundFacts) -> Decision:

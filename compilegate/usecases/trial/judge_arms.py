@@ -11,7 +11,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.decision import CANARY
-from compilegate.domain.errors import CompilegateError, NotFoundError
+from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production.canary import OVERDUE
@@ -38,10 +38,6 @@ from compilegate.usecases.records import (
     to_json,
 )
 from compilegate.usecases.trial.on_job_ended import ended_job
-
-
-class InfrastructureFailureError(CompilegateError):
-    """The cloud could not run a job; that says nothing about the arm, so the trial ends."""
 
 
 def judge_arms(
@@ -130,7 +126,7 @@ def _write(
         services.jobs.stop(job)
     save_record(services.store, trial, "evidence", outcome.evidence.to_document())
     if outcome.failure is not None:
-        raise InfrastructureFailureError(outcome.failure)
+        raise outcome.failure
     answer: dict[str, Any] = {
         "verdict": str(outcome.decision.verdict), "next_stage": "none", "round": facts.round,
         "runs": [], "max_concurrency": None, "canary": None, "decision_key": None,
