@@ -10,7 +10,7 @@ from tests.faults.simulation import NOMINAL, Summary, kept, tried
 from tests.faults.simulation_schedule import Act, Schedule, Team, schedule
 from tests.faults.simulation_shrink import shrunk
 
-FEW, MANY = range(1, 41), range(1, 401)
+FEW, MANY = range(1, 41), range(1, 161)
 # So many faults a schedule at least: else they are put where nothing happens.
 LEAST_FAULTS = 3
 

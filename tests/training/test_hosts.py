@@ -23,10 +23,8 @@ pytestmark = [pytest.mark.training, pytest.mark.slow]
 
 SCRIPTS = Path(__file__).with_name("scripts")
 DATA_PARALLEL = SCRIPTS / "together.py"
-AVERAGING = SCRIPTS / "averaging.py"  # of the other jobs: a process takes 2 CPU seconds, not 5
+AVERAGING = SCRIPTS / "averaging.py"  # a process takes 2 CPU seconds, not 5
 LIMIT_SECONDS = 480
-# By launcher, processes on each of the two hosts.
-LAUNCHERS = {"pytorchddp": 1, "torch_distributed": 2, "smp": 1}
 # The toolkit's other runner by MPI is that of the model-parallel library's first version.
 FRAMEWORKS = {"smp": Framework("huggingface-pytorch", "1.13.1", "4.26.0", "py39")}
 # How the others hear that a process was killed: gloo, mpirun, torchrun, the gate.
@@ -55,28 +53,30 @@ def workload(launcher: str, script: Path) -> Workload:
     return job(framework, entry_point="launch.py", hyperparameters=own)
 
 
-def arm_of(launcher: str, name: str, **hyperparameters: Any) -> ArmPlan:
-    rows = 40 // STEPS // (2 * LAUNCHERS[launcher])
+def arm_of(launcher: str, name: str, processes: int = 1, **hyperparameters: Any) -> ArmPlan:
+    rows = 40 // STEPS // (2 * processes)
     return arm(
         name=name, compiler="none", distribution=launcher, batch_size=rows,
         hyperparameters=hyperparameters, **LARGE,
     )  # fmt: skip
 
 
-def run(request: dict[str, Any], launcher: str, folder: Path, script: Path) -> HostsRun:
+def run(request: dict[str, Any], folder: Path, script: Path, processes: int = 1) -> HostsRun:
     return hosts.run_hosts(
-        folder, request, {}, processes=LAUNCHERS[launcher], scripts=(script,), limit=LIMIT_SECONDS
+        folder, request, {}, processes=processes, scripts=(script,), limit=LIMIT_SECONDS
     )
 
 
-def whole(launcher: str, folder: Path, script: Path, **hyperparameters: Any) -> HostsRun:
-    """A full run of the baseline."""
+def whole(
+    launcher: str, folder: Path, script: Path, processes: int = 1, **hyperparameters: Any
+) -> HostsRun:
+    """A full run of the baseline in so many processes on each host."""
     request = quality_request(
-        workload(launcher, script), arm_of(launcher, "baseline", **hyperparameters),
+        workload(launcher, script), arm_of(launcher, "baseline", processes, **hyperparameters),
         run="q1a17", replicate=0, seed=17, context=CONTEXT,
     )  # fmt: skip
     request["Environment"]["GIVEN"] = "a value"
-    return run(request, launcher, folder, script)
+    return run(request, folder, script, processes)
 
 
 def gate(launcher: str, folder: Path, blocks: int, **by_arm: dict[str, Any]) -> HostsRun:
@@ -86,12 +86,12 @@ def gate(launcher: str, folder: Path, blocks: int, **by_arm: dict[str, Any]) -> 
         [arm_of(launcher, name, **own) for name, own in by_arm.items()],
         run="s1", first_block=0, blocks=blocks, steps=3, context=CONTEXT,
     )  # fmt: skip
-    return run(request, launcher, folder, AVERAGING)
+    return run(request, folder, AVERAGING)
 
 
-def ended_whole(done: HostsRun, part: str, launcher: str) -> None:
-    evidence, count = done.evidence(part), 2 * LAUNCHERS[launcher]
-    assert (True, [3] * count) == (evidence["finished"], evidence["ranks"]["steps"]), part
+def ended_whole(done: HostsRun, part: str) -> None:
+    evidence = done.evidence(part)
+    assert (True, [3, 3]) == (evidence["finished"], evidence["ranks"]["steps"]), part
 
 
 def metric(log: str, name: str) -> list[str]:
@@ -102,8 +102,9 @@ def metric(log: str, name: str) -> list[str]:
 
 def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_path: Path) -> None:
     etc = Path("/etc/environment").stat() if Path("/etc/environment").exists() else None
-    done = whole(launcher, tmp_path, DATA_PARALLEL)
-    count = 2 * LAUNCHERS[launcher]
+    on_each, script = (1, DATA_PARALLEL) if launcher == "pytorchddp" else (2, AVERAGING)
+    done = whole(launcher, tmp_path, script, on_each)
+    count = 2 * on_each
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
     evidence = done.evidence()
@@ -117,12 +118,12 @@ def test_a_whole_run_leaves_one_evidence_of_all_processes(launcher: str, tmp_pat
 
 
 def test_a_segment_runs_under_the_toolkits_other_runner(tmp_path: Path) -> None:
-    """The next but one test has the other launchers, and more segments."""
+    """More segments, and two processes on a host: below, and test_together.py."""
     launcher = skip_unless_ready("smp")
     done = gate(launcher, tmp_path, 1, baseline=JOINS_MPI)
 
     assert {"algo-1": 0, "algo-2": 0} == dict(done.status), done.log
-    ended_whole(done, "block-0/baseline", launcher)
+    ended_whole(done, "block-0/baseline")
     assert ["3"] == metric(done.log, "step")
 
 
@@ -150,7 +151,7 @@ def test_segments_run_one_after_the_other_without_a_candidate_whose_process_is_k
     assert re.search(DEATH, lost["reason"]), lost["reason"]
     assert not (done.folders["algo-1"] / "output/data/evidence/block-1/candidate").exists()
     for number in (0, 1):
-        ended_whole(done, f"block-{number}/baseline", launcher)
+        ended_whole(done, f"block-{number}/baseline")
     assert ["3"] * 2 == metric(done.log, "step")
 
 

@@ -6,6 +6,7 @@ torch's own optimizers and DistributedDataParallel import its compiler: twice th
 import argparse
 import os
 import signal
+import sys
 
 import torch
 from torch import distributed, nn
@@ -46,6 +47,7 @@ if "OMPI_COMM_WORLD_RANK" in os.environ:  # mpirun names them its own way
     os.environ["RANK"] = os.environ["OMPI_COMM_WORLD_RANK"]
     os.environ["WORLD_SIZE"] = os.environ["OMPI_COMM_WORLD_SIZE"]
 distributed.init_process_group("gloo")
+sys.stdout.write(f"process {os.environ['RANK']} has {os.environ.get('GIVEN')}\n")
 torch.manual_seed(args.seed)
 inputs = torch.randn(40, 8)
 rows = TensorDataset(inputs, (inputs.sum(1) > 0).long())

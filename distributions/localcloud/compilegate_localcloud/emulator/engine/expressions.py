@@ -97,8 +97,9 @@ def evaluate(expression: str, states: Mapping[str, Any], variables: Mapping[str,
     ``states`` is ``$states``: ``input``, ``context``, and ``result`` or ``errorOutput`` where the
     state has one. ``variables`` are the variables by name, without the dollar.
     """
-    scope = {name: _as_variable(value) for name, value in variables.items()}
-    scope["states"] = _whole_numbers(states)
+    given = {**variables, "states": states}
+    # Most expressions use one or two of some dozen variables.
+    scope = {name: _as_variable(one) for name, one in given.items() if f"${name}" in expression}
     try:
         value = _run(expression, scope)
         exists = value is not None or _run(f"$exists(({expression}))", scope)
