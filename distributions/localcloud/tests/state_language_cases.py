@@ -5,9 +5,14 @@ from typing import Any
 
 from distributions.localcloud.tests.helpers import BUCKET
 
+BRANCH = {"Type": "Pass", "End": True}
+DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}}
+
 
 def one(state_type, **fields):
-    return {"StartAt": "S", "States": {"S": {"Type": state_type, **fields}}}
+    """A machine of one state that ends."""
+    ends = {} if state_type == "Fail" else {"End": True}
+    return {"StartAt": "S", "States": {"S": {"Type": state_type, **fields, **ends}}}
 
 
 def jsonata(definition):
@@ -22,6 +27,15 @@ def chain(**states):
         for name, after in zip(names, [*names[1:], None], strict=True)
     }
     return {"StartAt": names[0], "States": linked}
+
+
+def passing(**fields):
+    return {"Type": "Pass", **fields}
+
+
+def task(integration, **fields):
+    """A state that calls a service, ``lambda:invoke`` for example."""
+    return {"Type": "Task", "Resource": f"arn:aws:states:::{integration}", **fields}
 
 
 @dataclass(frozen=True)
@@ -50,54 +64,59 @@ INTRINSICS = {
     "unique": ("States.ArrayUnique(States.Array(1, 1))", [1]),
     "length": ("States.ArrayLength(States.Array(1, 1))", 2),
 }
-JSONATA_OUTPUT = {
-    "double": "{% $states.input.n * 2 %}",
-    "sum": "{% $sum($states.input.l.v) %}",
-    "sorted": "{% $sort($states.input.l, function($a,$b){$a.v < $b.v})[0].k %}",
-    "range": "{% $range(1,5,2) %}",
-    "largest of what is there": "{% $max([$states.input.n, $states.input.missing]) %}",
-    "partition": "{% $partition([1,2,3],2) %}",
-    "parse": "{% $parse('{\"q\":1}') %}",
-    "hash": "{% $hash('a','SHA-256') %}",
-    "literal": "text",
-}
 SHA256_OF_A = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
-BRANCH = {"Type": "Pass", "End": True}
+JSONATA = {
+    "double": ("{% $states.input.n * 2 %}", 8),
+    "sum": ("{% $sum($states.input.l.v) %}", 4),
+    "sorted": ("{% $sort($states.input.l, function($a,$b){$a.v < $b.v})[0].k %}", "b"),
+    "range": ("{% $range(1,5,2) %}", [1, 3, 5]),
+    "largest of what is there": ("{% $max([$states.input.n, $states.input.missing]) %}", 4),
+    "partition": ("{% $partition([1,2,3],2) %}", [[1, 2], [3]]),
+    "parse": ("{% $parse('{\"q\":1}') %}", {"q": 1}),
+    "hash": ("{% $hash('a','SHA-256') %}", SHA256_OF_A),
+    "literal": ("text", "text"),
+}
+CHOICE = {
+    "Type": "Choice", "Default": "N",
+    "Choices": [
+        {"Condition": "{% $states.input.n > 3 %}", "Next": "Y", "Output": {"o": 1},
+         "Assign": {"z": 2}},
+    ],
+}  # fmt: skip
+ITEM = {
+    "v": "{% $states.context.Map.Item.Value %}", "i": "{% $states.context.Map.Item.Index %}",
+}  # fmt: skip
+PUT = {"Name": "/conformance/x", "Value.$": "$.v", "Type": "String", "Overwrite": True}
+OBJECT = {"Bucket": BUCKET, "Key": "c.json"}
 
 CASES = [
     Case(
         "intrinsic functions",
-        one(
-            "Pass", Parameters={f"{k}.$": v[0] for k, v in INTRINSICS.items()}, End=True
-        ),
+        one("Pass", Parameters={f"{name}.$": text for name, (text, _) in INTRINSICS.items()}),
         {"n": 5, "o": {"x": 1}, "p": {"y": 2}},
-        {k: v[1] for k, v in INTRINSICS.items()},
+        {name: value for name, (_, value) in INTRINSICS.items()},
     ),
     Case(
         "variables in JSONPath",
         chain(
-            A={"Type": "Pass", "Assign": {"v.$": "$.n", "w": "literal"}},
-            B={"Type": "Pass", "Parameters": {"v.$": "$v", "w.$": "$w"}},
+            A=passing(Assign={"v.$": "$.n", "w": "literal"}),
+            B=passing(Parameters={"v.$": "$v", "w.$": "$w"}),
         ),
         {"n": 3},
         {"v": 3, "w": "literal"},
     ),
     Case(
         "JSONata output",
-        jsonata(one("Pass", Output=JSONATA_OUTPUT, End=True)),
+        jsonata(one("Pass", Output={name: text for name, (text, _) in JSONATA.items()})),
         {"n": 4, "l": [{"k": "a", "v": 1}, {"k": "b", "v": 3}]},
-        {
-            "double": 8, "sum": 4, "sorted": "b", "range": [1, 3, 5],
-            "largest of what is there": 4, "partition": [[1, 2], [3]], "parse": {"q": 1},
-            "hash": SHA256_OF_A, "literal": "text",
-        },
+        {name: value for name, (_, value) in JSONATA.items()},
     ),
     Case(
         "variables in JSONata",
         jsonata(
             chain(
-                A={"Type": "Pass", "Assign": {"v": "{% $states.input.n %}"}},
-                B={"Type": "Pass", "Output": "{% $v + 1 %}"},
+                A=passing(Assign={"v": "{% $states.input.n %}"}),
+                B=passing(Output="{% $v + 1 %}"),
             )
         ),
         {"n": 3},
@@ -111,13 +130,13 @@ CASES = [
                     "Type": "Parallel",
                     "Arguments": {"k": "{% $states.input.n %}"},
                     "Branches": [
-                        one("Pass", Output="{% $states.input.k + 1 %}", End=True),
-                        one("Pass", Output="{% $states.input.k + 2 %}", End=True),
+                        one("Pass", Output=f"{{% $states.input.k + {number} %}}")
+                        for number in (1, 2)
                     ],
                     "Output": {"r": "{% $states.result %}"},
                     "Assign": {"count": "{% $count($states.result) %}"},
                 },
-                Z={"Type": "Pass", "Output": {"c": "{% $count %}", "i": "{% $states.input %}"}},
+                Z=passing(Output={"c": "{% $count %}", "i": "{% $states.input %}"}),
             )
         ),
         {"n": 1},
@@ -129,15 +148,9 @@ CASES = [
             one(
                 "Map",
                 Items="{% $states.input.xs %}",
-                ItemSelector={
-                    "v": "{% $states.context.Map.Item.Value %}",
-                    "i": "{% $states.context.Map.Item.Index %}",
-                },
-                ItemProcessor=one(
-                    "Pass", Output="{% $states.input.v * 10 + $states.input.i %}", End=True
-                ),
+                ItemSelector=ITEM,
+                ItemProcessor=one("Pass", Output="{% $states.input.v * 10 + $states.input.i %}"),
                 Output="{% $sum($states.result) %}",
-                End=True,
             )
         ),
         {"xs": [1, 2, 3]},
@@ -147,12 +160,12 @@ CASES = [
         "variables of a branch stay in it",
         jsonata(
             chain(
-                A={"Type": "Pass", "Assign": {"v": 1}},
+                A=passing(Assign={"v": 1}),
                 P={
                     "Type": "Parallel",
-                    "Branches": [one("Pass", Assign={"inner": 5}, Output="{% $v %}", End=True)],
+                    "Branches": [one("Pass", Assign={"inner": 5}, Output="{% $v %}")],
                 },
-                Z={"Type": "Pass", "Output": {"has": "{% $exists($inner) %}", "v": "{% $v %}"}},
+                Z=passing(Output={"has": "{% $exists($inner) %}", "v": "{% $v %}"}),
             )
         ),
         {},
@@ -164,23 +177,8 @@ CASES = [
             {
                 "StartAt": "C",
                 "States": {
-                    "C": {
-                        "Type": "Choice",
-                        "Choices": [
-                            {
-                                "Condition": "{% $states.input.n > 3 %}",
-                                "Next": "Y",
-                                "Output": {"o": 1},
-                                "Assign": {"z": 2},
-                            }
-                        ],
-                        "Default": "N",
-                    },
-                    "Y": {
-                        "Type": "Pass",
-                        "Output": {"z": "{% $z %}", "i": "{% $states.input %}"},
-                        "End": True,
-                    },
+                    "C": CHOICE,
+                    "Y": {**BRANCH, "Output": {"z": "{% $z %}", "i": "{% $states.input %}"}},
                     "N": {"Type": "Fail", "Error": "no"},
                 },
             }
@@ -194,11 +192,7 @@ CASES = [
             one(
                 "Map",
                 Items="{% $states.input.xs %}",
-                ItemProcessor={
-                    "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
-                    **one("Pass", Output="{% $states.input + 1 %}", End=True),
-                },
-                End=True,
+                ItemProcessor={**DISTRIBUTED, **one("Pass", Output="{% $states.input + 1 %}")},
             )
         ),
         {"xs": [1, 2, 3]},
@@ -207,20 +201,12 @@ CASES = [
     Case(
         "aws-sdk integrations",
         chain(
-            A={
-                "Type": "Task",
-                "Resource": "arn:aws:states:::aws-sdk:ssm:putParameter",
-                "Parameters": {
-                    "Name": "/conformance/x", "Value.$": "$.v", "Type": "String", "Overwrite": True,
-                },
-                "ResultPath": "$.put",
-            },
-            B={
-                "Type": "Task",
-                "Resource": "arn:aws:states:::aws-sdk:ssm:getParameter",
-                "Parameters": {"Name": "/conformance/x"},
-                "ResultSelector": {"value.$": "$.Parameter.Value"},
-            },
+            A=task("aws-sdk:ssm:putParameter", Parameters=PUT, ResultPath="$.put"),
+            B=task(
+                "aws-sdk:ssm:getParameter",
+                Parameters={"Name": "/conformance/x"},
+                ResultSelector={"value.$": "$.Parameter.Value"},
+            ),
         ),
         {"v": "hello"},
         {"value": "hello"},
@@ -228,13 +214,12 @@ CASES = [
     Case(
         "names of aws-sdk errors",
         chain(
-            A={
-                "Type": "Task",
-                "Resource": "arn:aws:states:::aws-sdk:ssm:getParameter",
-                "Parameters": {"Name": "/conformance/none"},
-                "Catch": [{"ErrorEquals": ["Ssm.ParameterNotFoundException"], "Next": "B"}],
-            },
-            B={"Type": "Pass", "Result": "caught"},
+            A=task(
+                "aws-sdk:ssm:getParameter",
+                Parameters={"Name": "/conformance/none"},
+                Catch=[{"ErrorEquals": ["Ssm.ParameterNotFoundException"], "Next": "B"}],
+            ),
+            B=passing(Result="caught"),
         ),
         {},
         "caught",
@@ -243,20 +228,15 @@ CASES = [
         "objects as S3 bodies",
         jsonata(
             chain(
-                A={
-                    "Type": "Task",
-                    "Resource": "arn:aws:states:::aws-sdk:s3:putObject",
-                    "Arguments": {"Bucket": BUCKET, "Key": "c.json", "Body": {"a": 1}},
-                },
-                B={
-                    "Type": "Task",
-                    "Resource": "arn:aws:states:::aws-sdk:s3:getObject",
-                    "Arguments": {"Bucket": BUCKET, "Key": "c.json"},
-                    "Output": "{% $parse($states.result.Body) %}",
-                },
+                A=task("aws-sdk:s3:putObject", Arguments={**OBJECT, "Body": {"a": 1}}),
+                B=task(
+                    "aws-sdk:s3:getObject",
+                    Arguments=OBJECT,
+                    Output="{% $parse($states.result.Body) %}",
+                ),
             )
         ),
         {},
         {"a": 1},
     ),
-]  # fmt: skip
+]

@@ -9,7 +9,16 @@ import time
 
 import pytest
 
-from distributions.localcloud.tests.state_language_cases import BRANCH, CASES, chain, jsonata, one
+from distributions.localcloud.tests.helpers import eventually
+from distributions.localcloud.tests.state_language_cases import (
+    BRANCH,
+    CASES,
+    chain,
+    jsonata,
+    one,
+    passing,
+    task,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -22,59 +31,32 @@ def test_a_state_gives_this_output(machines, trainer, case):
     assert result["out"] == case.output
 
 
-MISSING_PATH = one("Pass", Parameters={"x.$": "$.missing"}, End=True)
+MISSING_PATH = one("Pass", Parameters={"x.$": "$.missing"})
+CATCHES_ALL = {"Catch": [{"ErrorEquals": ["States.ALL"], "Next": "R"}]}
+FAILING = {
+    "undefined JSONata result": (
+        jsonata(one("Pass", Output="{% $states.input.missing %}")),
+        "States.QueryEvaluationError",
+    ),
+    "missing path": (MISSING_PATH, "States.Runtime"),
+    "States.ALL does not catch States.Runtime": (
+        chain(P={"Type": "Parallel", "Branches": [MISSING_PATH], **CATCHES_ALL}, R=passing()),
+        "States.Runtime",
+    ),
+    "paths in Fail": (
+        one("Fail", ErrorPath="$.s", CausePath="States.Format('n={}', $.a)"),
+        "Custom",
+    ),
+    "a failing branch ends its siblings": (
+        one("Parallel", Branches=[one("Fail", Error="First"), one("Wait", Seconds=30)]),
+        "First",
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("definition", "data", "error"),
-    [
-        pytest.param(
-            jsonata(one("Pass", Output="{% $states.input.missing %}", End=True)),
-            {},
-            "States.QueryEvaluationError",
-            id="undefined JSONata result",
-        ),
-        pytest.param(MISSING_PATH, {}, "States.Runtime", id="missing path"),
-        pytest.param(
-            {
-                "StartAt": "P",
-                "States": {
-                    "P": {
-                        "Type": "Parallel",
-                        "Branches": [MISSING_PATH],
-                        "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "R"}],
-                        "End": True,
-                    },
-                    "R": BRANCH,
-                },
-            },
-            {},
-            "States.Runtime",
-            id="States.ALL does not catch States.Runtime",
-        ),
-        pytest.param(
-            one("Fail", ErrorPath="$.s", CausePath="States.Format('n={}', $.a)"),
-            {"s": "Custom", "a": 1},
-            "Custom",
-            id="paths in Fail",
-        ),
-        pytest.param(
-            one(
-                "Parallel",
-                Branches=[
-                    one("Fail", Error="First"),
-                    one("Wait", Seconds=30, End=True),
-                ],
-                End=True,
-            ),
-            {},
-            "First",
-            id="a failing branch ends its siblings",
-        ),
-    ],
-)
-def test_a_state_fails_with_this_error(machines, definition, data, error):
-    result = machines.run(definition, data, seconds=5)
+@pytest.mark.parametrize(("definition", "error"), FAILING.values(), ids=FAILING)
+def test_a_state_fails_with_this_error(machines, definition, error):
+    result = machines.run(definition, {"s": "Custom", "a": 1}, seconds=5)
 
     assert (result["status"], result["error"]) == ("FAILED", error)
 
@@ -86,24 +68,19 @@ COUNT_AND_FAIL = (
 )
 
 
+def calling(function, **fields):
+    """A task that is a function's call."""
+    return {"Type": "Task", "Resource": function, **fields}
+
+
 def test_retry_by_the_class_of_the_error(machines, make_function, counter):
     """The second wait would take 50 s without MaxDelaySeconds."""
-    task = {
-        "Type": "Task",
-        "Resource": make_function(COUNT_AND_FAIL),
-        "Retry": [
-            {
-                "ErrorEquals": ["ValueError"],
-                "IntervalSeconds": 1,
-                "BackoffRate": 50,
-                "MaxDelaySeconds": 1,
-                "MaxAttempts": 4,
-                "JitterStrategy": "FULL",
-            }
-        ],
-        "End": True,
-    }
-    result = machines.run({"StartAt": "T", "States": {"T": task}}, {"path": counter})
+    retry = {
+        "ErrorEquals": ["ValueError"], "IntervalSeconds": 1, "BackoffRate": 50,
+        "MaxDelaySeconds": 1, "MaxAttempts": 4, "JitterStrategy": "FULL",
+    }  # fmt: skip
+    definition = chain(T=calling(make_function(COUNT_AND_FAIL), Retry=[retry]))
+    result = machines.run(definition, {"path": counter})
 
     assert result["out"] == 3
     assert result["seconds"] < 8
@@ -114,49 +91,34 @@ def test_error_class_and_message_of_a_function_reach_catch(machines, make_functi
         "class WorkloadLocked(Exception): pass\n"
         "def handler(event, context):\n    raise WorkloadLocked('held by ' + event['by'])\n"
     )
-    task = {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::lambda:invoke",
-        "Arguments": {"FunctionName": arn, "Payload": {"by": "{% $states.input.by %}"}},
-        "Catch": [
-            {
-                "ErrorEquals": ["WorkloadLocked"],
-                "Output": "{% $parse($states.errorOutput.Cause).errorMessage %}",
-                "Next": "R",
-            }
-        ],
-        "End": True,
-    }
-    definition = jsonata({"StartAt": "T", "States": {"T": task, "R": BRANCH}})
+    catch = {
+        "ErrorEquals": ["WorkloadLocked"], "Next": "R",
+        "Output": "{% $parse($states.errorOutput.Cause).errorMessage %}",
+    }  # fmt: skip
+    invoke = task(
+        "lambda:invoke",
+        Arguments={"FunctionName": arn, "Payload": {"by": "{% $states.input.by %}"}},
+        Catch=[catch],
+    )
 
-    assert machines.run(definition, {"by": "x"})["out"] == "held by x"
+    assert machines.run(jsonata(chain(T=invoke, R=passing())), {"by": "x"})["out"] == "held by x"
 
 
 def test_task_that_takes_too_long_times_out(machines, make_function):
-    task = {
-        "Type": "Task",
-        "Resource": make_function("import time\ndef handler(e, c):\n    time.sleep(3)\n"),
-        "TimeoutSeconds": 1,
-        "Catch": [{"ErrorEquals": ["States.Timeout"], "ResultPath": None, "Next": "R"}],
-        "End": True,
-    }
-    result = machines.run({"StartAt": "T", "States": {"T": task, "R": BRANCH}})
+    slow = make_function("import time\ndef handler(e, c):\n    time.sleep(3)\n")
+    catch = {"ErrorEquals": ["States.Timeout"], "ResultPath": None, "Next": "R"}
+    result = machines.run(
+        chain(T=calling(slow, TimeoutSeconds=1, Catch=[catch], Next="R"), R=passing())
+    )
 
     assert result["status"] == "SUCCEEDED"
     assert result["seconds"] < 3
 
 
 def test_machine_that_takes_too_long_times_out(machines):
-    definition = {**one("Wait", Seconds=30, End=True), "TimeoutSeconds": 1}
+    definition = {**one("Wait", Seconds=30), "TimeoutSeconds": 1}
 
     assert machines.run(definition)["status"] == "TIMED_OUT"
-
-
-WAIT_FOR_TOKEN = {
-    "Type": "Task",
-    "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken",
-    "End": True,
-}
 
 
 def test_task_tokens_of_parallel_branches_are_their_own(machines, make_function):
@@ -168,17 +130,17 @@ def test_task_tokens_of_parallel_branches_are_their_own(machines, make_function)
     def branch(number):
         payload = {"token": "{% $states.context.Task.Token %}", "number": number}
         arguments = {"FunctionName": arn, "Payload": payload}
-        return {"StartAt": "T", "States": {"T": {**WAIT_FOR_TOKEN, "Arguments": arguments}}}
+        return chain(T=task("lambda:invoke.waitForTaskToken", Arguments=arguments))
 
-    definition = jsonata(one("Parallel", Branches=[branch(n) for n in (1, 2, 3)], End=True))
+    definition = jsonata(one("Parallel", Branches=[branch(n) for n in (1, 2, 3)]))
 
     assert machines.run(definition)["out"] == [1, 2, 3]
 
 
 def test_missing_heartbeat_fails_the_task(machines, make_function):
     payload = {"FunctionName": make_function("def handler(e, c):\n    return 1\n")}
-    task = {**WAIT_FOR_TOKEN, "Parameters": payload, "HeartbeatSeconds": 1}
-    result = machines.run({"StartAt": "T", "States": {"T": task}}, seconds=6)
+    waits = task("lambda:invoke.waitForTaskToken", Parameters=payload, HeartbeatSeconds=1)
+    result = machines.run(chain(T=waits), seconds=6)
 
     assert result["status"] == "FAILED"
     # AWS documents both names for it.
@@ -186,21 +148,23 @@ def test_missing_heartbeat_fails_the_task(machines, make_function):
 
 
 def test_context_of_parallel_branches_is_their_own(machines):
-    def branch(number):
-        return {
-            "StartAt": f"A{number}",
-            "States": {f"A{number}": {**BRANCH, "Parameters": {"n.$": "$$.State.Name"}}},
-        }
+    names = [f"A{number}" for number in range(6)]
+    branches = [chain(**{name: passing(Parameters={"n.$": "$$.State.Name"})}) for name in names]
 
-    definition = one("Parallel", Branches=[branch(n) for n in range(6)], End=True)
+    out = machines.run(one("Parallel", Branches=branches))["out"]
 
-    assert [item["n"] for item in machines.run(definition)["out"]] == [f"A{n}" for n in range(6)]
+    assert names == [item["n"] for item in out]
 
 
 def test_stopped_execution_stays_aborted(machines, client):
-    late = chain(W={"Type": "Wait", "Seconds": 1}, F={"Type": "Pass"})
-    late["States"]["F"] = {"Type": "Fail", "Error": "late"}
-    executions = [machines.start(late), machines.start(one("Parallel", Branches=[late], End=True))]
+    late = {
+        "StartAt": "W",
+        "States": {
+            "W": {"Type": "Wait", "Seconds": 1, "Next": "F"},
+            "F": {"Type": "Fail", "Error": "late"},
+        },
+    }
+    executions = [machines.start(late), machines.start(one("Parallel", Branches=[late]))]
     time.sleep(0.3)
     for execution in executions:
         client("stepfunctions").stop_execution(executionArn=execution, error="User", cause="why")
@@ -211,8 +175,7 @@ def test_stopped_execution_stays_aborted(machines, client):
 
 
 def test_history_names_inner_states(machines):
-    branch = {"StartAt": "Inner", "States": {"Inner": BRANCH}}
-    result = machines.run(one("Parallel", Branches=[branch], End=True))
+    result = machines.run(one("Parallel", Branches=[chain(Inner=BRANCH)]))
     events = machines.events(result["executionArn"])
     entered = [
         e["stateEnteredEventDetails"]["name"] for e in events if "stateEnteredEventDetails" in e
@@ -224,11 +187,11 @@ def test_history_names_inner_states(machines):
 
 
 def test_history_can_be_read_while_the_execution_runs(machines, client):
-    execution = machines.start(one("Wait", Seconds=30, End=True))
-    deadline = time.monotonic() + 5
-    kinds = []
-    while "WaitStateEntered" not in kinds and time.monotonic() < deadline:
-        kinds = [event["type"] for event in machines.events(execution)]
-    client("stepfunctions").stop_execution(executionArn=execution)
+    execution = machines.start(one("Wait", Seconds=30))
 
-    assert kinds == ["ExecutionStarted", "WaitStateEntered"]
+    def kinds():
+        return [event["type"] for event in machines.events(execution)]
+
+    eventually(lambda: "WaitStateEntered" in kinds(), 5, "it does not wait")
+    assert kinds() == ["ExecutionStarted", "WaitStateEntered"]
+    client("stepfunctions").stop_execution(executionArn=execution)

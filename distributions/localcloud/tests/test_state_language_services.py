@@ -7,7 +7,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from distributions.localcloud.tests.helpers import BUCKET, ROLE
-from distributions.localcloud.tests.state_language_cases import BRANCH, chain, jsonata, one
+from distributions.localcloud.tests.state_language_cases import (
+    BRANCH,
+    DISTRIBUTED,
+    chain,
+    jsonata,
+    one,
+    task,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -21,11 +28,7 @@ def test_distributed_map_reads_a_table_from_s3(machines, trainer):
             "ReaderConfig": {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW"},
             "Parameters": {"Bucket": BUCKET, "Key": "table.csv"},
         },
-        ItemProcessor={
-            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
-            **one("Pass", End=True),
-        },
-        End=True,
+        ItemProcessor={**DISTRIBUTED, **one("Pass")},
     )
 
     assert machines.run(definition)["out"] == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
@@ -39,28 +42,29 @@ def test_optimised_integrations_of_dynamodb_sns_and_eventbridge(machines, client
         AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
         BillingMode="PAY_PER_REQUEST",
     )
-    put = {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::dynamodb:putItem",
-        "Arguments": {
-            "TableName": table,
-            "Item": {"pk": {"S": "a"}},
-            "ConditionExpression": "attribute_not_exists(pk)",
-        },
-    }
-    publish = {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::sns:publish",
-        "Arguments": {"TopicArn": topic["TopicArn"], "Message": "hi", "Subject": "s"},
-    }
+    item = {"pk": {"S": "a"}}
     event = {"Source": "x", "DetailType": "y", "Detail": {"a": 1}, "EventBusName": "default"}
-    send = {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::events:putEvents",
-        "Arguments": {"Entries": [event]},
-        "Output": "{% $states.result.FailedEntryCount %}",
-    }
-    definition = jsonata(chain(A=put, B=publish, C=send))
+    definition = jsonata(
+        chain(
+            A=task(
+                "dynamodb:putItem",
+                Arguments={
+                    "TableName": table,
+                    "Item": item,
+                    "ConditionExpression": "attribute_not_exists(pk)",
+                },
+            ),
+            B=task(
+                "sns:publish",
+                Arguments={"TopicArn": topic["TopicArn"], "Message": "hi", "Subject": "s"},
+            ),
+            C=task(
+                "events:putEvents",
+                Arguments={"Entries": [event]},
+                Output="{% $states.result.FailedEntryCount %}",
+            ),
+        )
+    )
     first, second = machines.run(definition), machines.run(definition)
 
     assert first["out"] == 0
@@ -70,17 +74,12 @@ def test_optimised_integrations_of_dynamodb_sns_and_eventbridge(machines, client
 def test_nested_execution_returns_its_output(machines, client):
     child = client("stepfunctions").create_state_machine(
         name=f"child-{uuid.uuid4().hex[:8]}",
-        definition=json.dumps(one("Pass", Result={"c": 1}, End=True)),
+        definition=json.dumps(one("Pass", Result={"c": 1})),
         roleArn=ROLE,
     )["stateMachineArn"]
-    definition = one(
-        "Task",
-        Resource="arn:aws:states:::states:startExecution.sync:2",
-        Parameters={"StateMachineArn": child},
-        End=True,
-    )
+    nested = task("states:startExecution.sync:2", Parameters={"StateMachineArn": child})
 
-    assert machines.run(definition)["out"]["Output"] == {"c": 1}
+    assert machines.run(chain(A=nested))["out"]["Output"] == {"c": 1}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +87,7 @@ def test_nested_execution_returns_its_output(machines, client):
     [
         {"StartAt": "Nowhere", "States": {"A": BRANCH}},
         {"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "Nowhere"}}},
-        jsonata(one("Pass", Output="{% $states.input. %}", End=True)),
+        jsonata(one("Pass", Output="{% $states.input. %}")),
         {"States": {}},
     ],
     ids=["unknown start", "unknown next", "broken JSONata", "no start"],
@@ -118,11 +117,7 @@ def test_distributed_map_batches_items(machines):
         "Map",
         ItemsPath="$.xs",
         ItemBatcher={"MaxItemsPerBatch": 2},
-        ItemProcessor={
-            "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
-            **one("Pass", End=True),
-        },
-        End=True,
+        ItemProcessor={**DISTRIBUTED, **one("Pass")},
     )
 
     assert machines.run(definition, {"xs": [1, 2, 3]})["status"] == "SUCCEEDED"

@@ -9,6 +9,7 @@ from distributions.localcloud.tests.failures import Failure
 
 pytestmark = pytest.mark.e2e
 
+SETTLE = {"Settle": {"Type": "Pass", "End": True}}
 SLEEP = "import time\nprint('up', flush=True)\ntime.sleep(60)\n"
 
 
@@ -40,33 +41,45 @@ def each(state):
     }
 
 
-def stopped(trainer, name):
-    return trainer.wait(name, seconds=10)["TrainingJobStatus"]
+def name_of(request, attempt=0):
+    return f"{request['TrainingJobName']}-r{attempt}"
 
 
-def test_completed_job_is_the_result_with_times_in_milliseconds(trainer, machines):
-    request = trainer.request("")
-    result = machines.run(machine(Train=train_state()), request)
-
-    assert result["status"] == "SUCCEEDED"
-    assert result["out"]["TrainingJobName"] == f"{request['TrainingJobName']}-r0"
-    assert result["out"]["TrainingJobStatus"] == "Completed"
-    assert abs(result["out"]["CreationTime"] / 1000 - time.time()) < 60
-    assert result["out"]["BillableTimeInSeconds"] >= 1
+def stopped(trainer, request):
+    return trainer.wait(name_of(request), seconds=10)["TrainingJobStatus"]
 
 
-def test_step_functions_tags_the_jobs_it_waits_for(trainer, machines, client):
-    request = trainer.request("")
-    machines.run(machine(Train=train_state()), request)
-    arn = trainer.describe(f"{request['TrainingJobName']}-r0")["TrainingJobArn"]
+@pytest.fixture
+def waited_for(trainer, machines):
+    """Runs a machine that waits for a job; the request, and how the machine ended."""
+
+    def run(script="", *, then=None, limit=None, **state):
+        request = trainer.request(script)
+        definition = machine(Train=train_state(**state), **(then or {}))
+        if limit:
+            definition["TimeoutSeconds"] = limit
+        return request, machines.run(definition, request)
+
+    return run
+
+
+def test_completed_job_is_the_result_with_times_in_milliseconds_and_tagged(
+    trainer, waited_for, client
+):
+    request, result = waited_for()
+    out = result["out"]
+    arn = trainer.describe(name_of(request))["TrainingJobArn"]
     tags = {t["Key"]: t["Value"] for t in client("sagemaker").list_tags(ResourceArn=arn)["Tags"]}
 
+    assert (result["status"], out["TrainingJobStatus"]) == ("SUCCEEDED", "Completed")
+    assert out["TrainingJobName"] == name_of(request)
+    assert abs(out["CreationTime"] / 1000 - time.time()) < 60
+    assert out["BillableTimeInSeconds"] >= 1
     assert tags["MANAGED_BY_AWS"] == "STARTED_BY_STEP_FUNCTIONS"
 
 
-def test_failed_job_is_a_failed_task_whose_cause_describes_the_job(trainer, machines):
-    request = trainer.request("raise SystemExit(7)")
-    result = machines.run(machine(Train=train_state()), request)
+def test_failed_job_is_a_failed_task_whose_cause_describes_the_job(waited_for):
+    _, result = waited_for("raise SystemExit(7)")
     described = json.loads(result["cause"])
 
     assert (result["status"], result["error"]) == ("FAILED", "States.TaskFailed")
@@ -74,39 +87,25 @@ def test_failed_job_is_a_failed_task_whose_cause_describes_the_job(trainer, mach
     assert described["FailureReason"].endswith("exit code: 1")
 
 
-def test_failed_job_can_be_caught(trainer, machines):
-    states = {
-        "Train": train_state(
-            Catch=[
-                {
-                    "ErrorEquals": ["States.TaskFailed"],
-                    "Output": "{% $parse($states.errorOutput.Cause).TrainingJobStatus %}",
-                    "Next": "Settle",
-                }
-            ]
-        ),
-        "Settle": {"Type": "Pass", "End": True},
-    }
-    result = machines.run(machine(**states), trainer.request("raise SystemExit(1)"))
+def test_failed_job_can_be_caught(waited_for):
+    catch = {
+        "ErrorEquals": ["States.TaskFailed"], "Next": "Settle",
+        "Output": "{% $parse($states.errorOutput.Cause).TrainingJobStatus %}",
+    }  # fmt: skip
+    _, result = waited_for("raise SystemExit(1)", then=SETTLE, Catch=[catch])
 
     assert result["out"] == "Failed"
 
 
-def test_throttled_creation_is_retried_under_a_new_name(trainer, machines, failing):
+def test_throttled_creation_is_retried_under_a_new_name(waited_for, failing):
     failing(Failure.THROTTLED, count=2)
-    request = trainer.request("")
-    retry = [
-        {
-            "ErrorEquals": ["SageMaker.AmazonSageMakerException"],
-            "IntervalSeconds": 1,
-            "MaxAttempts": 3,
-            "BackoffRate": 1,
-            "JitterStrategy": "FULL",
-        }
-    ]
-    result = machines.run(machine(Train=train_state(Retry=retry)), request)
+    retry = {
+        "ErrorEquals": ["SageMaker.AmazonSageMakerException"], "IntervalSeconds": 1,
+        "MaxAttempts": 3, "BackoffRate": 1, "JitterStrategy": "FULL",
+    }  # fmt: skip
+    request, result = waited_for(Retry=[retry])
 
-    assert result["out"]["TrainingJobName"] == f"{request['TrainingJobName']}-r2"
+    assert result["out"]["TrainingJobName"] == name_of(request, 2)
 
 
 @pytest.mark.parametrize(
@@ -116,17 +115,16 @@ def test_throttled_creation_is_retried_under_a_new_name(trainer, machines, faili
         (Failure.LIMIT_EXCEEDED, "SageMaker.ResourceLimitExceededException"),
     ],
 )
-def test_refused_creation_is_named_as_aws_names_it(trainer, machines, failing, failure, error):
+def test_refused_creation_is_named_as_aws_names_it(waited_for, failing, failure, error):
     failing(failure)
-    result = machines.run(machine(Train=train_state()), trainer.request(""))
+    _, result = waited_for()
 
     assert (result["status"], result["error"]) == ("FAILED", error)
     assert "Service: AmazonSageMaker; Status Code: 400" in result["cause"]
 
 
-def test_name_that_is_taken_is_an_error_of_its_own(trainer, machines):
-    request = trainer.request("")
-    machines.run(machine(Train=train_state()), request)
+def test_name_that_is_taken_is_an_error_of_its_own(waited_for, machines):
+    request, _ = waited_for()
     result = machines.run(machine(Train=train_state()), request)
 
     assert result["error"] == "SageMaker.ResourceInUseException"
@@ -135,12 +133,11 @@ def test_name_that_is_taken_is_an_error_of_its_own(trainer, machines):
 def test_stopping_the_execution_stops_its_jobs(trainer, machines, client):
     requests = [trainer.request(SLEEP) for _ in range(2)]
     execution = machines.start(machine(Each=each(train_state())), requests)
-    names = [f"{request['TrainingJobName']}-r0" for request in requests]
-    for name in names:
-        trainer.wait_until_training(name)
+    for request in requests:
+        trainer.wait_until_training(name_of(request))
     client("stepfunctions").stop_execution(executionArn=execution, error="User", cause="enough")
 
-    assert [stopped(trainer, name) for name in names] == ["Stopped", "Stopped"]
+    assert [stopped(trainer, request) for request in requests] == ["Stopped", "Stopped"]
     state = machines.wait(execution)
     assert (state["status"], state["error"], state["cause"]) == ("ABORTED", "User", "enough")
     kinds = [event["type"] for event in machines.events(execution)]
@@ -154,46 +151,38 @@ def test_failing_sibling_stops_the_other_job(trainer, machines):
     result = machines.run(machine(Each=each(train_state())), [slow, broken])
 
     assert result["status"] == "FAILED"
-    assert stopped(trainer, f"{slow['TrainingJobName']}-r0") == "Stopped"
+    assert stopped(trainer, slow) == "Stopped"
 
 
-def test_state_that_times_out_stops_its_job(trainer, machines):
-    request = trainer.request(SLEEP)
-    result = machines.run(machine(Train=train_state(TimeoutSeconds=1)), request)
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [({"TimeoutSeconds": 1}, "FAILED"), ({"limit": 1}, "TIMED_OUT")],
+    ids=["state", "machine"],
+)
+def test_what_times_out_stops_its_job(trainer, waited_for, how, status):
+    request, result = waited_for(SLEEP, **how)
 
-    assert (result["status"], result["error"]) == ("FAILED", "States.Timeout")
-    assert stopped(trainer, f"{request['TrainingJobName']}-r0") == "Stopped"
-
-
-def test_machine_that_times_out_stops_its_job(trainer, machines):
-    request = trainer.request(SLEEP)
-    definition = {**machine(Train=train_state()), "TimeoutSeconds": 1}
-    result = machines.run(definition, request)
-
-    assert result["status"] == "TIMED_OUT"
-    assert stopped(trainer, f"{request['TrainingJobName']}-r0") == "Stopped"
+    assert result["status"] == status
+    assert result.get("error", "States.Timeout") == "States.Timeout"
+    assert stopped(trainer, request) == "Stopped"
 
 
 def test_job_stopped_by_another_hand_fails_the_task(trainer, machines, client):
     request = trainer.request(SLEEP)
     execution = machines.start(machine(Train=train_state()), request)
-    name = f"{request['TrainingJobName']}-r0"
-    trainer.wait_until_training(name)
-    client("sagemaker").stop_training_job(TrainingJobName=name)
+    trainer.wait_until_training(name_of(request))
+    client("sagemaker").stop_training_job(TrainingJobName=name_of(request))
     state = machines.wait(execution)
 
     assert (state["status"], state["error"]) == ("FAILED", "States.TaskFailed")
     assert json.loads(state["cause"])["TrainingJobStatus"] == "Stopped"
 
 
-def test_call_without_sync_does_not_wait(trainer, machines):
-    request = trainer.request(SLEEP)
-    state = train_state(Resource="arn:aws:states:::sagemaker:createTrainingJob")
-    result = machines.run(machine(Train=state), request)
-    name = f"{request['TrainingJobName']}-r0"
-    trainer.client("sagemaker").stop_training_job(TrainingJobName=name)
+def test_call_without_sync_does_not_wait(waited_for, client):
+    request, result = waited_for(SLEEP, Resource="arn:aws:states:::sagemaker:createTrainingJob")
+    client("sagemaker").stop_training_job(TrainingJobName=name_of(request))
 
-    assert result["out"]["TrainingJobArn"].endswith(name)
+    assert result["out"]["TrainingJobArn"].endswith(name_of(request))
 
 
 @pytest.fixture
@@ -239,10 +228,9 @@ def test_a_field_that_the_integration_does_not_know_ends_the_execution_past_ever
         Retry=[{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 1}],
         Catch=[{"ErrorEquals": [name], **caught} for name in ("States.TaskFailed", "States.ALL")],
     )
-    result = machines.run(machine(Train=state, Settle={"Type": "Pass", "End": True}), request)
+    result = machines.run(machine(Train=state, **SETTLE), request)
 
     assert (result["status"], result["error"]) == ("FAILED", "States.Runtime")
     assert 'The field "ProfilerConfig" is not supported by Step Functions' in result["cause"]
-    assert not trainer.client("sagemaker").list_training_jobs(
-        NameContains=request["TrainingJobName"]
-    )["TrainingJobSummaries"]
+    listed = trainer.client("sagemaker").list_training_jobs(NameContains=request["TrainingJobName"])
+    assert not listed["TrainingJobSummaries"]
