@@ -97,17 +97,6 @@ def test_a_refused_request_is_made_again_and_a_round_without_capacity_repeated(
     assert jobs == running.jobs()
 
 
-def test_no_capacity_is_no_result_of_the_arm(trial, app):
-    inject(app.cloud.state(), Failure.NO_CAPACITY, count=3)
-    running = trial()
-
-    ended = running.wait()
-    assert "FAILED" == ended["status"]
-    assert "no free instance" in ended["cause"]
-    assert "decision" not in running.entries()
-    assert_cleaned_up(running)
-
-
 def test_a_failing_function_is_caught_and_explained(app):
     trial_id = naming.trial_id(int(time.time() * 1000))
     spec_key = naming.spec_key("no-such-spec", "none")
@@ -157,15 +146,3 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(trial, app):
     running.wait_until_released()
     assert running.jobs()[f"{run.text}-r9"] in ("Stopping", "Stopped")
     assert "promote" == running.record("decision")["verdict"]
-
-
-def test_a_trial_stopped_in_its_first_second_leaves_no_lease_and_the_next_one_runs(trial, app):
-    name = f"first-second-{time.time_ns() % 100_000}"
-    for number in range(6):
-        stopped = trial(name=name)
-        time.sleep(0.1 * number)
-        app.client("stepfunctions").stop_execution(executionArn=stopped.execution)
-        stopped.wait()
-
-    last = trial(name=name, speedup=0.9)
-    assert "stay_off" == last.decision()["verdict"]

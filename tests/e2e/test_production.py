@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import time
+import uuid
 
 import pytest
 
@@ -22,7 +22,7 @@ def production(app, request):
 
     def register(*, training=None, **knobs):
         words = request.node.name.replace("test_", "").replace("_", "-")[:24].strip("-")
-        return Production(app, f"{words}-{os.getpid() % 1000}", knobs, training or {})
+        return Production(app, f"{words}-{uuid.uuid4().hex[:4]}", knobs, training or {})
 
     return register
 
@@ -67,27 +67,21 @@ def test_a_malformed_flag_is_the_baseline_and_is_repaired(production, app):
     assert workload.entries("flag")[0]["to"] == repaired
 
 
-def test_a_run_without_capacity_waits_and_then_trains(production, app):
+@pytest.mark.parametrize(
+    ("failure", "reason"),
+    [(Failure.NO_CAPACITY, "no free instance"), (Failure.LIMIT_EXCEEDED, "Service Quotas")],
+)
+def test_a_run_without_a_machine_waits_and_then_trains(production, app, failure, reason):
     workload = production()
-    inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
+    inject(app.cloud.state(), failure, count=1)
 
     workload.succeed(wait_seconds=1)
     (wait,) = workload.entries("run_waiting")
     assert ("baseline", 1) == (wait["arm"], wait["wait_seconds"])
-    assert "no free instance" in wait["reason"]
+    assert reason in wait["reason"]
     (run,) = workload.runs()
     assert ("Completed", True) == (run.status, run.counts)
     assert run.job.endswith("-p1-r0")
-
-
-def test_a_missing_quota_waits_as_well(production, app):
-    workload = production()
-    inject(app.cloud.state(), Failure.LIMIT_EXCEEDED, count=1)
-
-    workload.succeed(wait_seconds=1)
-    (wait,) = workload.entries("run_waiting")
-    assert "Service Quotas" in wait["reason"]
-    assert ["Completed"] == [run.status for run in workload.runs()]
 
 
 def test_a_throttled_call_is_retried_without_a_wait(production, app):

@@ -79,15 +79,6 @@ def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):
     ]
 
 
-def test_groups_on_nodes_of_their_own_take_turns_too(trial, quota):
-    quota({KIND: 1, OTHER: 1})
-    running = trial(candidates=[CHEAP], facts=HALF_PRICE, speeds="cheap=1.0")
-    decision = running.decision()
-
-    assert ("promote", "cheap") == (decision["verdict"], decision["candidate"])
-    assert [] == side_by_side(running, KIND) + side_by_side(running, OTHER)
-
-
 def test_a_lost_candidates_other_runs_do_not_start_when_their_turn_comes(trial, quota):
     quota({KIND: 1})
     running = trial(crash="compile")

@@ -3,10 +3,9 @@
 Knobs (hyperparameters): speedup of the compiled arms, loss_shift of the compiled arms,
 production_shift of their loss in production's runs alone, noise of the loss; speeds of arms by name
 (`p4d=1.1,two=1.5`), whatever compiles; and arms by name: behind (its speed-up is 0.1 less), crash,
-half (its full runs make half the steps), thin (they take half the samples a step, as fast again),
-hang, nan (it diverges), unapplied, slow (its full runs take seconds; slow_seed: only the one of
-that seed); wait_for (full runs of compiled arms wait until this file exists). With INJECTED_FAULT
-in its environment a compiled arm loses 0.2.
+half (its full runs make half the steps), hang, nan (it diverges), unapplied, slow (its full runs
+take seconds; slow_seed: only the one of that seed); wait_for (full runs of compiled arms wait until
+this file exists). With INJECTED_FAULT in its environment a compiled arm loses 0.2.
 """
 
 import argparse
@@ -18,7 +17,7 @@ import time
 from pathlib import Path
 
 parser = argparse.ArgumentParser()
-ARMS = ("behind", "crash", "half", "hang", "nan", "slow", "thin", "unapplied")
+ARMS = ("behind", "crash", "half", "hang", "nan", "slow", "unapplied")
 for name in ("arm", "compiler", "compile_mode", "precision", "speeds", *ARMS):
     parser.add_argument(f"--{name}", default="")
 for name in ("batch_size", "seed", "replicate", "max_steps", "slow_seed"):
@@ -55,8 +54,6 @@ steps = FULL_STEPS if full_run else args.max_steps
 samples = 32
 if full_run and args.half == args.arm:
     steps //= 2
-if full_run and args.thin == args.arm:
-    samples, step_seconds = samples // 2, step_seconds / 2
 out = Path(
     os.environ.get("COMPILEGATE_EVIDENCE_DIR") or Path(os.environ["SM_OUTPUT_DATA_DIR"], "evidence")
 )
