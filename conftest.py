@@ -39,10 +39,12 @@ botocore.session.create_loader = functools.cache(botocore.loaders.create_loader)
 ROOT = Path(__file__).parent
 # Folders whose tests read the synthesised template or what makes it: the CDK starts once for all.
 OF_THE_TEMPLATE = ("tests/asl/", "tests/stacks/", "tests/tools/")
-# Clouds with the deployed app that the files of tests/e2e share, by turns: each takes half a minute
-# of processor time until it and its functions have started, and is not to be the last one at work.
-APPS = 2
-IN_THE_APP: dict[str, int] = {}
+# On so many processes, by turns, run the files that share a fixture of the session: `app`, a cloud
+# with the deployed app, takes half a minute of processor time until it and its functions have
+# started; `jobs`, a process that has imported torch and what models need, takes nine seconds.
+# Neither is to be the last one at work.
+SHARED = {"app": 2, "jobs": 2}
+TURNS: dict[str, dict[str, int]] = {name: {} for name in SHARED}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -70,9 +72,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.slow)
     place = item.path.relative_to(ROOT).as_posix()
     group = "template" if place.startswith(OF_THE_TEMPLATE) else place
-    if _in_the_shared_app(item):
-        group = f"app-{IN_THE_APP.setdefault(group, len(IN_THE_APP)) % APPS}"
-    if place.startswith("tests/training/") and trains and not _shares(item):
+    shared = next((name for name in SHARED if _is_of_the_session(item, name)), None)
+    if shared:
+        turn = TURNS[shared].setdefault(place, len(TURNS[shared]))
+        group = f"{shared}-{turn % SHARED[shared]}"
+    elif place.startswith("tests/training/") and trains and not _shares(item):
         group = item.nodeid
     if item.get_closest_marker("xdist_group") is None:
         item.add_marker(pytest.mark.xdist_group(group))
@@ -96,8 +100,8 @@ def _group(item: pytest.Item) -> str:
     return str(marker.args[0]) if marker else ""
 
 
-def _in_the_shared_app(item: pytest.Item) -> bool:
-    definitions = item._fixtureinfo.name2fixturedefs.get("app", ())
+def _is_of_the_session(item: pytest.Item, name: str) -> bool:
+    definitions = item._fixtureinfo.name2fixturedefs.get(name, ())
     return bool(definitions) and definitions[-1].scope == "session"
 
 

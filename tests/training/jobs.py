@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from compilegate.domain.request.build import quality_request
+from tests.domain.test_request import CONTEXT, arm, workload
 from tests.training.fork_server import ForkServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +186,13 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return str(probe.getsockname()[1])
+
+
+def metric_patterns():
+    """By metric, how SageMaker finds it in a log of a job that a trial requests."""
+    request = quality_request(workload(), arm(), run="q1a17", replicate=0, seed=17, context=CONTEXT)
+    definitions = request["AlgorithmSpecification"]["MetricDefinitions"]
+    return {one["Name"]: one["Regex"] for one in definitions}
 
 
 def after_steps(count):

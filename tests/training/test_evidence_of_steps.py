@@ -23,8 +23,7 @@ from compilegate_runtime.sampler import Nvml, Sampler
 from compilegate_runtime.timing import CudaTimer, HostTimer, detached
 
 from compilegate.adapters.job_outputs import read_steps
-from compilegate.domain.request.build import metric_definitions
-from tests.training.jobs import ROOT, TRAINING
+from tests.training.jobs import ROOT, TRAINING, metric_patterns
 from tests.training.stand_ins import Clock, Library, Queue, Store, Tensor, torch_with
 from tests.training.test_recorder import lines, summary
 
@@ -408,10 +407,10 @@ def test_every_metric_that_a_request_defines_is_printed_and_read(tmp_path, clock
     printed = capsys.readouterr().out.splitlines()
 
     values = {
-        definition["Name"]: float(match[1])
-        for definition in metric_definitions("eval_accuracy")
+        name: float(match[1])
+        for name, pattern in metric_patterns().items()
         for line in printed
-        if (match := re.search(definition["Regex"], line))
+        if (match := re.search(pattern, line))
     }
     expected = {
         "step": 10, "steps": 10, "seconds": 0.5, "samples_per_second": 16.0, "loss": 2.5,

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.request.build import metric_definitions, quality_request, speed_request
+from compilegate.domain.request.build import quality_request, speed_request
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm
 from tests.domain.test_request_launch import HF, LARGE, job
 from tests.training import hosts
 from tests.training.hosts import HostsRun
+from tests.training.jobs import metric_patterns
 
 pytestmark = [pytest.mark.training, pytest.mark.slow]
 
@@ -96,7 +97,7 @@ def ended_whole(done: HostsRun, part: str) -> None:
 
 def metric(log: str, name: str) -> list[str]:
     """What SageMaker reads from a log by the requests' definition."""
-    pattern = next(one["Regex"] for one in metric_definitions("none") if one["Name"] == name)
+    pattern = metric_patterns()[name]
     return [match[1] for line in log.splitlines() if (match := re.search(pattern, line))]
 
 
