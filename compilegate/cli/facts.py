@@ -271,7 +271,7 @@ def refresh(
     if both := sorted(priced & set(settings.facts.prices)):
         answers.notes.append(f"cdk.json's own price overrides the list's: {', '.join(both)}")
     written = merged(kept, where, answers.rows)
-    differences = changes(before, laid_over(load_facts(), written["regions"], where))
+    differences = changes(before, laid_over(load_facts(), written, where))
     if not dry_run:
         write_whole(out, refreshed_body(written))
     listed = [row for row in differences if row["part"] == "image" or row["old"] is not None]

@@ -18,12 +18,6 @@ from compilegate.domain.facts import Facts, Price, Quota
 FILE = Path(__file__).with_name("refreshed.json")
 SCHEMA = 1
 ABOUT = "Read from an AWS account by `compilegate facts refresh`; lies over the shipped facts."
-# What a region's part may hold, and what tells two rows of it apart.
-KEYS = {
-    "prices": ("instance_type",),
-    "images": ("uri",),
-    "quotas": ("instance_type", "spot"),
-}
 FIX = "run `compilegate facts refresh` again, or delete the file"
 
 
@@ -63,9 +57,8 @@ def laid_over(facts: Facts, regions: Mapping[str, Any], region: str) -> Facts:
 def merged(
     regions: Mapping[str, Any], region: str, parts: Mapping[str, list[dict[str, Any]]]
 ) -> dict[str, Any]:
-    """The whole document with a region's freshly read parts in place of the old ones."""
-    own = {**regions.get(region, {}), **parts}
-    return {"schema": SCHEMA, "about": ABOUT, "regions": {**regions, region: own}}
+    """The regions with one's freshly read parts in place of the old ones."""
+    return {**regions, region: {**regions.get(region, {}), **parts}}
 
 
 def changes(before: Facts, after: Facts) -> list[dict[str, Any]]:
@@ -93,6 +86,7 @@ def _usd(facts: Facts, instance_type: str) -> float | None:
     return None if price is None else price.usd_per_hour
 
 
-def refreshed_body(document: Mapping[str, Any]) -> bytes:
+def refreshed_body(regions: Mapping[str, Any]) -> bytes:
     """The file's content, sorted so that a change reads well in a review."""
+    document = {"schema": SCHEMA, "about": ABOUT, "regions": regions}
     return f"{json.dumps(document, indent=1, sort_keys=True)}\n".encode()

@@ -33,8 +33,7 @@ PARTS: dict[str, list[dict[str, Any]]] = {"prices": [PRICE], "quotas": [QUOTA], 
 
 
 def refreshed(**parts: list[dict[str, Any]]) -> dict[str, Any]:
-    regions: dict[str, Any] = merged({}, REGION, parts or PARTS)["regions"]
-    return regions
+    return merged({}, REGION, parts or PARTS)
 
 
 def test_the_file_is_absent_before_the_first_refresh(tmp_path: Path) -> None:
@@ -72,7 +71,7 @@ def test_a_part_that_was_not_read_again_stays() -> None:
 
     document = merged(refreshed(), REGION, {"prices": cheaper})
 
-    assert {**PARTS, "prices": cheaper} == document["regions"][REGION]
+    assert {**PARTS, "prices": cheaper} == document[REGION]
 
 
 def test_changes_name_old_and_new_and_leave_out_what_is_confirmed() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,18 +49,11 @@ AFTER_THE_FLAG = {
         "it now:", 'unlock {workload} --reason "not released"',
     ),
 }  # fmt: skip
+Missing = Mapping[str, str | None]
 MADE_HERE = (
     "The decision stands; the trial could not write its report ({why}), so this one was made "
     "from its records."
 )
-
-
-@dataclass(frozen=True)
-class Missing:
-    """What an ended trial lacks, and the command that makes or shows it."""
-
-    message: str
-    command: str | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +62,8 @@ class Outcome:
 
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
     them where production had a part in it (report/background.py), ``reasons`` the decision's with
-    causes and fixes (report/reasons.py), ``notes`` remarks about the job.
+    causes and fixes (report/reasons.py), ``notes`` remarks about the job. ``missing`` is what an
+    ended trial lacks, each with the command that makes or shows it.
     ``kept`` is whether what a local trial recorded outlives its cloud.
     """
 
@@ -79,7 +73,7 @@ class Outcome:
     headline: str
     failure: str | None
     report: Path | None
-    missing: tuple[Missing, ...] = ()
+    missing: Sequence[Missing] = ()
     applied: FlagOutcome | None = None
     full_runs: Mapping[str, Any] | None = None
     reasons: tuple[Reason, ...] = ()
@@ -112,7 +106,7 @@ class Outcome:
             "headline": self.headline,
             "failure": self.failure,
             "report": None if self.report is None else str(self.report),
-            "missing": [asdict(item) for item in self.missing],
+            "missing": [*self.missing],
             "decision": self.recorded,
             "flag": write(self.applied) if self.applied else None,
             "full_runs": self.full_runs,
@@ -153,7 +147,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         document.get("headline") or why,
         None,
         report,
-        tuple(_missing(trial, step, why, report, cloud) for step, why in failed.items()),
+        [_missing(trial, step, why, report, cloud) for step, why in failed.items()],
         applied=find_flag_outcome(services.store, trial),
         full_runs=document.get("full_runs"),
         reasons=tuple(read(Reason, one) for one in document.get("reasons") or ())
@@ -168,14 +162,13 @@ def _failed(trial: Trial, cloud: Cloud, state: ExecutionState) -> Outcome:
     reasons = (one.reason for one in history.failed if one.trial == trial.trial)
     failure = next(reasons, None) or explain(state.error or state.status, state.cause)
     # An execution may be stopped from outside after its decision was recorded.
-    missing = tuple(
-        Missing(
-            f"Its decision was recorded before ({one.verdict}). The flag now:",
-            cloud.command(f"flag show {trial.workload}"),
-        )
+    command = cloud.command(f"flag show {trial.workload}")
+    missing: list[Missing] = [
+        {"message": f"Its decision was recorded before ({one.verdict}). The flag now:",
+         "command": command}
         for one in history.decided
         if one.trial == trial.trial
-    )
+    ]  # fmt: skip
     return Outcome(trial.workload, trial.trial, None, failure, failure, None, missing[:1])
 
 
@@ -184,7 +177,7 @@ def _missing(trial: Trial, step: str, why: str, report: Path | None, cloud: Clou
     if step == "report_failed" and report is not None:
         message, command = MADE_HERE, ""
     words = command.format(workload=trial.workload, trial=trial.trial)
-    return Missing(message.format(why=why), cloud.command(words) if words else None)
+    return {"message": message.format(why=why), "command": cloud.command(words) if words else None}
 
 
 def report_command(workload: str, trial: str, cloud: Cloud) -> str:
@@ -231,9 +224,7 @@ def save_report(trial: Trial, services: Services, reports: Path) -> Path:
 
 # A decision's figures as short text; what is unknown is a dash.
 
-FLAG_WORDS = {
-    FlagAction.ENABLE: "on", FlagAction.DISABLE: "off", FlagAction.KEEP: "unchanged",
-}  # fmt: skip
+FLAG_WORDS = {FlagAction.ENABLE: "on", FlagAction.DISABLE: "off", FlagAction.KEEP: "unchanged"}
 
 
 def decision_rows(decision: Decision, applied: FlagOutcome | None = None) -> list[tuple[str, str]]:
