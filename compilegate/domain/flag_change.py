@@ -9,48 +9,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.records.flags import HUMAN, Author, FlagVersion
 from compilegate.domain.records.trials import TrialStarted
+from compilegate.domain.utc import iso
 
 # Who changes flags besides people, and the action of a proven regression.
 EVALUATE, TRAIN = "evaluate", "train"
 REVERT = "revert"
 
 Versions = Sequence[FlagVersion]
-
-
-@dataclass(frozen=True)
-class FlagChange:
-    """A requested change: by whom and why.
-
-    ``change_id`` makes repeating a step the same change. ``by`` is ``evaluate``, ``train`` or
-    ``human:NAME``. ``decided_at`` is the epoch second up to which the evidence behind it reaches,
-    ``seen_version`` the flag's version that it knows of: where that is known it decides instead,
-    because the clocks of two machines differ. ``based_on`` is the version that was judged, of which
-    the change is a consequence, None for one that stands for itself. ``details`` are further
-    fields of the ledger entry: trial, evidence_key, decision_key.
-    """
-
-    change_id: str
-    by: str
-    action: str
-    flag: Flag
-    reason: str
-    decided_at: int
-    decision_id: str | None = None
-    seen_version: int | None = None
-    based_on: int | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def by_human(self) -> bool:
-        """Whether a person requested the change."""
-        return self.by.startswith(HUMAN)
 
 
 def flag_of(versions: Versions) -> Flag:
@@ -73,7 +45,7 @@ def same_change(versions: Versions, change_id: str) -> FlagVersion | None:
     return next((one for one in versions if one.change_id == change_id), None)
 
 
-def changes_nothing(change: FlagChange, versions: Versions) -> bool:
+def changes_nothing(change: FlagVersion, versions: Versions) -> bool:
     """Whether the flag is already so; a manual change is kept in any case.
 
     A flag that is off is not turned off again, so that the reason why it is off is kept.
@@ -86,7 +58,7 @@ def changes_nothing(change: FlagChange, versions: Versions) -> bool:
     return _effect(now) == _effect(new) and now.state == new.state
 
 
-def held_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
+def held_by(change: FlagVersion, versions: Versions) -> FlagVersion | None:
     """The change that this one may not overrule, None where there is none.
 
     A machine that decides on evidence from before a manual change does not know its reason; nor
@@ -98,7 +70,7 @@ def held_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
     new = change.flag
     for one in reversed(versions):
         if change.seen_version is None:
-            is_unseen = one.at >= change.decided_at
+            is_unseen = one.at >= (change.decided_at or 0)
         else:
             is_unseen = one.version > change.seen_version
         is_revert = new.enabled and (one.by, one.action) == (TRAIN, REVERT)
@@ -110,7 +82,7 @@ def held_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
     return None
 
 
-def superseded_by(change: FlagChange, versions: Versions) -> FlagVersion | None:
+def superseded_by(change: FlagVersion, versions: Versions) -> FlagVersion | None:
     """The change that put something else in the place of what this one has judged.
 
     What follows from one candidate must not be done to another that was turned on meanwhile. A
@@ -141,7 +113,7 @@ def began_after(trial: TrialStarted, version: FlagVersion) -> bool:
     return int(trial.flag_version) >= version.version
 
 
-def overrules(change: FlagChange, versions: Versions) -> Author | None:
+def overrules(change: FlagVersion, versions: Versions) -> Author | None:
     """Whose manual change this one replaces; None without one."""
     if change.by_human or not versions or not versions[-1].by_human:
         return None
@@ -150,24 +122,17 @@ def overrules(change: FlagChange, versions: Versions) -> Author | None:
     return versions[-1].author
 
 
-def next_version(change: FlagChange, versions: Versions, *, name: str, at: int) -> FlagVersion:
+def next_version(change: FlagVersion, versions: Versions, *, name: str, at: int) -> FlagVersion:
     """The version that makes the change of the parameter ``name`` at epoch second ``at``."""
-    return FlagVersion(
+    flag = change.flag
+    return replace(
+        change,
         version=len(versions) + 1,
         at=at,
-        change_id=change.change_id,
-        by=change.by,
-        action=change.action,
-        reason=change.reason,
-        value=change.flag.to_json(),
+        value=replace(flag, since=flag.since or iso(at)).to_json(),
         previous_value=flag_of(versions).to_json(),
         parameter=name,
-        decided_at=change.decided_at,
-        seen_version=change.seen_version,
-        based_on=change.based_on,
-        decision_id=change.decision_id,
         overrode=overrules(change, versions),
-        details=change.details,
     )
 
 
@@ -223,7 +188,7 @@ def override_change(
     *,
     now: int,
     details: Mapping[str, Any] | None = None,
-) -> FlagChange:
+) -> FlagVersion:
     """The change to ``flag`` that an override asks for, by ``set`` or ``revert``.
 
     It is a new one for every override, and the same one where an interrupted command is repeated:
@@ -243,11 +208,13 @@ def override_change(
         and not any(began_after(trial, last) for trial in trials)
     ):
         change_id = last.change_id
-    return FlagChange(
+    return FlagVersion(
+        version=0,
+        at=now,
         change_id=change_id,
         by=f"{HUMAN}{override.who}",
         action=action,
-        flag=flag,
+        value=flag.to_json(),
         reason=reason,
         decided_at=now,
         decision_id=flag.decision_id,

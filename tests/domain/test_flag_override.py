@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from compilegate.domain.flag_change import (
     AGAIN_SECONDS,
     LONGEST_REASON,
     SET,
-    FlagChange,
     Override,
     override_change,
     turned_off,
@@ -31,18 +31,14 @@ def change(
     versions: tuple[FlagVersion, ...] = (),
     trials: tuple[TrialStarted, ...] = (),
     now: int = NOW,
-) -> FlagChange:
+) -> FlagVersion:
     details = {"trial": "t1"}
     return override_change(SET, flag, override, versions, trials, now=now, details=details)
 
 
-def made_of(made: FlagChange, **changes: Any) -> FlagVersion:
+def made_of(made: FlagVersion, **changes: Any) -> FlagVersion:
     """The version that a change became."""
-    values = {
-        "version": 1, "at": made.decided_at, "change_id": made.change_id, "by": made.by,
-        "action": made.action, "reason": made.reason, "value": made.flag.to_json(),
-    }  # fmt: skip
-    return FlagVersion(**{**values, **changes})
+    return replace(made, **{"version": 1, **changes})
 
 
 @pytest.mark.parametrize(

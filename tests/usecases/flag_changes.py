@@ -8,7 +8,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag
-from compilegate.domain.flag_change import FlagChange
+from compilegate.domain.records.flags import FlagVersion
 
 WORKLOAD = "bert-docs"
 FLAG = naming.flag_parameter("prod", WORKLOAD)
@@ -30,14 +30,16 @@ FLAGS = {
 }
 
 
-def flag_change(kind: str, change_id: str | None = None, decided_at: int = 0) -> FlagChange:
+def flag_change(kind: str, change_id: str | None = None, decided_at: int = 0) -> FlagVersion:
     """A change of this kind; a machine's reaches as far as ``decided_at``."""
     human, late = kind.startswith("human "), kind.startswith("late ")
-    return FlagChange(
+    return FlagVersion(
+        version=0,
+        at=0,
         change_id=change_id or f"{kind}#1",
         by="human:ana" if human else "train" if late else "evaluate",
         action=kind.rsplit(maxsplit=1)[-1],
-        flag=FLAGS[kind],
+        value=FLAGS[kind].to_json(),
         reason=f"because of {kind}",
         decided_at=decided_at,
         decision_id=FLAGS[kind].decision_id,

@@ -7,8 +7,9 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.flag import Flag, parse_flag
-from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.planning.arms import promoted
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Services
@@ -44,9 +45,9 @@ def promote(services: Any, workload: Workload = SOUND) -> Flag:
     )
     register(services, SPEC)
     flag = promoted(plan.arm("compile"), plan.baseline, decision_id="d1")
-    change = FlagChange(
-        change_id=f"trial#{TRIAL}#flag", by=EVALUATE, action="enable", flag=flag, reason="proven",
-        decided_at=BEGIN, decision_id="d1", details={"trial": TRIAL},
+    change = FlagVersion(
+        version=0, at=0, change_id=f"trial#{TRIAL}#flag", by=EVALUATE, action="enable",
+        reason="proven", value=flag.to_json(), decided_at=BEGIN, decision_id="d1", details={"trial": TRIAL},
     )  # fmt: skip
     return change_flag(WORKLOAD, change, services=services).flag
 
@@ -142,8 +143,9 @@ def flag_entries(services: Any) -> list[Any]:
 def say(services: Any, flag: Flag, at: int = BEGIN + 100) -> None:
     """A person changes the flag."""
     services.clock.seconds = max(services.clock.seconds, at)
-    said = FlagChange(
-        change_id=f"human#{at}", by="human:ann", action="set", flag=flag, reason="I want it",
-        decided_at=at, details={"trial": TRIAL} if flag.candidate == "compile" else {},
+    said = FlagVersion(
+        version=0, at=0, change_id=f"human#{at}", by="human:ann", action="set",
+        reason="I want it", value=flag.to_json(), decided_at=at,
+        details={"trial": TRIAL} if flag.candidate == "compile" else {},
     )  # fmt: skip
     change_flag(WORKLOAD, said, services=services)

@@ -165,11 +165,13 @@ def test_a_trial_that_began_before_its_candidate_was_reverted_does_not_turn_it_o
 ) -> None:
     event = decide(services, "promote", "enable")
     on = flag_change("human set" if candidate == "other" else "enable").flag
-    change_flag("bert-docs", replace(flag_change("enable"), flag=on), services=services)
+    change_flag("bert-docs", replace(flag_change("enable"), value=on.to_json()), services=services)
     acquire_lock(EVENT, services=services)
     off = Flag(False, "reverted", candidate)
     change_flag(
-        "bert-docs", replace(flag_change("revert"), by="train", flag=off), services=services
+        "bert-docs",
+        replace(flag_change("revert"), by="train", value=off.to_json()),
+        services=services,
     )
 
     assert changed is applied(event, services)["enabled"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.flag import OFF, Flag
+from compilegate.domain.flag import MAX_BYTES, OFF, Flag
 from compilegate.domain.flag_change import AGAIN_SECONDS, Override
 from compilegate.domain.records.flags import Author
 from compilegate.domain.records.trials import TrialStarted
@@ -149,7 +149,7 @@ def test_a_candidate_set_by_a_person_that_becomes_permanent_overrules_no_one(ser
     make(services, "human set")
     wish = flag_change("human set").flag
     kept = replace(flag_change("permanent", decided_at=now(services) + 1),
-                   flag=replace(wish, state="permanent"))  # fmt: skip
+                   value=replace(wish, state="permanent").to_json())  # fmt: skip
 
     made = change_flag(WORKLOAD, kept, services=services)
 
@@ -260,7 +260,10 @@ def test_off_without_a_history_is_left_as_it_is(raw: str | None, services: Any) 
 def test_a_flag_too_large_for_the_parameter_is_refused_before_it_is_written_down(
     services: Any,
 ) -> None:
-    large = replace(flag_change("enable"), flag=Flag(True, "probation", "c", {"x": "y" * 5000}))
+    """With the moment from which it holds; without that it just fits."""
+    empty = Flag(True, "probation", "c", {"x": ""})
+    fits = replace(empty, overrides={"x": "y" * (MAX_BYTES - len(empty.to_json()))})
+    large = replace(flag_change("enable"), value=fits.to_json())
 
     with pytest.raises(InvalidInputError, match="4096"):
         change_flag(WORKLOAD, large, services=services)

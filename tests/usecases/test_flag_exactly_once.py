@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.flag_change import FlagChange
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.ports import Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag, repair_flag
 from tests import fakes
@@ -47,7 +47,7 @@ def state(services: Any) -> tuple[Any, Any]:
     return history(services), services.flags.read(FLAG)
 
 
-def crash_at(number: int, how: str, services: Services, change: FlagChange) -> bool:
+def crash_at(number: int, how: str, services: Services, change: FlagVersion) -> bool:
     """Make the change with a crash at its ``number``-th call; False where it has fewer."""
     turns = iter([GO] * number + [how])
     try:
@@ -97,7 +97,7 @@ def test_a_change_that_crashes_twice_is_made_once(kind: str) -> None:
 
 
 def writer(
-    change: FlagChange, answers: dict[str, Changed] | None = None
+    change: FlagVersion, answers: dict[str, Changed] | None = None
 ) -> Callable[[Services], Any]:
     """Makes the change, and keeps the answer under its id."""
 

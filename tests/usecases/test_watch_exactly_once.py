@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.domain.flag_change import EVALUATE
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate.usecases.production.watch_production import watch_production
 from tests import fakes
@@ -137,8 +138,9 @@ BIGGER = Flag(True, "probation", "b48", {"batch_size": 48}, "d9")
 def test_a_late_revert_leaves_alone_what_was_turned_on_meanwhile(by: str, services: Any) -> None:
     promote(services)
     event = broken_off(services)
-    newer = FlagChange("newer", by, "enable", BIGGER, "proven", services.clock.now() + 1,
-                       details={"trial": "newer123"})  # fmt: skip
+    newer = FlagVersion(0, 0, "newer", by, "enable", "proven", BIGGER.to_json(),
+                        decided_at=services.clock.now() + 1,
+                        details={"trial": "newer123"})  # fmt: skip
     change_flag(WORKLOAD, newer, services=services)
 
     answer = watch_production(event, services=services)

@@ -25,12 +25,16 @@ class Author:
 
 @dataclass(frozen=True)
 class FlagVersion(LedgerRecord):
-    """One change of the flag.
+    """One change of the flag: by whom and why; one that is only requested has version 0.
 
-    ``value`` is the parameter's text from then on, ``previous_value`` the one before. ``overrode``
-    is the manual change that it replaced. ``decided_at``, ``seen_version`` and ``based_on`` are
-    those of the change (flag_change.py). ``details`` are further fields of the entry: trial, run,
-    evidence_key, decision_key, approved_by.
+    ``change_id`` makes repeating a step the same change. ``by`` is ``evaluate``, ``train`` or
+    ``human:NAME``. ``value`` is the parameter's text from then on, ``previous_value`` the one
+    before. ``decided_at`` is the epoch second up to which the evidence behind it reaches,
+    ``seen_version`` the flag's version that it knows of: where that is known it decides instead,
+    because the clocks of two machines differ. ``based_on`` is the version that was judged, of which
+    the change is a consequence, None for one that stands for itself. ``overrode`` is the manual
+    change that it replaced. ``details`` are further fields of the entry: trial, run, evidence_key,
+    decision_key, approved_by.
     """
 
     kind = "flag"

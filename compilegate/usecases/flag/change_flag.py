@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.flag_change import (
-    FlagChange,
     agrees,
     changes_nothing,
     flag_of,
@@ -26,7 +25,6 @@ from compilegate.domain.flag_change import (
     superseded_by,
 )
 from compilegate.domain.records.flags import Author, FlagVersion
-from compilegate.domain.utc import iso
 from compilegate.ports import Services
 
 logger = logging.getLogger("compilegate")
@@ -51,10 +49,10 @@ class Changed:
     unwritten: str | None = None
 
 
-def change_flag(workload: str, change: FlagChange, *, services: Services) -> Changed:
+def change_flag(workload: str, change: FlagVersion, *, services: Services) -> Changed:
     """Make the change, or say why not; repeating it is safe and has the same result.
 
-    ``change.flag.since`` is filled in where it is None. Raises InvalidInputError for a flag that
+    The flag's ``since`` is filled in where it is None. Raises InvalidInputError for a flag that
     does not fit the parameter.
     """
     name = naming.flag_parameter(services.settings.stage, workload)
@@ -73,8 +71,7 @@ def change_flag(workload: str, change: FlagChange, *, services: Services) -> Cha
                     superseded_by=newer.author if newer else None,
                 )
             now = services.clock.now()
-            dated = replace(change, flag=replace(change.flag, since=change.flag.since or iso(now)))
-            following = next_version(dated, versions, name=name, at=now)
+            following = next_version(change, versions, name=name, at=now)
             made = services.ledger.put_once(workload, following)
             versions = [*versions, made]
         if made.change_id == change.change_id:

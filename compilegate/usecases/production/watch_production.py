@@ -15,13 +15,14 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.flag_change import REVERT, TRAIN, FlagChange
+from compilegate.domain.flag_change import REVERT, TRAIN
 from compilegate.domain.judging.probation import Judge, judge_production
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.production.watch import PERMANENT
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
@@ -113,11 +114,13 @@ def _change_flag(workload: str, review: Review, services: Services) -> Changed |
     transition = review.transition
     if transition is None:
         return None
-    change = FlagChange(
+    change = FlagVersion(
+        version=0,
+        at=review.at,
         change_id=transition.change_id,
         by=TRAIN,
         action=transition.action,
-        flag=transition.flag,
+        value=transition.value,
         reason=transition.reason,
         decided_at=transition.decided_at,
         decision_id=review.decision_id,

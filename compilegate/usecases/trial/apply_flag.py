@@ -9,8 +9,9 @@ from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
-from compilegate.domain.flag_change import EVALUATE, FlagChange
+from compilegate.domain.flag_change import EVALUATE
 from compilegate.domain.planning.arms import promoted
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
@@ -38,11 +39,13 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         # The change accounts for manual changes up to the approval, else up to the trial's start.
         # A trial that never recorded its start overrules none of them.
         since = answer or next(iter(started), None)
-        change = FlagChange(
+        change = FlagVersion(
+            version=0,
+            at=0,
             change_id=f"trial#{trial.trial}#flag",
             by=EVALUATE,
             action=str(decision.flag_action),
-            flag=_decided_flag(decision, trial, services),
+            value=_decided_flag(decision, trial, services).to_json(),
             reason="; ".join(decision.messages),
             decided_at=since.at if since else 0,
             seen_version=since.flag_version if since else None,
