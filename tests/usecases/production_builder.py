@@ -47,7 +47,8 @@ def promote(services: Any, workload: Workload = SOUND) -> Flag:
     flag = promoted(plan.arm("compile"), plan.baseline, decision_id="d1")
     change = FlagVersion(
         version=0, at=0, change_id=f"trial#{TRIAL}#flag", by=EVALUATE, action="enable",
-        reason="proven", value=flag.to_json(), decided_at=BEGIN, decision_id="d1", details={"trial": TRIAL},
+        reason="proven", value=flag.to_json(), decided_at=BEGIN, decision_id="d1",
+        details={"trial": TRIAL},
     )  # fmt: skip
     return change_flag(WORKLOAD, change, services=services).flag
 
