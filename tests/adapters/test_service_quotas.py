@@ -91,38 +91,34 @@ def quotas_of(account: Account, codes: dict[tuple[str, bool], str] | None = None
     return ServiceQuotas(account, lambda: codes or {})
 
 
+CODE = {("ml.g5.xlarge", False): "L-1"}
+BY_CODE, BY_DEFAULT = "get_service_quota", "get_aws_default_service_quota"
+
+
 @pytest.mark.parametrize(
-    ("kind", "spot", "expected"),
-    [("ml.g5.xlarge", False, 4), ("ml.g5.xlarge", True, 0), ("ml.p4d.24xlarge", False, None)],
-)
-def test_only_quotas_of_training_jobs_count(kind: str, spot: bool, expected: int | None) -> None:
-    assert expected == quotas_of(Account(listed=LISTED)).training_instances(kind, spot=spot)
+    ("account", "codes", "kind", "spot", "expected", "calls"),
+    [
+        ({}, {}, "ml.g5.xlarge", False, 4, ["list_service_quotas"]),
+        ({}, {}, "ml.g5.xlarge", True, 0, ["list_service_quotas"]),
+        ({}, {}, "ml.p4d.24xlarge", False, None, ["list_service_quotas"]),
+        ({"applied": {"L-1": (XLARGE, 3.0)}}, CODE, "ml.g5.xlarge", False, 3, [BY_CODE]),
+        ({"defaults": {"L-1": (XLARGE, 0.0)}}, CODE, "ml.g5.xlarge", False, 0,
+         [BY_CODE, BY_DEFAULT]),
+        # A code that leads to another quota is not believed.
+        ({"applied": {"L-1": (SPOT, 64.0)}}, CODE, "ml.g5.xlarge", False, 4,
+         [BY_CODE, "list_service_quotas"]),
+    ],
+)  # fmt: skip
+def test_a_quota_is_asked_for_by_its_code_else_looked_up_among_those_of_training_jobs(
+    *, account: dict[str, Any], codes: dict[tuple[str, bool], str], kind: str, spot: bool,
+    expected: int | None, calls: list[str], caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    asked = Account(**account, listed=LISTED)
 
-
-def test_a_known_code_is_asked_for_and_nothing_is_listed() -> None:
-    account = Account(applied={"L-1": (XLARGE, 3.0)}, listed=LISTED)
-    quotas = quotas_of(account, {("ml.g5.xlarge", False): "L-1"})
-
-    assert 3 == quotas.training_instances("ml.g5.xlarge", spot=False)
-    assert ["get_service_quota"] == account.calls
-
-
-def test_a_quota_that_was_never_changed_has_its_default() -> None:
-    account = Account(defaults={"L-1": (XLARGE, 0.0)}, listed=LISTED)
-    quotas = quotas_of(account, {("ml.g5.xlarge", False): "L-1"})
-
-    assert 0 == quotas.training_instances("ml.g5.xlarge", spot=False)
-    assert ["get_service_quota", "get_aws_default_service_quota"] == account.calls
-
-
-def test_a_code_that_leads_to_another_quota_is_not_believed(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    account = Account(applied={"L-1": (SPOT, 64.0)}, listed=LISTED)
-    quotas = quotas_of(account, {("ml.g5.xlarge", False): "L-1"})
-
-    assert 4 == quotas.training_instances("ml.g5.xlarge", spot=False)
-    assert "not that of ml.g5.xlarge" in caplog.text
+    assert expected == quotas_of(asked, codes).training_instances(kind, spot=spot)
+    assert calls == asked.calls
+    other = (SPOT, 64.0) in account.get("applied", {}).values()
+    assert other == ("not that of ml.g5.xlarge" in caplog.text)
 
 
 def test_types_without_a_code_share_one_listing() -> None:

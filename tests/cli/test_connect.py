@@ -174,9 +174,6 @@ def test_production_starts_what_the_outputs_name(aws: None) -> None:
     )  # fmt: skip
 
 
-REGION = "eu-west-1"
-
-
 def cloudformation(
     *, outputs: dict[str, str] | None, status: str = "CREATE_COMPLETE", region: str = REGION
 ) -> Any:
@@ -200,41 +197,29 @@ def cloudformation(
     return client
 
 
-def test_a_stage_that_was_never_deployed_names_both_commands() -> None:
-    with pytest.raises(NotDeployedError) as raised:
-        stack_outputs(cloudformation(outputs=None, region="us-east-1"), "prod")
-
-    message = str(raised.value)
-    assert message.startswith("There is no stack compilegate-prod in us-east-1. Fix: deploy it")
-    assert "`make deploy`" in message
-    assert "`make bootstrap`" in message
-
-
-def test_a_shell_that_looks_in_another_region_is_reported_where_cdk_json_deploys() -> None:
-    with pytest.raises(NotDeployedError) as raised:
-        stack_outputs(cloudformation(outputs=None), "prod")
-
-    assert "no stack compilegate-prod in eu-west-1" in str(raised.value)
-    assert "cdk.json deploys compilegate-prod to us-east-1" in str(raised.value)
-
-
 @pytest.mark.parametrize(
-    ("status", "fix"),
+    ("region", "status", "said"),
     [
-        ("REVIEW_IN_PROGRESS", "run `make deploy`"),
-        ("CREATE_IN_PROGRESS", "wait until"),
-        ("ROLLBACK_COMPLETE", "events"),
-        ("DELETE_FAILED", "`make destroy`"),
+        ("us-east-1", None, ("There is no stack compilegate-prod in us-east-1. Fix: deploy it",
+                             "`make deploy`", "`make bootstrap`")),
+        (REGION, None, ("no stack compilegate-prod in eu-west-1",
+                        "cdk.json deploys compilegate-prod to us-east-1")),
+        (REGION, "REVIEW_IN_PROGRESS", ("(REVIEW_IN_PROGRESS)", "run `make deploy`")),
+        (REGION, "CREATE_IN_PROGRESS", ("(CREATE_IN_PROGRESS)", "wait until")),
+        (REGION, "ROLLBACK_COMPLETE", ("(ROLLBACK_COMPLETE)", "events")),
+        (REGION, "DELETE_FAILED", ("(DELETE_FAILED)", "`make destroy`")),
     ],
-)
-def test_a_stack_without_working_resources_is_named_with_the_next_step(
-    status: str, fix: str
+)  # fmt: skip
+def test_a_stage_that_cannot_be_used_is_named_with_the_next_step(
+    region: str, status: str | None, said: tuple[str, ...]
 ) -> None:
+    client = cloudformation(
+        outputs={} if status else None, status=status or "CREATE_COMPLETE", region=region
+    )
     with pytest.raises(NotDeployedError) as raised:
-        stack_outputs(cloudformation(outputs={}, status=status), "dev")
+        stack_outputs(client, "prod")
 
-    assert f"({status})" in str(raised.value)
-    assert fix in str(raised.value)
+    assert [part for part in said if part not in str(raised.value)] == []
 
 
 def test_a_stack_that_is_being_updated_can_be_used() -> None:

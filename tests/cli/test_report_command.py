@@ -19,39 +19,38 @@ from tests.fake_clouds import FakeProviders, cloud
 
 
 @pytest.mark.usefixtures("registered")
-def test_the_page_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
+def test_the_history_is_saved_beside_the_trials_reports(invoke: Invoke) -> None:
     result = invoke("report", "bert-docs", "--history")
+    named = json.loads(invoke("report", "bert-docs", "--history", "--json").stdout)
 
     page = Path("compilegate-reports/bert-docs-story/story.html")
     assert (0, f"{page}\n") == (result.exit_code, result.stdout)
     assert "bert-docs is registered, and production has not trained it yet" in page.read_text()
-
-
-@pytest.mark.usefixtures("registered")
-def test_as_json_all_three_files_are_named(invoke: Invoke) -> None:
-    result = invoke("report", "bert-docs", "--history", "--json")
-
-    named = json.loads(result.stdout)
-    assert ["html", "json", "markdown"] == sorted(named)
+    ends = {"html": ".html", "json": ".json", "markdown": ".md"}
+    assert {name: str(page.with_suffix(end)) for name, end in ends.items()} == named
     assert "bert-docs" == json.loads(Path(named["json"]).read_text())["workload"]
     assert "Registered" in Path(named["markdown"]).read_text()
 
 
 @pytest.mark.usefixtures("registered")
-@pytest.mark.parametrize("words", [[], ["bert-docs", "--trial", "0mabc123"]])
-def test_a_history_is_of_one_workload_and_all_its_trials(invoke: Invoke, words: list[str]) -> None:
-    result = invoke("report", *words, "--history")
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--history"], 2, "compilegate report WORKLOAD --history"),
+        (["bert-docs", "--trial", "0mabc123", "--history"], 2, "report WORKLOAD --history"),
+        (["nobody", "--history"], 1, "nobody has no history"),
+        (["bert-docs", "--trial", "00000000"], 1,
+         "there is no decision of bert-docs trial 00000000 yet"),
+        ([], 1, "there is no decision yet"),
+    ],
+)  # fmt: skip
+def test_what_there_is_no_report_of_is_an_error(
+    words: list[str], code: int, said: str, invoke: Invoke
+) -> None:
+    result = invoke("report", *words)
 
-    assert 2 == result.exit_code
-    assert "compilegate report WORKLOAD --history" in result.stderr
-
-
-@pytest.mark.usefixtures("registered")
-def test_of_a_workload_that_is_unknown_is_an_error(invoke: Invoke) -> None:
-    result = invoke("report", "nobody", "--history")
-
-    assert 1 == result.exit_code
-    assert "nobody has no history" in result.stderr
+    assert code == result.exit_code
+    assert said in result.stderr
 
 
 def test_without_a_local_cloud_the_history_saved_before_is_named(
@@ -89,14 +88,9 @@ def test_the_newest_decision_is_of_the_workloads_and_the_trial_asked_for() -> No
 def test_report_saves_the_newest(tmp_path: Path, invoke: Invoke, promoted: Cloud) -> None:
     result = invoke("report", "--out", tmp_path / "r")
 
+    ((payload),) = executions(promoted).started.values()
     path = Path(result.stdout.strip())
-    assert (
-        tmp_path
-        / "r"
-        / f"bert-docs-{next(iter(executions(promoted).started.values()))['trial']}"
-        / "report.html"
-        == path
-    )
+    assert tmp_path / "r" / f"bert-docs-{payload['trial']}" / "report.html" == path
     assert {"report.html", "report.md", "report.json"} == {p.name for p in path.parent.iterdir()}
 
 
@@ -115,13 +109,6 @@ def test_report_is_rendered_again_from_the_records(
     assert "<html" in Path(saved["html"]).read_text(encoding="utf-8")
     headline = json.loads(Path(saved["json"]).read_text(encoding="utf-8"))["headline"]
     assert headline.startswith("Turn the compiler on: 1.")
-
-
-def test_a_report_that_is_not_there_is_reported_so(invoke: Invoke, promoted: Cloud) -> None:
-    result = invoke("report", "bert-docs", "--trial", "00000000")
-
-    assert 1 == result.exit_code
-    assert "there is no decision of bert-docs trial 00000000 yet" in result.stderr
 
 
 def test_without_a_local_cloud_the_saved_reports_are_looked_through(

@@ -53,34 +53,24 @@ def watched(*jobs: tuple[str, str, list[str]], more: tuple[ArmPlan, ...] = ()) -
     return TrialWatcher(TRIAL, arn, aws)
 
 
-def test_lines_are_read_by_arm_and_noise_is_skipped() -> None:
+@pytest.mark.parametrize("tag", ["", "[1,mpirank:0,algo-1]<stdout>:", "[1,0]<stdout>:"])
+def test_lines_are_read_by_arm_and_noise_is_skipped(tag: str) -> None:
+    """Also lines that mpirun tags, but for those of standard error."""
     lines = JobLines()
 
     lines.take(
         [
-            "epoch 1", line(arm="baseline", block=0), line(step=10, steps=160, loss="nan"),
-            line(arm="compile", block=0), line(step=5, loss=3.5), "compilegate", "compilegate x",
+            "epoch 1", tag + line(arm="baseline", block=0),
+            tag + line(step=10, steps=160, loss="nan"), tag + line(arm="compile", block=1),
+            tag + line(step=5, loss=3.5), "compilegate", "compilegate x",
+            "[1,mpirank:1,algo-2]<stderr>:" + line(step=9),
         ]
     )  # fmt: skip
 
-    assert {"step": 10.0, "steps": 160.0} == dict(lines.by_arm["baseline"])
-    assert {"step": 5.0, "loss": 3.5} == dict(lines.by_arm["compile"])
-    assert ("compile", 0) == (lines.arm, lines.block)
-
-
-def test_lines_that_mpirun_tags_are_progress_too() -> None:
-    lines = JobLines()
-
-    lines.take(
-        [
-            "[1,mpirank:0,algo-1]<stdout>:" + line(arm="compile", block=1),
-            "[1,0]<stdout>:" + line(step=5, loss=3.5),
-            "[1,mpirank:1,algo-2]<stderr>:" + line(step=9),
-        ]
-    )
-
+    assert {
+        "baseline": {"step": 10.0, "steps": 160.0}, "compile": {"step": 5.0, "loss": 3.5},
+    } == lines.by_arm  # fmt: skip
     assert ("compile", 1) == (lines.arm, lines.block)
-    assert {"step": 5.0, "loss": 3.5} == dict(lines.by_arm["compile"])
 
 
 def test_before_there_is_a_plan_the_trial_is_checking() -> None:
@@ -119,70 +109,58 @@ def test_while_production_carries_a_round_the_trial_waits(
     assert stage == watcher.read().stage
 
 
-def test_in_the_speed_gate_every_arm_has_its_own_figures() -> None:
-    lines = [
+OTHER = replace(BASELINE, name="p4d", instance_type="ml.p4d.24xlarge", usd_per_hour=360.0)
+ROWS: dict[str, tuple[tuple[ArmPlan, ...], list[tuple[str, str, list[str]]], list[Any]]] = {
+    "a speed job, each arm with its own figures": ((), [("s0", "InProgress", [
         line(arm="baseline", block=1), line(step=160, steps=160, samples_per_second=400),
         line(arm="compile", block=1), line(step=80, steps=160, samples_per_second=500),
-    ]  # fmt: skip
-    view = watched(("s0", "InProgress", lines)).read()
-
-    baseline, compiled = arm_rows(view, 1060.0)
-
-    assert "speed gate" == view.stage
-    assert ("  baseline", "waits its turn", "160/160", "400") == baseline[:4]
-    assert ("  compile", "block 2", "80/160", "500") == compiled[:4]
-
-
-def test_an_arm_on_nodes_of_its_own_shows_its_own_job_at_its_own_price() -> None:
-    other = replace(BASELINE, name="p4d", instance_type="ml.p4d.24xlarge", usd_per_hour=360.0)
-    view = watched(
+    ])], [
+        ("  baseline", "waits its turn", "160/160", "400", "", "–", "–"),  # noqa: RUF001
+        ("  compile", "block 2", "80/160", "500", "", "–", "–"),  # noqa: RUF001
+    ]),
+    "an arm on nodes of its own": ((OTHER,), [
         ("s1a0", "Completed", [line(arm="baseline", block=0), line(step=160, steps=160)]),
         ("s1b0", "InProgress", [line(arm="p4d", block=0), line(step=40, steps=160)]),
-        more=(other,),
-    ).read()
-
-    stages = {row[0].strip(): row[1] for row in arm_rows(view, 1060.0)}
-
-    assert {"baseline": "speed gate ended", "compile": "speed gate ended", "p4d": "block 1"} == (
-        stages
-    )
-    assert [36.0, 360.0] == [job.usd_per_hour for job in view.jobs]
-
-
-def test_a_first_compilation_is_no_block_yet() -> None:
-    lines = [line(arm="compile", priming=20), line(block=0, arm="compile", step=10, steps=20)]
-    first = watched(("s0", "InProgress", lines)).read()
-    then = watched(("s0", "InProgress", [*lines, line(block=0, blocks=3, arm="compile")])).read()
-
-    stages = [[row[1] for row in arm_rows(view, 1060.0)][1] for view in (first, then)]
-
-    assert ["first compilation", "block 1"] == stages
-
-
-def test_full_runs_are_counted_timed_and_priced_by_arm() -> None:
-    view = watched(
-        ("s0", "Completed", []),
-        ("q1a17", "Completed", [line(step=600, steps=600)]),
+    ], [
+        ("  baseline", "speed gate ended", "160/160"), ("  compile", "speed gate ended", ""),
+        ("  p4d", "block 1", "40/160"),
+    ]),
+    "a first compilation is no block yet": ((), [("s0", "InProgress", [
+        line(arm="compile", priming=20), line(block=0, arm="compile", step=10, steps=20),
+    ])], [("  baseline", "waits its turn"), ("  compile", "first compilation", "10/20")]),
+    "then the first block": ((), [("s0", "InProgress", [
+        line(arm="compile", priming=20), line(block=0, blocks=3, arm="compile"),
+    ])], [("  baseline", "waits its turn"), ("  compile", "block 1")]),
+    "full runs are counted, timed and priced": ((), [
+        ("s0", "Completed", []), ("q1a17", "Completed", [line(step=600, steps=600)]),
         ("q1b17", "Completed", []),
         ("q2b18", "InProgress", [line(step=30, steps=600, samples_per_second=512.3, loss=3.21)]),
-    ).read()
-
-    baseline, compiled = arm_rows(view, 1050.0)
-
-    assert ("  baseline", "full runs 1/1", "600/600", "", "", "1:40", "$1.00") == baseline
-    assert (
-        "  compile", "full runs 1/2", "30/600", "512", "3.21", "2:30", "$3.00",
-    ) == compiled  # fmt: skip
-
-
-def test_a_stopped_job_is_no_full_run_but_costs() -> None:
-    view = watched(
+    ], [
+        ("  baseline", "full runs 1/1", "600/600", "", "", "1:40", "$1.00"),
+        ("  compile", "full runs 1/2", "30/600", "512", "3.21", "2:30", "$3.00"),
+    ]),
+    "a stopped job is no full run but costs": ((), [
         ("q1a17", "Completed", []), ("q1a18", "Stopped", []), ("q1b17", "InProgress", []),
-    ).read()  # fmt: skip
+    ], [
+        ("  baseline", "full runs 1/1", "", "", "", "3:20", "$2.00"),
+        ("  compile", "full runs 0/1", "", "", "", "0:50", "$1.00"),
+    ]),
+}  # fmt: skip
 
-    baseline, _ = arm_rows(view, 1050.0)
 
-    assert ("full runs 1/1", "3:20", "$2.00") == (baseline[1], *baseline[5:])
+@pytest.mark.parametrize("name", ROWS)
+def test_each_arm_has_its_row(name: str) -> None:
+    more, jobs, expected = ROWS[name]
+    view = watched(*jobs, more=more).read()
+
+    rows = list(arm_rows(view, 1050.0))
+
+    assert expected == [row[: len(part)] for row, part in zip(rows, expected, strict=True)]
+    assert ("full runs" if jobs[-1][0].startswith("q") else "speed gate") == view.stage
+    prices = {"s1a0": 36.0, "s1b0": 360.0, "q1a17": 36.0, "q1b17": 72.0}
+    assert [prices[job.run] for job in view.jobs if job.run in prices] == [
+        job.usd_per_hour for job in view.jobs if job.run in prices
+    ]
 
 
 def test_a_job_that_ended_is_not_asked_for_again() -> None:
