@@ -46,32 +46,26 @@ def test_summaries_and_the_steps_beside_them_are_found() -> None:
     assert [0.5, 0.5] == output.steps_beside(name).seconds.tolist()
 
 
-def test_a_last_line_cut_short_ends_the_steps_and_nothing_else() -> None:
-    steps = read_steps([line(1), line(2), b'{"step": 3, "sec'])
-
-    assert 2 == len(steps.seconds)
-
-
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"schema": 2}'])
-def test_a_broken_summary_is_an_error_that_names_it(body: bytes) -> None:
-    with pytest.raises(InvalidEvidenceError, match=r"evidence/summary\.json"):
-        read(tarball({"evidence/summary.json": body}))
-
-
-def test_a_missing_summary_is_an_error_that_names_it() -> None:
+def test_a_summary_that_is_broken_or_missing_is_an_error_that_names_it() -> None:
+    for body in (b"{", b"[]", b'{"schema": 2}'):
+        with pytest.raises(InvalidEvidenceError, match=r"evidence/summary\.json"):
+            read(tarball({"evidence/summary.json": body}))
     with pytest.raises(InvalidEvidenceError, match="is missing"):
         read(tarball({})).summary("evidence/summary.json")
 
 
-def test_samples_are_averaged_over_all_steps_where_any_recorded_them() -> None:
-    assert 6.0 == read_steps([line(1), line(2, samples=0), line(3), line(4)]).samples_per_step
-    assert 4.0 == read_steps([line(1), line(2, samples=None)]).samples_per_step
-    assert read_steps([line(1, samples=None)]).samples_per_step is None
-
-
-def test_a_loss_that_was_not_recorded_leaves_a_gap_in_the_curve() -> None:
+def test_steps_give_samples_per_step_and_a_curve_with_gaps_up_to_a_line_cut_short() -> None:
+    """Samples are averaged over all steps where any recorded them."""
+    cases = {
+        (line(1), line(2, samples=0), line(3), line(4)): (4, 6.0),
+        (line(1), line(2, samples=None)): (2, 4.0),
+        (line(1, samples=None),): (1, None),
+        (line(1), line(2), b'{"step": 3, "sec'): (2, 8.0),
+    }
+    for lines, expected in cases.items():
+        steps = read_steps(lines)
+        assert expected == (len(steps.seconds), steps.samples_per_step)
     curve = read_steps([line(1), line(2, loss=None), line(4)]).loss_curve()
-
     assert [[1, 1.0, 0.5], [4, 0.25, 1.5]] == curve
 
 
@@ -104,11 +98,14 @@ def test_what_a_run_started_from_and_ended_with_reaches_the_evidence() -> None:
 
 @pytest.mark.parametrize("key", ["metrics", "compiler", "fingerprint"])
 def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: str) -> None:
-    summary = {**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}
-    output = read(tarball({"evidence/summary.json": json.dumps(summary).encode()}))
+    body = json.dumps({**SUMMARY, "metrics": {"eval_loss": 1.0}, key: ["x"]}).encode()
+    segments = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
 
     with pytest.raises(InvalidEvidenceError, match=key):
-        quality_run(output, job="j", metric="eval_loss")
+        quality_run(read(tarball({"evidence/summary.json": body})), job="j", metric="eval_loss")
+    if key == "compiler":
+        with pytest.raises(InvalidEvidenceError, match=key):
+            list(speed_runs(read(tarball(dict.fromkeys(segments, body))), job="j"))
 
 
 def test_the_numerical_check_of_an_arm_is_in_each_of_its_segments() -> None:
@@ -119,15 +116,6 @@ def test_the_numerical_check_of_an_arm_is_in_each_of_its_segments() -> None:
     runs = dict(speed_runs(read(tarball(files)), job="j"))
 
     assert ("numerics" in runs["a"].record, runs["b"].record["numerics"]) == (False, numerics)
-
-
-def test_a_broken_part_of_a_speed_jobs_summary_is_an_error_that_names_it() -> None:
-    body = json.dumps({**SUMMARY, "compiler": "x"}).encode()
-    names = ("evidence/cold/compile/summary.json", "evidence/block-0/compile/summary.json")
-    output = read(tarball(dict.fromkeys(names, body)))
-
-    with pytest.raises(InvalidEvidenceError, match="compiler"):
-        list(speed_runs(output, job="j"))
 
 
 def test_an_output_is_gone_through_without_being_held_in_memory() -> None:
@@ -160,24 +148,19 @@ def test_what_is_too_large_to_be_gone_through_says_so(monkeypatch, limit, named)
         read(tarball(files))
 
 
-def test_a_line_without_end_ends_the_steps() -> None:
+def test_a_line_without_end_ends_the_steps_and_a_link_is_passed_over() -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        link = tarfile.TarInfo("evidence/summary.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
     files = {
         "evidence/summary.json": json.dumps(SUMMARY).encode(),
         "evidence/steps.jsonl": line(1) + b" " * LONGEST_LINE + line(2),
     }
-    steps = read(tarball(files)).steps_beside("evidence/summary.json")
 
-    assert 1 == len(steps.seconds)
-
-
-def test_a_link_among_the_evidence_is_passed_over() -> None:
-    body = io.BytesIO()
-    with tarfile.open(fileobj=body, mode="w:gz") as tar:
-        link = tarfile.TarInfo("evidence/summary.json")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(link)
-
-    assert {} == read(body.getvalue()).summaries
+    assert 1 == len(read(tarball(files)).steps_beside("evidence/summary.json").seconds)
+    assert {} == read(archive.getvalue()).summaries
 
 
 @pytest.mark.parametrize(

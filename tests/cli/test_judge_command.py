@@ -32,40 +32,44 @@ def watched(runs: int) -> dict[str, Any]:
 
 
 CASES = [
-    (document(metrics=GOOD), "promote", 0),
-    (document(metrics=WORSE), "stay_off", 10),
-    (document(metrics=NOISY), "inconclusive", 11),
-    (document(), "continue", 11),
-    (unfair(), "invalid", 13),
-    (watched(10), "permanent", 0),
-    (watched(4), "continue", 11),
-    (probation(), "revert", 12),
+    (document(metrics=GOOD), "promote", 0, "lm: turn it on (promote)"),
+    (document(metrics=WORSE), "stay_off", 10, "lm: leave it off (stay_off)"),
+    (document(metrics=NOISY), "inconclusive", 11, "lm: not proven (inconclusive)"),
+    (document(), "continue", 11, "lm: in progress (continue)"),
+    (unfair(), "invalid", 13, "lm: no valid comparison (invalid)"),
+    (watched(10), "permanent", 0, "bert-docs: on permanently (permanent)"),
+    (watched(4), "continue", 11, "bert-docs: in progress (continue)"),
+    (probation(), "revert", 12, "bert-docs: turned back off (revert)"),
 ]
 
 
-@pytest.mark.parametrize(("evidence", "verdict", "code"), CASES)
-def test_verdict_and_exit_code(
-    evidence: dict[str, Any], verdict: str, code: int, tmp_path: Path, invoke: Invoke
-) -> None:
+@pytest.mark.parametrize(("evidence", "verdict", "code", "first"), CASES)
+def test_verdict_and_exit_code_and_the_verdict_first_within_80_columns(
+    *, evidence: dict[str, Any], verdict: str, code: int, first: str, tmp_path: Path,
+    invoke: Invoke,
+) -> None:  # fmt: skip
     file = tmp_path / "evidence.json"
     file.write_text(json.dumps(evidence))
 
-    result = invoke("judge", file, "--json", "--stage", "prod")
+    result, shown = invoke("judge", file, "--json", "--stage", "prod"), invoke("judge", file)
 
-    decision = json.loads(result.stdout)
-    assert (verdict, code) == (decision["verdict"], result.exit_code)
+    decision, lines = json.loads(result.stdout), shown.stdout.splitlines()
+    assert (verdict, code, code) == (decision["verdict"], result.exit_code, shown.exit_code)
     assert (
         f"/compilegate/prod/workloads/{evidence['workload']}/compiler" == decision["flag"]["name"]
     )
+    assert first == lines[0]
+    assert "\x1b" not in shown.stdout
+    assert [] == [line for line in lines if len(line) > 80]
 
 
 def test_a_stream_answers_every_line_in_order_and_says_nothing_else(invoke: Invoke) -> None:
-    stdin = "\n".join(json.dumps(evidence) for evidence, _, _ in CASES)
+    stdin = "\n".join(json.dumps(evidence) for evidence, *_ in CASES)
 
     result = invoke("judge", "--jsonl", "-", stdin=stdin)
 
     decisions = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [verdict for _, verdict, _ in CASES] == [d["verdict"] for d in decisions]
+    assert [verdict for _, verdict, *_ in CASES] == [d["verdict"] for d in decisions]
     assert (0, "") == (result.exit_code, result.stderr)
 
 
@@ -186,29 +190,6 @@ def test_an_open_decision_shows_the_next_runs_and_their_cost(
 
     assert message in " ".join(result.stdout.split())
     assert 11 == result.exit_code
-
-
-@pytest.mark.parametrize(
-    ("evidence", "first"),
-    [
-        (document(metrics=GOOD), "lm: turn it on (promote)"),
-        (probation(), "bert-docs: turned back off (revert)"),
-        (watched(10), "bert-docs: on permanently (permanent)"),
-        (watched(4), "bert-docs: in progress (continue)"),
-    ],
-)
-def test_the_verdict_comes_first_within_80_columns(
-    evidence: dict[str, Any], first: str, tmp_path: Path, invoke: Invoke
-) -> None:
-    file = tmp_path / "evidence.json"
-    file.write_text(json.dumps(evidence))
-
-    text = invoke("judge", file).stdout
-    lines = text.splitlines()
-
-    assert first == lines[0]
-    assert "\x1b" not in text
-    assert [] == [line for line in lines if len(line) > 80]
 
 
 @pytest.mark.slow
