@@ -71,11 +71,16 @@ def test_a_schedule_is_replaced_and_removed_as_often_as_asked(scheduler: Any) ->
     assert not schedules(scheduler).enable("bert-docs")
 
 
-@pytest.mark.parametrize("expression", ["rate(1 minute)", "rate(30 minutes)"])
-def test_what_comes_every_few_minutes_keeps_its_moment(scheduler: Any, expression: str) -> None:
+@pytest.mark.parametrize(
+    ("expression", "mode"),
+    [("rate(1 minute)", "OFF"), ("rate(30 minutes)", "OFF"), ("rate(7 days)", "FLEXIBLE")],
+)
+def test_what_comes_every_few_minutes_keeps_its_moment(
+    scheduler: Any, expression: str, mode: str
+) -> None:
     schedules(scheduler).put("bert-docs", expression)
 
-    assert {"Mode": "OFF"} == stored(scheduler)["FlexibleTimeWindow"]
+    assert mode == stored(scheduler)["FlexibleTimeWindow"]["Mode"]
 
 
 class Refusing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
@@ -16,8 +15,6 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from compilegate.adapters import stores
-from compilegate.adapters.sagemaker import LOG_GROUP, JobLogs
-from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.cli.common import connect
 from compilegate.cli.common.connect import stack_outputs
 from compilegate.domain.claims import LOCAL_STAGE
@@ -25,7 +22,6 @@ from compilegate.domain.errors import (
     EnvironmentNotReadyError,
     InvalidInputError,
     NotDeployedError,
-    NotFoundError,
 )
 from compilegate_localcloud import names
 from compilegate_localcloud.api import RunState
@@ -98,68 +94,6 @@ def test_a_stack_of_another_version_is_refused(missing: str) -> None:
 
     with pytest.raises(EnvironmentNotReadyError, match=f"no output {missing}"):
         connect.cloud_of(outputs, "dev", 5.0)
-
-
-def test_executions_are_started_found_and_stopped(aws: None) -> None:
-    client = boto3.client("stepfunctions", region_name=REGION)
-    machine = client.create_state_machine(
-        name="evaluate", roleArn="arn:aws:iam::123456789012:role/x",
-        definition=json.dumps({"StartAt": "A", "States": {"A": {"Type": "Pass", "End": True}}}),
-    )["stateMachineArn"]  # fmt: skip
-    executions = StepFunctionsExecutions(client, machine)
-
-    arn = executions.start("lm-0abc1234", {"workload": "lm"})
-    running = executions.running()
-    executions.stop(arn, "by hand")
-
-    assert ["lm-0abc1234"] == [state.name for state in running]
-    assert ("ABORTED", False) == (executions.describe(arn).status, executions.describe(arn).running)
-    with pytest.raises(NotFoundError):
-        executions.describe(arn.replace("lm-", "no-"))
-
-
-def test_a_jobs_lines_are_read_once_each(aws: None) -> None:
-    logs = boto3.client("logs", region_name=REGION)
-    printed = JobLogs(logs)
-    before = printed.lines("job", None)
-    logs.create_log_group(logGroupName=LOG_GROUP)
-    without_stream = printed.lines("job", None)
-    stream = {"logGroupName": LOG_GROUP, "logStreamName": "job/algo-1-1700000000"}
-    logs.create_log_stream(**stream)
-    now = int(time.time() * 1000)
-    put = lambda *lines: logs.put_log_events(  # noqa: E731 - used twice, two lines long
-        logEvents=[{"timestamp": now, "message": line} for line in lines], **stream
-    )
-
-    put("one", "two")
-    first, token = printed.lines("job", None)
-    put("three")
-    second, _ = printed.lines("job", token)
-
-    assert (((), None), ((), None)) == (before, without_stream)
-    assert (["one", "two"], ["three"]) == (first, second)
-
-
-def test_a_jobs_lines_are_from_the_stream_that_sagemaker_made(aws: None) -> None:
-    """Not from one beside it that another job made, which may write where names begin alike."""
-    logs = boto3.client("logs", region_name=REGION)
-    logs.create_log_group(logGroupName=LOG_GROUP)
-    now = int(time.time() * 1000)
-    names = (
-        "cg-a-b/algo-1-1700000002", "cg-a/algo-12-1700000003", "cg-a/algo-2-1700000004",
-        "cg-a/algo-1-", "cg-a/algo-1-17000000x", "cg-a/algo-1-1700000001/more",
-        "cg-a/algo-1-1700000005", "cg-a/algo-1-0000000000", "cg-a/algo-1-1700000009",
-    )  # fmt: skip
-    for name in names:
-        stream = {"logGroupName": LOG_GROUP, "logStreamName": name}
-        logs.create_log_stream(**stream)
-        logs.put_log_events(logEvents=[{"timestamp": now, "message": name}], **stream)
-        time.sleep(0.002)
-    printed = JobLogs(logs)
-
-    assert ["cg-a/algo-1-1700000005"] == printed.lines("cg-a", None)[0]
-    assert ["cg-a-b/algo-1-1700000002"] == printed.lines("cg-a-b", None)[0]
-    assert () == printed.lines("cg", None)[0]
 
 
 def test_production_starts_what_the_outputs_name(aws: None) -> None:
