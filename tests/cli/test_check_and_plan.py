@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -30,33 +29,10 @@ quality:"""
 SEVERAL = (("quality:", CANDIDATES), ("run_hours: 6.0", "run_hours: 1.0"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "verdict", "code"),
-    [((), "eligible", 0), ((RAGGED, BF16), "benchmark", 11), (TREES, "ineligible", 10)],
+XLA_PAIR = (
+    "    framework: {name: pytorch",
+    "    distribution: pytorchxla\n    framework: {name: pytorch",
 )
-def test_the_verdict_is_the_exit_code(
-    changes: tuple[tuple[str, str], ...], verdict: str, code: int, tmp_path: Path, invoke: Invoke
-) -> None:
-    result = invoke("check", write_project(tmp_path, *changes), "--json")
-
-    assert (verdict, code) == (json.loads(result.stdout)["verdict"], result.exit_code)
-
-
-def test_people_get_the_verdict_the_money_and_reasons_with_fixes_in_80_columns(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    result = invoke("check", write_project(tmp_path, BF16, RAGGED))
-
-    text = " ".join(result.stdout.split())
-    assert result.stdout.startswith("bert-docs: to measure\n")
-    assert "- warning: shapes change from step to step" in text
-    assert "Fix: pad to a few fixed lengths" in text
-    assert text.index("training costs per year $") < text.index("- warning:")
-    assert "a run pays off from 15 min on at best (compiling: 3 to 300 s, assumed)" in text
-    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
-    assert "\x1b" not in result.stdout
-
-
 ALIKE = """profile: {data_wait_fraction: 0.1, communication_fraction: 0.05}
 candidates:
   - {name: managed, compiler: sagemaker_training_compiler}
@@ -68,20 +44,128 @@ candidates:
   - {name: two, compiler: torch_compile, hyperparameters: {layers: 2}}
 quality:"""
 HOOKED = ("max_runtime_hours", "hyperparameters: {rules: all}\n  max_runtime_hours")
+ODD = (
+    "candidates:\n  - {name: odd, entry_point: launch.py, "
+    "hyperparameters: {script: train.py, at: '[/30] :x:'}}\nquality:"
+)
+# What is changed, the command, its exit code, and what is said in this order.
+SCREENS: dict[str, tuple[tuple[tuple[str, str], ...], str, int, tuple[str, ...]]] = {
+    "eligible": ((), "check", 0, ("bert-docs: eligible",)),
+    "to measure, with the money before the reasons": (
+        (RAGGED, BF16), "check", 11,
+        ("bert-docs: to measure training costs per year $",
+         "a run pays off from 15 min on at best (compiling: 3 to 300 s, assumed)",
+         "- warning: shapes change from step to step", "Fix: pad to a few fixed lengths"),
+    ),
+    "not eligible": (TREES, "check", 10, ("bert-docs: not eligible",)),
+    "what holds for all once, equals together": (
+        (BF16, HOOKED, ("quality:", ALIKE)), "check", 0,
+        ("Amdahl's law allows 1.40x", "every candidate:", "rules is an argument of the SDK",
+         "managed, again (sagemaker_training_compiler): not eligible",
+         "the managed compiler is frozen", "- as for managed: image_unpatched",
+         "one, two (torch_compile): eligible"),
+    ),
+    "too small a saving": (
+        (BF16, ("quality:", "candidates: [{name: compile, compiler: torch_compile}]\nquality:"),
+         ("runs_per_week: 3\n", "runs_per_week: 0.1\n")), "check", 10,
+        ("not eligible (not worth a benchmark)",),
+    ),
+    "compiling that costs nothing": (
+        (BF16, ("quality:", "profile: {compile_seconds: 0, compile_seconds_cold: 0}\nquality:")),
+        "check", 0,
+        ("a run pays off from the first minute at best (compiling: 0 s, measured)",),
+    ),
+    "prices of another region": (
+        (BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge")), "check --region eu-west-1", 0,
+        ("of us-west-2; the job's region is eu-west-1",),
+    ),
+    "a plan's arms, rounds and cost": (
+        (BF16,), "plan", 0,
+        ("bert-docs in us-east-1: 1 candidate beside the baseline",
+         "baseline as it runs today 1 x 1.41 $", "compile one factor: torch_compile 1 x",
+         "probably 3 of each candidate (at most 12)",
+         "Hard limit: $5,000 (policy.max_trial_usd)",
+         "Quota: up to 4 x ml.g5.xlarge at once; not known",
+         "(compilegate facts refresh reads it). Assumed: 1, those of one job.",
+         "jobs take turns: 1 of up to 8 full runs at a time"),
+    ),
+    "a plan of several kinds of arms": (
+        SEVERAL, "plan", 0,
+        ("3 candidates and 1 control beside the baseline", "4 jobs for every block"),
+    ),
+    "the managed compiler's own launcher": (
+        (*SEVERAL, XLA_PAIR), "plan", 0, ("managed compiler", "(by pytorchxla)"),
+    ),
+    "a team's words": ((("quality:", ODD),), "plan", 0, ("at [/30] :x:",)),
+    "why each arm is there": (
+        SEVERAL, "plan --explain", 0,
+        ("Prices on demand: ml.g5.xlarge $1.41 an hour (high, undated)",
+         "compile: named in the workload file: the compiler alone",
+         "It breaks even in dollars per sample at 17.93x the baseline's speed", "never promoted",
+         "0 past runs are on record", "A speed job, assumed: 3 min to start"),
+    ),
+    "what was left out": (
+        (), "plan --explain", 0,
+        ("compile: the compiler alone at the same batch", "bf16: the job trains in fp32",
+         "larger batch: profile.peak_memory_gib is not set"),
+    ),
+    "prices of another region in a plan": (
+        (BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge")), "plan --region eu-west-1", 0,
+        ("Prices on demand: ml.g4dn.xlarge $", "facts refresh reads those of eu-west-1"),
+    ),
+    "a trial over its budget": (
+        (SMALL_CAP,), "plan", 11, ("the trial would be refused", "max_trial"),
+    ),
+    "a trial of nothing": (
+        TREES, "plan", 11, ("the trial would be refused", "no candidate is eligible"),
+    ),
+}  # fmt: skip
 
 
-def test_what_holds_for_all_is_reported_once_and_equals_are_shown_together(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    text = invoke("check", write_project(tmp_path, BF16, HOOKED, ("quality:", ALIKE))).stdout
+@pytest.mark.parametrize("case", SCREENS)
+def test_people_read_it_in_80_columns(case: str, tmp_path: Path, invoke: Invoke) -> None:
+    changes, words, code, expected = SCREENS[case]
+    command, *options = words.split()
 
-    assert 1 == text.count("rules is an argument of the SDK")
-    assert "every candidate:" in text
-    assert "one, two (torch_compile): eligible" in text
-    assert 1 == text.count("the managed compiler is frozen")
-    assert "managed, again (sagemaker_training_compiler): not eligible" in text
-    assert "- as for managed: image_unpatched" in text
-    assert "Amdahl's law allows     1.40x" in text
+    result = invoke(command, write_project(tmp_path, *changes), *options)
+
+    text = " ".join(result.stdout.split())
+    places = [text.find(part) for part in expected]
+    lines = result.stdout.splitlines()
+    assert code == result.exit_code, result.output
+    assert sorted(places) == places, dict(zip(expected, places, strict=True))
+    assert -1 not in places, dict(zip(expected, places, strict=True))
+    assert [] == [line for line in lines if len(line) > 80 or line != line.rstrip()]
+    assert "\x1b" not in result.stdout
+    for once in ("rules is an argument of the SDK", "the managed compiler is frozen"):
+        assert text.count(once) <= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict", "refused"),
+    [
+        ((), "eligible", None), ((RAGGED, BF16), "benchmark", None),
+        ((SMALL_CAP,), "eligible", "trial_over_budget"), (TREES, "ineligible", "ineligible"),
+    ],
+)  # fmt: skip
+def test_programs_get_verdict_and_refusal(
+    changes: tuple[tuple[str, str], ...], verdict: str, refused: str | None, tmp_path: Path,
+    invoke: Invoke,
+) -> None:  # fmt: skip
+    file = write_project(tmp_path, *changes)
+    checked, planned = (
+        json.loads(invoke(command, file, "--json").stdout) for command in ("check", "plan")
+    )
+
+    assert verdict == checked["verdict"]
+    assert refused == planned.get("refused", {}).get("code")
+
+
+def test_prices_of_the_jobs_own_region_need_no_others(tmp_path: Path, invoke: Invoke) -> None:
+    file = write_project(tmp_path, BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge"))
+    planned = invoke("plan", file, "--region", "us-west-2").stdout
+
+    assert "facts refresh reads those" not in " ".join(planned.split())
 
 
 def test_the_configuration_to_copy_stands_on_lines_of_its_own(
@@ -91,32 +175,6 @@ def test_the_configuration_to_copy_stands_on_lines_of_its_own(
     lines = invoke("check", file).stdout.splitlines()
 
     assert '      framework: {name: pytorch, version: "1.13.1", python: py39}' in lines
-
-
-def test_too_small_a_saving_is_not_worth_a_benchmark(tmp_path: Path, invoke: Invoke) -> None:
-    named = ("quality:", "candidates: [{name: compile, compiler: torch_compile}]\nquality:")
-    rare = ("runs_per_week: 3\n", "runs_per_week: 0.1\n")
-    result = invoke("check", write_project(tmp_path, BF16, named, rare))
-
-    assert 10 == result.exit_code
-    assert "not eligible (not worth a benchmark)" in result.stdout
-
-
-def test_the_plan_shows_arms_rounds_and_the_expected_cost(tmp_path: Path, invoke: Invoke) -> None:
-    result = invoke("plan", write_project(tmp_path, BF16))
-
-    text = " ".join(result.stdout.split())
-    assert 0 == result.exit_code
-    assert "bert-docs in us-east-1: 1 candidate beside the baseline" in text
-    assert "baseline as it runs today 1 x 1.41 $" in text
-    assert "compile one factor: torch_compile 1 x" in text
-    assert [line for line in result.stdout.splitlines() if line != line.rstrip()] == []
-    assert "probably 3 of each candidate (at most 12)" in text
-    assert "Hard limit: $5,000 (policy.max_trial_usd)" in text
-    assert "Quota: up to 4 x ml.g5.xlarge at once; not known" in text
-    assert "(compilegate facts refresh reads it). Assumed: 1, those of one job." in text
-    assert "jobs take turns: 1 of up to 8 full runs at a time" in text
-    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 
 def test_the_articles_cluster_is_planned_for_a_quota_of_one_job(invoke: Invoke) -> None:
@@ -136,7 +194,6 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
     tmp_path: Path, invoke: Invoke
 ) -> None:
     file = write_project(tmp_path, *SEVERAL)
-    shown = invoke("plan", file)
     document = json.loads(invoke("plan", file, "--json").stdout)
 
     assert [
@@ -146,16 +203,7 @@ def test_every_kind_of_arm_is_planned_with_its_role_its_label_and_its_nodes(
         ("pair", "candidate", "bundle of compiler and framework"),
         ("pair-native", "control", "one factor: framework"),
     ] == [(arm["name"], arm["role"], arm["label"]) for arm in document["arms"]]
-    assert "3 candidates and 1 control beside the baseline" in shown.stdout
-    assert "4 jobs for every block" in " ".join(shown.stdout.split())
-    assert [line for line in shown.stdout.splitlines() if len(line) > 80] == []
-
-
-def test_arms_on_other_nodes_have_speed_jobs_of_their_own_and_controls_no_full_run(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    document = json.loads(invoke("plan", write_project(tmp_path, *SEVERAL), "--json").stdout)
-
+    # Arms on other nodes have speed jobs of their own, and controls no full run.
     names = [request["TrainingJobName"].rpartition("-")[2] for request in document["examples"]]
     assert ["s0a0", "s0b0", "s0c0", "s0d0", "q1a17", "q1b17", "q1c17", "q1d17"] == names
 
@@ -170,50 +218,6 @@ def test_what_is_not_known_stands_in_and_is_labelled(tmp_path: Path, invoke: Inv
     assert "s3://data-bucket/workloads/bert-docs/inputs/train/digest/" == uri
 
 
-def test_explain_says_why_each_arm_is_there_and_what_the_figures_rest_on(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    result = invoke("plan", write_project(tmp_path, *SEVERAL), "--explain")
-
-    text = " ".join(result.stdout.split())
-    assert "compile: named in the workload file: the compiler alone" in text
-    assert "It breaks even in dollars per sample at 17.93x the baseline's speed" in text
-    assert "never promoted" in text
-    assert "0 past runs are on record" in text
-    assert "Prices on demand: ml.g5.xlarge $1.41 an hour (high, undated)" in text
-    assert "A speed job, assumed: 3 min to start" in text
-    assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
-
-
-def test_explain_says_what_was_left_out_and_why(tmp_path: Path, invoke: Invoke) -> None:
-    text = " ".join(invoke("plan", write_project(tmp_path), "--explain").stdout.split())
-
-    assert "compile: the compiler alone at the same batch" in text
-    assert "bf16: the job trains in fp32" in text
-    assert "larger batch: profile.peak_memory_gib is not set" in text
-
-
-@pytest.mark.parametrize(
-    ("changes", "code", "message"),
-    [
-        ((SMALL_CAP,), "trial_over_budget", "max_trial"),
-        (TREES, "ineligible", "no candidate is eligible"),
-    ],
-)
-def test_a_trial_that_would_be_refused_is_exit_11(
-    changes: tuple[tuple[str, str], ...], code: str, message: str, tmp_path: Path, invoke: Invoke
-) -> None:
-    file = write_project(tmp_path, *changes)
-
-    shown = invoke("plan", file)
-    document = json.loads(invoke("plan", file, "--json").stdout)
-
-    assert 11 == shown.exit_code
-    assert "the trial would be refused" in shown.stdout
-    assert message in shown.stdout
-    assert code == document["refused"]["code"]
-
-
 def test_the_examples_in_the_workloads_folder_are_valid(invoke: Invoke) -> None:
     folder = Path(__file__).resolve().parents[2] / "workloads"
     files = sorted(folder.glob("*.yaml"))
@@ -223,21 +227,6 @@ def test_the_examples_in_the_workloads_folder_are_valid(invoke: Invoke) -> None:
     assert len(names) == len(set(names)) > 0
 
 
-def test_a_teams_words_are_never_read_as_markup(tmp_path: Path, invoke: Invoke) -> None:
-    odd = (
-        "candidates:\n  - {name: odd, entry_point: launch.py, "
-        "hyperparameters: {script: train.py, at: '[/30] :x:'}}\nquality:"
-    )
-    result = invoke("plan", write_project(tmp_path, ("quality:", odd)))
-
-    assert 0 == result.exit_code, result.output
-    assert "at [/30] :x:" in " ".join(result.stdout.split())
-
-
-XLA_PAIR = (
-    "    framework: {name: pytorch",
-    "    distribution: pytorchxla\n    framework: {name: pytorch",
-)
 ONE_JOB = """candidates:
   - {name: ddp, distribution: pytorchddp}
   - {name: smddp, distribution: smddp}
@@ -248,20 +237,6 @@ OLD = (
     ("ml.g5.xlarge", "ml.p4d.24xlarge"),
     ("distribution: none", "distribution: torch_distributed"),
 )
-
-
-def test_prices_of_another_region_are_reported_by_check_and_plan(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    file = write_project(tmp_path, BF16, ("ml.g5.xlarge", "ml.g4dn.xlarge"))
-    checked = " ".join(invoke("check", file, "--region", "eu-west-1").stdout.split())
-    planned = " ".join(invoke("plan", file, "--region", "eu-west-1").stdout.split())
-    same = invoke("plan", file, "--region", "us-west-2").stdout
-
-    assert "of us-west-2; the job's region is eu-west-1" in checked
-    priced = r"Prices on demand: ml\.g4dn\.xlarge \$[\d.]+ an hour \(\w+, us-west-2, [\w -]+\)\."
-    assert re.search(priced + " compilegate facts refresh reads those of eu-west-1", planned)
-    assert "facts refresh reads those" not in " ".join(same.split())
 
 
 def test_of_two_candidates_that_are_one_job_the_second_is_left_out(
@@ -276,24 +251,6 @@ def test_of_two_candidates_that_are_one_job_the_second_is_left_out(
     assert ["smddp"] == [left["name"] for left in plan["left_out"]]
     assert "the same job as ddp" in plan["left_out"][0]["why"]
     assert "one factor: no launcher" in " ".join(table.split())
-
-
-def test_the_managed_compilers_own_launcher_is_no_second_change(
-    tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "160")  # so that no cell is wrapped
-    table = invoke("plan", write_project(tmp_path, *SEVERAL, XLA_PAIR)).stdout
-
-    assert "managed compiler (by pytorchxla)" in " ".join(table.split())
-
-
-def test_compiling_that_costs_nothing_pays_from_the_first_minute(
-    tmp_path: Path, invoke: Invoke
-) -> None:
-    free = ("quality:", "profile: {compile_seconds: 0, compile_seconds_cold: 0}\nquality:")
-    text = " ".join(invoke("check", write_project(tmp_path, BF16, free)).stdout.split())
-
-    assert "a run pays off from the first minute at best (compiling: 0 s, measured)" in text
 
 
 COMPILES = "import torch\nmodel = torch.compile(model)\n"
