@@ -23,9 +23,9 @@ from compilegate.adapters.workload_files import SCRIPT, WorkloadFile
 from compilegate.cli.common.cloud import StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.outcome import Outcome, read_outcome
-from compilegate.cli.common.output import console, emit_json
+from compilegate.cli.common.output import console
 from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
-from compilegate.cli.common.template import show
+from compilegate.cli.common.template import answer
 from compilegate.cli.run import (
     read_workloads,
     show_outcome,
@@ -38,7 +38,6 @@ from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.domain.formats import clock, plural
 from compilegate.place import INSTALLED, PROJECT, work_folder
 
-END_SECONDS = 5.0
 TAIL_CHARACTERS = 1500
 # Waiting work for every core: the demo itself keeps two cores busy, so timings then spread.
 BUSY_PER_CORE = 1.0
@@ -93,23 +92,18 @@ def demo(
         simulated = started.cloud.services.settings.simulated
         names = ", ".join(file.workload.name for file in files)
         progress.print(f"Ready after {ready:.0f} s. Trials, all at once: {names}.")
-        if simulated:
-            progress.print(simulated)
-        progress.print("Logs of every part: compilegate local logs (in another terminal)")
-        if not workloads:
-            progress.print(EXPECTED)
+        logs = "Logs of every part: compilegate local logs (in another terminal)"
+        for line in filter(None, (simulated, logs, "" if workloads else EXPECTED)):
+            progress.print(line)
         views, outcomes = _evaluate(files, started, out, progress)
     seconds = seconds_by_part(
         views, ready=ready, deploy=started.deploy_seconds, total=time.monotonic() - began
     )
+    for outcome in () if as_json else outcomes:
+        show_outcome(outcome)
     documents = [outcome.to_dict() for outcome in outcomes]
     document = {"outcomes": documents, "seconds": seconds, "simulated": simulated}
-    if as_json:
-        emit_json(document)
-    else:
-        for outcome in outcomes:
-            show_outcome(outcome)
-        show("demo", document, keep=keep)
+    answer(document, "demo", as_json=as_json, keep=keep)
     if any(outcome.exit_code == FAILURE for outcome in outcomes):
         raise typer.Exit(FAILURE)
 
@@ -172,11 +166,7 @@ def preparing_data(command: Sequence[str]) -> Iterator[Callable[[], None]]:
         try:
             yield wait
         finally:
-            process.terminate()
-            try:
-                process.wait(END_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+            process.kill()
 
 
 def _evaluate(

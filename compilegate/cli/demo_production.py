@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,8 +134,8 @@ def demo_production(
         raise typer.Exit(FAILURE)
 
 
-class NotAsPlannedError(Exception):
-    """What the demo was to show did not happen; its text says what."""
+# What is to hold as the month goes on, and what went wrong where it does not.
+Expectation = tuple[bool, str]
 
 
 class Month:
@@ -162,10 +163,7 @@ class Month:
 
     def run(self) -> None:
         """Run all phases; stops at the first thing that does not go as planned."""
-        try:
-            self._run()
-        except NotAsPlannedError as error:
-            self.wrong = str(error)
+        self.wrong = next((otherwise for met, otherwise in self._expectations() if not met), None)
 
     def stop(self) -> None:
         """End what still runs, on a cloud that outlives the command."""
@@ -187,17 +185,17 @@ class Month:
         self._progress.print()
         self._progress.print(Text(text, style="bold"))
 
-    def _run(self) -> None:
+    def _expectations(self) -> Iterator[Expectation]:
         self.phase("Registered. The flag is off; production trains the baseline.")
         self._register(None)
-        self._train(BASELINE_RUNS)
+        yield from self._train(BASELINE_RUNS)
 
         self.phase("A trial measures speed and quality with the compiler.")
-        self._hold_trial()
+        yield from self._hold_trial()
 
         self.phase("Production follows the flag.")
-        self._train(SOUND_RUNS)
-        _expect(self._flag.enabled, "the flag was turned off before the fault")
+        yield from self._train(SOUND_RUNS)
+        yield self._flag.enabled, "the flag was turned off before the fault"
 
         self.phase(
             f"A fault is injected into the compiled arm ({FAULT_VARIABLE}={FAULT}); "
@@ -205,21 +203,21 @@ class Month:
         )
         self._register(FAULT)
         for _ in range(MOST_FAULTY_RUNS):
-            self._train(1, FAULT)
+            yield from self._train(1, FAULT)
             if not self._flag.enabled:
                 break
         last = flag_versions(self.workload, self._cloud.services)[-1]
         alarmed = any(night["alarm"] for night in self.runs[BASELINE_RUNS + SOUND_RUNS :])
-        _expect(not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty runs")
-        _expect(last.by == TRAIN, "the flag was turned off, but not by production monitoring")
-        _expect(alarmed, "the flag was turned off without an alarm on a faulty run")
+        yield not self._flag.enabled, f"no revert within {MOST_FAULTY_RUNS} faulty runs"
+        yield last.by == TRAIN, "the flag was turned off, but not by production monitoring"
+        yield alarmed, "the flag was turned off without an alarm on a faulty run"
 
         self.phase("The fault is removed. The flag stays off.")
         self._register(None)
-        self._train(1)
-        _expect(self.runs[-1]["arm"] == BASELINE, "production did not return to the baseline")
+        yield from self._train(1)
+        yield self.runs[-1]["arm"] == BASELINE, "production did not return to the baseline"
 
-    def _hold_trial(self) -> None:
+    def _hold_trial(self) -> Iterator[Expectation]:
         self._trials = start([self._file], self._cloud)
         (view,) = watch(self._trials, self._cloud.poll_seconds, self._live)
         self._trials = []
@@ -229,16 +227,12 @@ class Month:
         if outcome.decision is not None:
             for name, value in decision_rows(outcome.decision, outcome.applied):
                 self._progress.print(Text(f"  {name} {value}"))
-            candidate = unproven_candidate(outcome.decision)
-            if candidate:
-                self._turn_on_by_hand(candidate)
-        enabled = self.by_hand or outcome.verdict == Verdict.PROMOTE
-        _expect(
-            enabled and self._flag.enabled,
-            f"the trial did not turn the compiler on: {outcome.headline}",
-        )
+            if candidate := unproven_candidate(outcome.decision):
+                yield from self._turn_on_by_hand(candidate)
+        enabled = (self.by_hand or outcome.verdict == Verdict.PROMOTE) and self._flag.enabled
+        yield enabled, f"the trial did not turn the compiler on: {outcome.headline}"
 
-    def _turn_on_by_hand(self, name: str) -> None:
+    def _turn_on_by_hand(self, name: str) -> Iterator[Expectation]:
         """What a person may do by ``compilegate flag set``; the ledger keeps that it was."""
         services = self._cloud.services
         words = f'flag set {self.workload} --candidate {name} --reason "{BY_HAND}"'
@@ -250,7 +244,7 @@ class Month:
         self._progress.print(Text(f"  {self._cloud.command(words)}"), soft_wrap=True)
         candidate = find_candidate(self.workload, name, services)
         made = set_by_hand(self.workload, candidate, Override(BY, BY_HAND), services=services)
-        _expect(made.unwritten is None, f"the flag could not be written: {made.unwritten}")
+        yield made.unwritten is None, f"the flag could not be written: {made.unwritten}"
         self.by_hand = True
 
     @property
@@ -268,7 +262,7 @@ class Month:
         if result.error is not None:
             raise result.error
 
-    def _train(self, count: int, fault: str | None = None) -> None:
+    def _train(self, count: int, fault: str | None = None) -> Iterator[Expectation]:
         for _ in range(count):
             number = len(self.runs) + 1
             moment = self._began + number * DAYS * 24 * 3600 * 1000
@@ -283,12 +277,7 @@ class Month:
             line = Text(night_line(night), style="red" if night["alarm"] else "")
             self._progress.print(line, soft_wrap=True)
             trained = any(attempt.finished for attempt in view.runs)
-            _expect(trained, f"production run {number} did not finish training")
-
-
-def _expect(met: bool, otherwise: str) -> None:
-    if not met:
-        raise NotAsPlannedError(otherwise)
+            yield trained, f"production run {number} did not finish training"
 
 
 def unproven_candidate(decision: Decision) -> str:
