@@ -46,6 +46,11 @@ _OWN_REQUEST = re.compile(r"instance type with more memory|exit code: \d+\s*$", 
 NO_SPOT_CAPACITY = "MaxWaitTimeExceeded"
 # … and a job that reached the time limit of this name.
 TIME_LIMIT, TIME_LIMIT_NAME = "MaxRuntimeExceeded", "MaxRuntimeInSeconds"
+SECONDARY = "SecondaryStatus"
+_SECONDARY_WORDS = {
+    NO_SPOT_CAPACITY: "no spot capacity came in time (training.max_wait_hours)",
+    TIME_LIMIT: f"the job reached its {TIME_LIMIT_NAME} (training.max_runtime_hours)",
+}
 _EXPLANATIONS = (
     ("ResourceLimitExceeded", "the account's quota for this instance type is used up or zero: "
      "ask for more under Service Quotas, or choose another instance type"),
@@ -87,29 +92,33 @@ class JobFailure:
 
 def explain_job(cause: str) -> JobFailure:
     """Read the Cause of a failed ``createTrainingJob.sync``: the job's description as JSON."""
-    try:
-        described = json.loads(cause)
-    except (ValueError, RecursionError):
-        described = None
-    if not isinstance(described, Mapping):
+    described = _document(cause)
+    if described is None:
         return JobFailure(FAILED, shorten(cause or "no reason given"), True, None)
-    status = str(described.get("TrainingJobStatus", FAILED))
-    reason = str(described.get("FailureReason") or _status_words(described))
-    seconds = described.get("BillableTimeInSeconds")
-    no_capacity = described.get("SecondaryStatus") == NO_SPOT_CAPACITY or _lacks_capacity(reason)
+    status, secondary = str(described.get("TrainingJobStatus", FAILED)), described.get(SECONDARY)
+    ended = f"the job was {str(described.get('TrainingJobStatus', 'stopped')).lower()}"
+    reason = str(described.get("FailureReason") or _SECONDARY_WORDS.get(str(secondary), ended))
+    kind, seconds = reason.partition(":")[0], described.get("BillableTimeInSeconds")
+    # By the class that it begins with: a script's own words may name any error.
+    lacking = SCRIPT not in kind and any(marker in kind for marker in CAPACITY_MARKERS)
+    no_capacity = secondary == NO_SPOT_CAPACITY or lacking
+    of_the_request = reason.startswith(REQUEST) and _OWN_REQUEST.search(reason) is None
+    at_its_limit = secondary == TIME_LIMIT or TIME_LIMIT_NAME in reason
     return JobFailure(
         status=status,
         reason=shorten(reason),
-        infrastructure=no_capacity or _is_of_the_request(reason),
+        infrastructure=no_capacity or of_the_request,
         billable_seconds=seconds if isinstance(seconds, int) else None,
         no_capacity=no_capacity,
-        timed_out=status == STOPPED and _reached_its_limit(described, reason),
+        timed_out=status == STOPPED and at_its_limit,
     )
 
 
 def explain(error: str, cause: str) -> str:
     """One sentence on why a trial failed, with what to do about it where that is known."""
-    innermost = _innermost(cause)
+    inner = _document(cause) or {}
+    keys = ("FailureReason", "errorMessage", "Cause")
+    innermost = next((str(inner[key]) for key in keys if inner.get(key)), cause)
     for marker, explanation in _EXPLANATIONS:
         if marker in error or marker in innermost:
             return shorten(f"{innermost or error}: {explanation}" if innermost else explanation)
@@ -117,39 +126,12 @@ def explain(error: str, cause: str) -> str:
     return shorten(": ".join(parts) or "no reason was given")
 
 
-def _lacks_capacity(reason: str) -> bool:
-    """By the class that it begins with: a script's own words may name any error."""
-    kind = reason.partition(":")[0]
-    return SCRIPT not in kind and any(marker in kind for marker in CAPACITY_MARKERS)
-
-
-def _reached_its_limit(described: Mapping[str, Any], reason: str) -> bool:
-    """By its secondary status, else by the limit that SageMaker's own reason names."""
-    return described.get("SecondaryStatus") == TIME_LIMIT or TIME_LIMIT_NAME in reason
-
-
-def _is_of_the_request(reason: str) -> bool:
-    return reason.startswith(REQUEST) and _OWN_REQUEST.search(reason) is None
-
-
-def _status_words(described: Mapping[str, Any]) -> str:
-    if described.get("SecondaryStatus") == NO_SPOT_CAPACITY:
-        return "no spot capacity came in time (training.max_wait_hours)"
-    if described.get("SecondaryStatus") == TIME_LIMIT:
-        return f"the job reached its {TIME_LIMIT_NAME} (training.max_runtime_hours)"
-    return f"the job was {str(described.get('TrainingJobStatus', 'stopped')).lower()}"
-
-
-def _innermost(cause: str) -> str:
+def _document(cause: str) -> Mapping[str, Any] | None:
     try:
-        parsed = json.loads(cause)
+        document = json.loads(cause)
     except (ValueError, RecursionError):
-        return cause
-    if isinstance(parsed, Mapping):
-        for key in ("FailureReason", "errorMessage", "Cause"):
-            if parsed.get(key):
-                return str(parsed[key])
-    return cause
+        return None
+    return document if isinstance(document, Mapping) else None
 
 
 class Ending(StrEnum):
@@ -186,18 +168,12 @@ def job_end(described: Mapping[str, Any], error: str, cause: str) -> JobEnd:
     if status == COMPLETED:
         return JobEnd(Ending.COMPLETED, status)
     failure = explain_job(json.dumps(dict(described), default=str))
-    secondary = described.get("SecondaryStatus")
     if failure.no_capacity:
         return JobEnd(Ending.NO_CAPACITY, status, explain("", failure.reason), about_arm=False)
-    if status == FAILED:
-        return JobEnd(Ending.FAILED, status, failure.reason, about_arm=not failure.infrastructure)
-    return _stopped(status, secondary == TIME_LIMIT, error == "States.Timeout", failure.reason)
-
-
-def _stopped(status: str, timed_out: bool, overdue: bool, reason: str) -> JobEnd:
-    if timed_out:
-        return JobEnd(Ending.FAILED, status, reason)
-    if overdue:
+    if status == FAILED or described.get(SECONDARY) == TIME_LIMIT:
+        about_arm = status != FAILED or not failure.infrastructure
+        return JobEnd(Ending.FAILED, status, failure.reason, about_arm=about_arm)
+    if error == "States.Timeout":
         text = "the job had not ended after its time limit and six hours of queueing and transfer"
         return JobEnd(Ending.FAILED, status, text, about_arm=False)
-    return JobEnd(Ending.STOPPED, status, reason, about_arm=False)
+    return JobEnd(Ending.STOPPED, status, failure.reason, about_arm=False)
