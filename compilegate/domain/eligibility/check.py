@@ -29,8 +29,7 @@ from compilegate.domain.planning.estimate import plan_proof
 from compilegate.domain.planning.plan import Choice, expected_usd
 from compilegate.domain.reasons import Reason, Severity, finding
 from compilegate.domain.request.build import JobSite, quality_request
-from compilegate.domain.workload.model import BASELINE, PREVIOUS, Candidate, Workload
-from compilegate.domain.workload.starts import earlier_models, keeps_lines
+from compilegate.domain.workload.model import BASELINE, OWN_LINE, PREVIOUS, Candidate, Workload
 
 # In the order of questions: where is the time, does it fit, do shapes repeat, is a run
 # long enough, precision, side effects, cost.
@@ -269,12 +268,10 @@ def _of_a_trial(tried: Sequence[CandidateJob], economics: Economics) -> Iterator
     training = workload.training
     if training.starts_from == PREVIOUS:
         yield finding("starts_from_previous")
-    elif keeps_lines(training):
+    elif training.starts_from == OWN_LINE:
         yield finding("starts_from_own_line")
-    elif training.starts_from is None:
-        unsaid = next(earlier_models(training), None)
-        if unsaid is not None:
-            yield finding("start_unsaid", field=unsaid, unsaid=unsaid)
+    elif training.unsaid_start is not None:
+        yield finding("start_unsaid", field=training.unsaid_start, unsaid=training.unsaid_start)
 
 
 # Candidates for a workload that names none.

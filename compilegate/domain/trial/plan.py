@@ -14,8 +14,7 @@ from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.production import TRAIN
-from compilegate.domain.workload.model import BASELINE, Training
-from compilegate.domain.workload.starts import not_in_turns
+from compilegate.domain.workload.model import BASELINE, PREVIOUS, Training
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
     from compilegate.domain.planning.plan import Plan
@@ -188,7 +187,17 @@ def _why_not(
             "schedule.cron is not set and no production run has gone through TRAIN yet "
             "(compilegate train), so none is to be expected"
         )
-    return not_in_turns(measured.workload.training)
+    training = measured.workload.training
+    if training.starts_from == PREVIOUS:
+        return (
+            "a run starts from the last run's model (training.starts_from: previous), so in turns "
+            "each arm would go on from the other's models"
+        )
+    unsaid = (  # what is not said and may be is taken to be
+        f"{training.unsaid_start} may hold an earlier run's model, in which case each arm would go "
+        "on from the other's: say so or not in training.starts_from"
+    )
+    return unsaid if training.unsaid_start else None
 
 
 def _changed(measured: TrainedJob, produced: TrainedJob) -> str:

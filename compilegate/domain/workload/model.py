@@ -7,6 +7,7 @@ docs/workload-file.md follow. Values beyond an upper bound are typing errors.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,17 @@ MOST_FALLBACKS = 8
 MOST_HOURS = 672.0
 # A smaller error takes more runs than any team makes.
 LEAST_ALPHA = 1e-6
+# Channels and hyperparameters by which scripts are given weights to start from.
+_CHANNEL_OF_WEIGHTS = re.compile(
+    r"(.*_)?(model|models|weights|checkpoints?|pretrained|previous|last|warm_?start|init)(_.*)?",
+    re.IGNORECASE,
+)
+_OPTION_OF_WEIGHTS = re.compile(
+    r"resume.*|init(ial)?_(from|checkpoint|weights|model).*|warm_?start.*|.*_checkpoint(_path)?|"
+    r"(load|start|continue)_from.*|previous_model.*",
+    re.IGNORECASE,
+)
+_OFF = ("", "false", "none", "null", "0", "scratch")
 # What of ``training`` a candidate may replace; hyperparameters are laid over it instead.
 TRAINING_KEYS = (
     "instance_type", "instance_count", "distribution", "precision", "batch_size", "entry_point",
@@ -108,7 +120,15 @@ class InstanceGroup(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Section):
-    """One training job; ``starts_from`` is None where the file does not say (starts.py)."""
+    """One training job; ``starts_from`` is None where the file does not say.
+
+    Where every run starts alike (newly drawn or the same pretrained weights), runs of both arms in
+    turns are independent of each other. Where a run starts from the last run's model, of either
+    arm, each arm continues what the other has done: a candidate's loss is carried into the
+    baseline's next run, and the comparison sees half of it or none. Then production cannot make the
+    runs of a trial, unless each arm continues from its own last model. Extra runs of one round do
+    start alike.
+    """
 
     source_dir: str = key("folder of the code, uploaded as a whole", form=names.SOURCE_DIR)
     entry_point: str = key(_ENTRY_POINT)
@@ -152,6 +172,20 @@ class Training(Section):
         form=names.FALLBACK,
     )
     starts_from: str | None = key("which weights a run begins with", default=None, allowed=STARTS)
+
+    @property
+    def unsaid_start(self) -> str | None:
+        """Path of what may hold an earlier run's model, where the file does not say what does."""
+        inputs, options = self.inputs, self.hyperparameters.items()
+        places = [
+            *(f"inputs.{name}" for name in inputs if _CHANNEL_OF_WEIGHTS.fullmatch(name)),
+            *(
+                f"hyperparameters.{name}"
+                for name, value in options
+                if _OPTION_OF_WEIGHTS.fullmatch(name) and str(value).strip().lower() not in _OFF
+            ),
+        ]
+        return f"training.{places[0]}" if places and self.starts_from is None else None
 
     def problems(self) -> Iterator[Problem]:
         """Waiting, other instance types and groups that do not fit the job."""
