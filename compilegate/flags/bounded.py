@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import math
 import os
+import queue
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from compilegate.flags.backoff import Backoff
@@ -48,29 +50,29 @@ class Calls:
         deadline = time.monotonic() + seconds
         if not self.busy.acquire(timeout=max(0.0, seconds)):
             raise TimeoutError(f"an earlier call has had no answer for {seconds:.3g} s")
-        done = threading.Event()
-        answers: list[Answer] = []
-        errors: list[BaseException] = []
+        outcomes: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
         def work() -> None:
+            outcome: tuple[Any, BaseException | None]
             try:
-                answers.append(call())
+                outcome = call(), None
             except BaseException as error:  # noqa: BLE001 - raised again where it is awaited
-                errors.append(error)
-            finally:
-                self.busy.release()
-                done.set()
+                outcome = None, error
+            self.busy.release()
+            outcomes.put(outcome)
 
         try:
             threading.Thread(target=work, name="compilegate-flags", daemon=True).start()
         except BaseException:
             self.busy.release()
             raise
-        if not done.wait(max(0.0, deadline - time.monotonic())):
-            raise TimeoutError(f"no answer within {seconds:.3g} s")
-        if errors:
-            raise errors[0]
-        return answers[0]
+        try:
+            answer, error = outcomes.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise TimeoutError(f"no answer within {seconds:.3g} s") from None
+        if error is not None:
+            raise error
+        return answer  # type: ignore[no-any-return]
 
 
 _calls: dict[tuple[str, int], Calls] = {}
@@ -167,12 +169,13 @@ class _Session:
         response = self.session.send(request)
         raw = response.raw
         try:
-            response.raw = _Parts(list(self._parts(raw)))
+            parts = list(self._parts(raw))
         except (TooLongError, TimeoutError):
             raw.close()
             raise
         except Exception as error:
             raise HTTPClientError(error=error) from error
+        response.raw = SimpleNamespace(stream=lambda: parts)  # what its content is read from
         return response
 
     def _parts(self, raw: Any) -> Iterator[bytes]:
@@ -190,14 +193,3 @@ class _Session:
     def _check_time(self) -> None:
         if time.monotonic() > self.deadline:
             raise TimeoutError("the answer came too late")
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """What botocore reads a response's content from."""
-
-    parts: list[bytes]
-
-    def stream(self) -> list[bytes]:
-        """All of it."""
-        return self.parts
