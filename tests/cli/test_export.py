@@ -61,7 +61,7 @@ def test_what_is_no_trial_is_bad_input(name: str, invoke: Invoke) -> None:
 
 @pytest.mark.usefixtures("promoted")
 @pytest.mark.parametrize(("to", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
-def test_a_missing_client_is_named_with_the_command_that_installs_it(
+def test_a_client_or_a_plug_in_that_is_missing_is_named_with_the_command_that_installs_it(
     to: str, package: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__
@@ -71,25 +71,18 @@ def test_a_missing_client_is_named_with_the_command_that_installs_it(
             raise ImportError(f"No module named {to!r}")
         return real(name, *rest)
 
-    monkeypatch.setattr(builtins, "__import__", without)
-
-    result = invoke("export", "bert-docs", "--to", to)
-
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert f"Fix: pip install {package}" in " ".join(result.stderr.split())
-
-
-@pytest.mark.usefixtures("promoted")
-@pytest.mark.parametrize("to", ["mlflow", "wandb"])
-def test_without_the_trackers_package_the_error_says_how_to_install_it(
-    to: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(builtins, "__import__", without)
+        no_client = invoke("export", "bert-docs", "--to", to)
     monkeypatch.setattr(report, "entry_points", lambda **_: ())
+    no_plug_in = invoke("export", "bert-docs", "--to", to)
 
-    result = invoke("export", "bert-docs", "--to", to)
-
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert f"Fix: pip install 'compilegate-trackers[{to}]'" in " ".join(result.stderr.split())
+    for result, fix in (
+        (no_client, f"pip install {package}"),
+        (no_plug_in, f"pip install 'compilegate-trackers[{to}]'"),
+    ):
+        assert (1, "") == (result.exit_code, result.stdout)
+        assert f"Fix: {fix}" in " ".join(result.stderr.split())
 
 
 @pytest.mark.usefixtures("promoted")

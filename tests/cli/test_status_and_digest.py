@@ -43,6 +43,10 @@ def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
     assert f"bert-docs-{trial_of(promoted)}: turn it on" in result.stdout
     assert "compile: eval_loss" in result.stdout  # quality's reason, not the speed's alone
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
+    document = json.loads(invoke("status", "bert-docs", "--json").stdout)
+    nothing = json.loads(invoke("status", "unknown", "--json").stdout)
+    assert ["promote"] == [entry["verdict"] for entry in document["trials"]]
+    assert ([], [], []) == (nothing["running"], nothing["locks"], nothing["trials"])
 
 
 def test_status_says_what_a_trial_waits_for_production_to_train(
@@ -111,14 +115,6 @@ def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_a
     assert [] == json.loads(invoke("status", "--json").stdout)["ignored_jobs"]
 
 
-def test_status_of_one_workload_as_json(invoke: Invoke, promoted: Cloud) -> None:
-    document = json.loads(invoke("status", "bert-docs", "--json").stdout)
-    nothing = json.loads(invoke("status", "unknown", "--json").stdout)
-
-    assert ["promote"] == [entry["verdict"] for entry in document["trials"]]
-    assert ([], [], []) == (nothing["running"], nothing["locks"], nothing["trials"])
-
-
 @pytest.fixture
 def week(providers: FakeProviders) -> Cloud:
     providers.aws_cloud = cloud()
@@ -130,18 +126,16 @@ def week(providers: FakeProviders) -> Cloud:
     return providers.aws_cloud
 
 
-def test_every_owner_is_shown_quiet_ones_too(invoke: Invoke, week: Cloud) -> None:
+def test_every_owner_is_shown_quiet_ones_too_or_one_as_the_body_of_the_message(
+    invoke: Invoke, week: Cloud
+) -> None:
     shown = invoke("digest")
+    (document,) = json.loads(invoke("digest", "--owner", "ml", "--json").stdout)
 
     assert 0 == shown.exit_code
     heads = [line for line in shown.stdout.splitlines() if line.startswith("Compilegate ")]
     assert [": ads", ": idle", ": ml"] == [line[line.rindex(":") :] for line in heads]
     assert "Nothing ran and nothing changed (1 workload)." in shown.stdout
-
-
-def test_one_owner_as_json_is_the_body_of_the_message(invoke: Invoke, week: Cloud) -> None:
-    (document,) = json.loads(invoke("digest", "--owner", "ml", "--json").stdout)
-
     assert ("digest", "ml", {"baseline": 1}) == (
         document["kind"], document["owner"], document["figures"]["runs"],
     )  # fmt: skip
