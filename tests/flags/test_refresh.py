@@ -34,14 +34,13 @@ def test_one_job_in_so_many_is_a_baseline_of_the_same_decision() -> None:
     assert 1200 == arms["baseline"] + arms["compile"]
 
 
-@pytest.mark.parametrize(("chance", "arm"), [(0.166, "baseline"), (1 / 6, "compile")])
-def test_that_is_one_in_six(chance: float, arm: str) -> None:
-    assert arm == tags("probation", lambda: chance)["arm"]
-
-
-def test_after_it_every_job_follows_the_flag() -> None:
-    assert "compile" == tags("permanent", lambda: 0.0)["arm"]
-
-
-def test_a_stale_flag_that_stayed_on_is_watched_like_a_probation() -> None:
-    assert "baseline" == tags("stale", lambda: 0.0)["arm"]
+@pytest.mark.parametrize(
+    ("state", "chance", "arm"),
+    [
+        ("probation", 0.166, "baseline"), ("probation", 1 / 6, "compile"),
+        # After it every job follows; a stale flag that stayed on is watched like a probation.
+        ("permanent", 0.0, "compile"), ("stale", 0.0, "baseline"),
+    ],
+)  # fmt: skip
+def test_that_is_one_in_six_while_the_flag_is_watched(state: str, chance: float, arm: str) -> None:
+    assert arm == tags(state, lambda: chance)["arm"]

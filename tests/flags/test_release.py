@@ -32,40 +32,29 @@ class Tags:
         return {"Tags": tags, **more}
 
 
+HELD = {"compilegate:release": "hold"}
+
+
 @pytest.mark.parametrize(
-    ("tags", "may"),
+    ("job", "pages", "may"),
     [
-        ({}, True),
-        ({"team": "search"}, True),
-        ({"compilegate:release": "released"}, True),
-        ({"compilegate:release": "hold"}, False),
-        ({"compilegate:release": "rejected"}, False),
-        ({"compilegate:release": "Released"}, False),
-        ({"compilegate:release": ""}, False),
+        (ARN, [{}], True), (ARN, [{"team": "search"}], True),
+        (ARN, [{"compilegate:release": "released"}], True), (ARN, [HELD], False),
+        (ARN, [{"compilegate:release": "rejected"}], False),
+        (ARN, [{"compilegate:release": "Released"}], False),
+        (ARN, [{"compilegate:release": ""}], False),
+        (ARN, [{"team": "search"}, HELD], False),  # on a later page
+        (ARN.rpartition("/")[2], [HELD], False),  # by the job's name
+        (ARN.rpartition("/")[2], [{"team": "search"}], True),
     ],
-)
+)  # fmt: skip
 def test_a_model_may_go_unless_a_tag_says_anything_but_released(
-    tags: dict[str, str], may: bool, caplog: pytest.LogCaptureFixture
+    job: str, pages: list[dict[str, str]], may: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "compilegate.flags")
 
-    assert may is may_release(ARN, client=Tags(tags), backoff=HURRY)
+    assert may is may_release(job, client=Tags(*pages), backoff=HURRY)
     assert may is ("is not released: compilegate:release is " not in caplog.text)
-
-
-def test_a_release_may_be_asked_for_by_a_jobs_name() -> None:
-    held = Tags({"compilegate:release": "hold"})
-
-    name = ARN.rpartition("/")[2]
-
-    assert not may_release(name, client=held, backoff=HURRY)
-    assert may_release(name, client=Tags({"team": "search"}), backoff=HURRY)
-
-
-def test_a_tag_on_a_later_page_is_read() -> None:
-    client = Tags({"team": "search"}, {"compilegate:release": "hold"})
-
-    assert not may_release(ARN, client=client, backoff=HURRY)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.flags import bounded, reading, resolve
 from compilegate.flags.backoff import Backoff
@@ -29,32 +28,25 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [item.getMessage() for item in found if item.name == "compilegate.flags"]
 
 
-def test_an_enabled_flag_gives_its_overrides() -> None:
+SHIPPED = json.loads((ROOT / "cdk.json").read_text())["context"]["stage"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "variable", "stage"),
+    [("dev", "beta", "dev"), (None, "beta", "beta"), (None, None, SHIPPED)],
+)
+def test_an_enabled_flag_of_the_stage_gives_its_overrides(
+    argument: str | None, variable: str | None, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that names no stage asks the deployment that names none, else it never follows."""
+    if variable:
+        monkeypatch.setenv("COMPILEGATE_STAGE", variable)
     client = FakeSsm(ON.to_json())
 
-    overrides = resolve("bert-docs", stage="dev", client=client)
+    overrides = resolve("bert-docs", stage=argument, client=client)
 
     assert {"compiler": "torch_compile", "batch_size": 48} == overrides
-    assert ["/compilegate/dev/workloads/bert-docs/compiler"] == client.asked
-
-
-def test_the_stage_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMPILEGATE_STAGE", "beta")
-    client = FakeSsm(ON.to_json())
-
-    resolve("bert-docs", client=client)
-
-    assert ["/compilegate/beta/workloads/bert-docs/compiler"] == client.asked
-
-
-def test_a_job_that_names_no_stage_asks_the_deployment_that_names_none() -> None:
-    """Otherwise whoever changes nothing trains the baseline for ever."""
-    shipped = json.loads((ROOT / "cdk.json").read_text())["context"]["stage"]
-    client = FakeSsm(ON.to_json())
-
-    resolve("bert-docs", client=client)
-
-    assert [naming.flag_parameter(shipped, "bert-docs")] == client.asked
+    assert [f"/compilegate/{stage}/workloads/bert-docs/compiler"] == client.asked
 
 
 def test_an_absent_flag_is_the_baseline_and_a_warning_that_names_what_is_not_there(
@@ -79,17 +71,10 @@ def test_a_job_that_already_has_an_arm_asks_no_one(
     assert [] == client.asked
 
 
-@pytest.mark.parametrize(
-    "flag",
-    [
-        Flag(False, "reverted", "compile", {"compiler": "torch_compile"}),
-        Flag(False, "off"),
-    ],
-)
-def test_a_disabled_flag_is_the_baseline_without_a_word(
-    flag: Flag, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert {} == resolve("bert-docs", client=FakeSsm(flag.to_json()))
+def test_a_disabled_flag_is_the_baseline_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    off = Flag(False, "off")
+    for flag in (off, Flag(False, "reverted", "compile", {"compiler": "torch_compile"})):
+        assert {} == resolve("bert-docs", client=FakeSsm(flag.to_json()))
     assert [] == warnings(caplog)
 
 
