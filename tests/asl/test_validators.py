@@ -18,28 +18,8 @@ def _plan(definition):
     return definition["States"]["PlanTrial"]
 
 
-def _missing_target(definition):
-    _plan(definition)["Next"] = "Nowhere"
-
-
 def _missing_target_in_a_map(definition):
     definition["States"]["SpeedGate"]["ItemProcessor"]["States"]["SpeedTrain"]["Next"] = "Nowhere"
-
-
-def _unknown_field(definition):
-    _plan(definition)["Argument"] = {}
-
-
-def _unreachable_state(definition):
-    definition["States"]["Alone"] = {"Type": "Pass", "End": True}
-
-
-def _neither_next_nor_end(definition):
-    del _plan(definition)["Next"]
-
-
-def _field_of_json_path(definition):
-    _plan(definition)["ResultPath"] = "$.plan"
 
 
 def _expression_that_does_not_parse(definition):
@@ -50,30 +30,15 @@ def _operator_newer_than_step_functions(definition):
     _plan(definition)["Output"] = "{% $states.result.Payload ?? 0 %}"
 
 
-def _resource_that_is_no_arn(definition):
-    _plan(definition)["Resource"] = "lambda:invoke"
-
-
 def _jitter_that_does_not_exist(definition):
     _plan(definition)["Retry"][0]["JitterStrategy"] = "SOME"
 
 
-def _back_off_that_shrinks(definition):
-    _plan(definition)["Retry"][0]["BackoffRate"] = 0.5
-
-
 REPORTED_BY = {
-    _missing_target: {LANGUAGE_SERVICE, ASL_VALIDATOR},
     _missing_target_in_a_map: {LANGUAGE_SERVICE, ASL_VALIDATOR},
-    _unknown_field: {LANGUAGE_SERVICE, ASL_VALIDATOR},
-    _unreachable_state: {LANGUAGE_SERVICE, ASL_VALIDATOR},
-    _neither_next_nor_end: {LANGUAGE_SERVICE, ASL_VALIDATOR},
-    _field_of_json_path: {ASL_VALIDATOR},
     _expression_that_does_not_parse: {ASL_VALIDATOR},
     _operator_newer_than_step_functions: {ASL_VALIDATOR},
-    _resource_that_is_no_arn: {ASL_VALIDATOR},
     _jitter_that_does_not_exist: {LANGUAGE_SERVICE},
-    _back_off_that_shrinks: {LANGUAGE_SERVICE},
 }
 
 

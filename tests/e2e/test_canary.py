@@ -21,12 +21,12 @@ MOST_RUNS = 12
 def in_canary(app, request):
     """A workload that has gone through TRAIN once, and a trial of it in canary mode."""
 
-    def begin(*, quality_runs="canary", **knobs):
+    def begin(**knobs):
         words = request.node.name.replace("test_", "").replace("_", "-")[:22].strip("-")
         production = Production(app, f"{words}-{os.getpid() % 1000}", knobs)
         production.run()
         document = production.document() | {
-            "policy": {"quality_runs": quality_runs},
+            "policy": {"quality_runs": "canary"},
             "candidates": [COMPILE_CANDIDATE],
         }
         return production, app.start(document)
@@ -148,13 +148,3 @@ def test_a_stopped_trial_gives_production_back_at_once(in_canary, app):
     assert not may_release(held, client=app.client("sagemaker"))
     assert "rejected" == tags_of(held, app.client("sagemaker"))["compilegate:release"]
     assert held in [run.job for run in production.runs()]
-
-
-def test_a_hybrid_trial_makes_its_first_runs_itself(in_canary):
-    production, trial = in_canary(quality_runs="hybrid")
-
-    decision = run_production_for(production, trial)
-
-    assert "promote" == decision["verdict"], decision["reasons"]
-    modes = [mode for name, mode in quality_runs(trial) if name == "compile"]
-    assert ["shadow", "shadow"] == modes[:2]

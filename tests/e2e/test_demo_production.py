@@ -14,43 +14,27 @@ from rich.console import Console
 
 from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.demo_production import Month
 from compilegate.cli.report import save_history
 from compilegate.domain import naming
-from compilegate.usecases.flag.change_flag import flag_versions
 from tests.e2e.conftest import JOB, App, trial_document
 from tests.e2e.test_register import cloud_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
-def workload_file(folder: Path, name: str, **knobs: float) -> Path:
-    """A workload of the stand-in script, by default one that a trial promotes."""
-    shutil.copytree(JOB, folder / "job")
-    document = trial_document(name)
-    document["training"]["hyperparameters"].update(knobs)
-    file = folder / "nightly.yaml"
-    file.write_text(yaml.safe_dump(document))
-    return file
-
-
-def month(app: App, folder: Path, name: str, **knobs: float) -> tuple[Month, Cloud]:
-    """The demo's month of a workload."""
+def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -> None:
+    name = f"month-{os.getpid() % 1000}"
+    shutil.copytree(JOB, tmp_path / "job")
+    file = tmp_path / "nightly.yaml"
+    file.write_text(yaml.safe_dump(trial_document(name)))
     evaluate = StepFunctionsExecutions(
         app.client("stepfunctions"), app.outputs["EvaluateStateMachine"]
     )
     cloud = replace(cloud_of(app), executions=evaluate)
-    file = read_workload(workload_file(folder, name, **knobs))
-    result = Month(file, cloud, Console(quiet=True), reports=folder)
+    result = Month(read_workload(file), cloud, Console(quiet=True), reports=tmp_path)
+
     result.run()
-    return result, cloud
-
-
-def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -> None:
-    name = f"month-{os.getpid() % 1000}"
-
-    result, cloud = month(app, tmp_path, name)
 
     assert result.wrong is None, result.wrong
     assert result.outcome is not None
@@ -67,15 +51,3 @@ def test_a_month_from_the_registration_to_the_revert(app: App, tmp_path: Path) -
     assert {"compile"} == faulty
     # The app itself wrote the history when it sent the message about the revert.
     assert app.store.exists(f"s3://{app.store.bucket}/{naming.history_key(name, 'html')}")
-
-
-def test_a_month_after_a_trial_that_proved_nothing(app: App, tmp_path: Path) -> None:
-    name = f"unproven-{os.getpid() % 1000}"
-
-    result, cloud = month(app, tmp_path, name, speedup=1.0)
-
-    assert result.wrong is None, result.wrong
-    assert result.outcome is not None
-    assert ("stay_off", True) == (result.outcome.verdict, result.by_hand)
-    by = [version.by for version in flag_versions(name, cloud.services)]
-    assert ("human:demo", "train") == (by[0], by[-1])

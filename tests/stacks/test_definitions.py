@@ -1,6 +1,7 @@
 """What holds for every state machine as a document: edges, retries, payloads, variables."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.stacks.asl import (
     assigned_on_every_path,
     build,
     called,
+    catchers,
     edges,
     leaves,
     lint,
@@ -50,6 +52,11 @@ PAYLOADS = {
 }  # fmt: skip
 
 
+# By machine, a line for each state: where each answer and each error of it leads, in the order in
+# which they are tried; in brackets the kind of a state that ends.
+WAYS = Path(__file__).with_name("ways")
+
+
 @pytest.fixture(params=DEFINITIONS)
 def name(request):
     return request.param
@@ -71,6 +78,21 @@ def test_the_deployed_definition_is_this_one(template, name, definition):
 
     assert list(definition["States"]) == list(deployed["States"])
     assert definition["TimeoutSeconds"] == deployed["TimeoutSeconds"] == SECONDS[name]
+
+
+def ways(state):
+    """Every way on from a state."""
+    chosen = [f"{one['Condition'][3:-3]}: {one['Next']}" for one in state.get("Choices", ())]
+    onwards = state.get("Next") or state.get("Default") or f"({state['Type']})"
+    caught = [f"{error.removeprefix('States.')}: {then}" for error, then in catchers(state).items()]
+    return " | ".join([*chosen, onwards, *caught])
+
+
+def test_every_answer_and_every_error_leads_where_the_file_says(name, states):
+    """Up to the flag any error aborts, afterwards the next state follows; telling stops nothing."""
+    kept = (WAYS / f"{name}.txt").read_text().splitlines()
+
+    assert kept == [f"{one:22}{ways(state)}" for one, state in states.items()]
 
 
 def test_nothing_is_null_which_synthesis_would_drop(definition):

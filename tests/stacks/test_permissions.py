@@ -144,26 +144,37 @@ def test_no_result_of_the_bucket_is_read_without_its_version(template):
     assert [] == [arn for arn in arns if "output" in arn]
 
 
-def statement_of(template, owner, action):
-    (statement,) = [one for one in template.statements(owner) if action in as_list(one["Action"])]
-    return statement
+BOUNDED = {"StringEquals": {"iam:PermissionsBoundary": "<JobsPolicy>"}}
+# Under which conditions alone; <JobsPolicy> is the policy of jobs.
+CONDITIONS = [
+    (MACHINES, "iam:PassRole",
+     {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}),
+    (MAKERS, "iam:CreateRole", BOUNDED),
+    (MAKERS, "iam:AttachRolePolicy", {"ArnEquals": {"iam:PolicyARN": "<JobsPolicy>"}, **BOUNDED}),
+    (("abort_trial", "record_run", "release_models"), "sagemaker:AddTags",
+     {"ForAllValues:StringEquals": {"aws:TagKeys": ["compilegate:release"]}}),
+    # History can be added to, but not removed.
+    (("abort_trial", "acquire_lock", "release_lock", "sweep"), "dynamodb:DeleteItem",
+     {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["lock#*"]}}),
+    (("training",), "s3:ListBucket", {"StringLike": {"s3:prefix": [
+        f"compile-cache/{OWN}/*", f"experiments/{OWN}/*/jobs/*", f"production/{OWN}/*/jobs/*",
+        f"workloads/{OWN}/*",
+    ]}}),
+]  # fmt: skip
 
 
-def test_machines_pass_roles_of_jobs_to_sagemaker_alone(template):
-    for machine in MACHINES:
-        expected = {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}}
-        assert expected == statement_of(template, machine, "iam:PassRole")["Condition"]
-
-
-@pytest.mark.parametrize("owner", MAKERS)
-def test_a_role_is_made_under_the_policy_of_jobs_and_no_other(template, owner):
+@pytest.mark.parametrize(
+    ("owner", "action", "condition"),
+    [(owner, *rest) for owners, *rest in CONDITIONS for owner in owners],
+)
+def test_a_role_may_do_it_under_this_condition_alone(template, owner, action, condition):
     (policy,) = template.of_type("AWS::IAM::ManagedPolicy")
-    bounded = {"StringEquals": {"iam:PermissionsBoundary": f"<{policy}>"}}
+    (statement,) = [one for one in template.statements(owner) if action in as_list(one["Action"])]
+    found = json.loads(json.dumps(statement["Condition"]).replace(policy, "JobsPolicy"))
 
-    assert bounded == statement_of(template, owner, "iam:CreateRole")["Condition"]
-    assert {
-        "ArnEquals": {"iam:PolicyARN": f"<{policy}>"}, **bounded,
-    } == statement_of(template, owner, "iam:AttachRolePolicy")["Condition"]  # fmt: skip
+    assert condition == {kind: found[kind] for kind in condition}
+    if action == "sagemaker:AddTags":
+        assert JOBS == statement["Resource"]
 
 
 def test_the_policy_of_jobs_fits_what_iam_takes(template, changed):
@@ -219,21 +230,6 @@ def test_only_schedules_of_the_stages_group_can_assume_their_role(template):
     } == statement["Condition"]
 
 
-@pytest.mark.parametrize("owner", ["abort_trial", "record_run", "release_models"])
-def test_models_are_tagged_by_one_key_and_on_our_own_jobs_only(template, owner):
-    statement = statement_of(template, owner, "sagemaker:AddTags")
-
-    assert JOBS == statement["Resource"]
-    only = {"aws:TagKeys": ["compilegate:release"]}
-    assert {"ForAllValues:StringEquals": only} == statement["Condition"]
-
-
-def test_history_can_be_added_to_but_not_removed(template):
-    for owner in template.allowed("dynamodb:DeleteItem"):
-        condition = statement_of(template, owner, "dynamodb:DeleteItem")["Condition"]
-        assert ["lock#*"] == condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
-
-
 def test_the_digest_reads_and_publishes_and_changes_nothing(template):
     assert {
         "dynamodb:Query", "logs:CreateLogStream", "logs:PutLogEvents",
@@ -254,15 +250,6 @@ def test_the_logs_of_all_training_jobs_are_limited_only_where_a_setting_asks(tem
     assert (None, "30") == (days(template), days(changed))
     allowed = changed.allowed("logs:PutRetentionPolicy")
     assert {"sweep": [TRAINING_LOGS, f"{TRAINING_LOGS}:*"]} == allowed
-
-
-def test_training_lists_its_prefixes_only(template):
-    condition = statement_of(template, "training", "s3:ListBucket")["Condition"]
-
-    assert [
-        f"compile-cache/{OWN}/*", f"experiments/{OWN}/*/jobs/*", f"production/{OWN}/*/jobs/*",
-        f"workloads/{OWN}/*",
-    ] == condition["StringLike"]["s3:prefix"]  # fmt: skip
 
 
 def test_training_may_not_start_jobs_invoke_publish_or_touch_the_ledger(template):

@@ -270,11 +270,6 @@ COMPILED = {"compiler": "torch_compile", "arm": "compile"}
 
 
 @pytest.mark.slow
-def test_a_family_compiled_as_inductor_does_by_itself_starts_where_its_baseline_does(jobs, done):
-    starts_where_its_baseline_does(jobs.run("causal_lm.py", **COMPILED, **GPT2), done["gpt2"])
-
-
-@pytest.mark.slow
 def test_a_compiled_classifier_starts_where_its_baseline_does(jobs, done):
     compiled = jobs.run_in_few_files("text_classification.py", **COMPILED, **BERT)
 

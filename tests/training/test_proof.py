@@ -25,92 +25,98 @@ library = torch.compile(lambda rows: rows.sin() + 1)
 def train(call):
     call(torch.randn(2, 4)).sum().backward()
 
-def ordinary():
-    compiler = compiler_for("torch_compile")
+results = {}
+
+# Runs the function, which trains with a compiler of its own, and keeps what it proves.
+def case(**how):
+    def run(function):
+        torch._dynamo.reset()
+        compiler = compiler_for("torch_compile", **how)
+        function(compiler)
+        try:
+            compiler.verify()
+            why = None
+        except NotAppliedError as error:
+            why = str(error)
+        evidence = compiler.evidence()
+        results[function.__name__] = [evidence["applied"], evidence["graphs"], why]
+        results["given up"] = [evidence["given_up"], evidence["proof"]]
+    return run
+
+def evaluate(model):
+    with torch.no_grad():
+        return model(torch.randn(2, 4))
+
+# Whether it gives nothing once its weights are zero.
+def emptied(model):
+    for weight in model.parameters():
+        weight.data.zero_()
+    return float(model(torch.ones(2, 4)).abs().sum().detach()) == 0.0
+
+@case()
+def ordinary(compiler):
     train(compiler.apply(a_model()))
-    return compiler
 
-def eager_beside_a_library():
-    compiler = compiler_for("torch_compile")
+@case()
+def eager_beside_a_library(compiler):
     train(compiler.apply(a_model(eager=True, forward=library)))
-    return compiler
 
-def one_of_two():
-    compiler = compiler_for("torch_compile")
+@case()
+def one_of_two(compiler):
     train(compiler.apply(a_model()))
     train(compiler.apply(a_model(eager=True)))
-    return compiler
 
-def only_evaluated():
-    compiler = compiler_for("torch_compile")
-    with torch.no_grad():
-        compiler.apply(a_model())(torch.randn(2, 4))
-    return compiler
+@case()
+def only_evaluated(compiler):
+    evaluate(compiler.apply(a_model()))
 
-def evaluated_then_trained_eagerly():
-    compiler = compiler_for("torch_compile")
-    model = compiler.apply(a_model())
-    with torch.no_grad():
-        model(torch.randn(2, 4))
+@case()
+def evaluated_then_trained_eagerly(compiler):
+    evaluate(model := compiler.apply(a_model()))
     with torch.compiler.set_stance("force_eager"):
         train(model)
-    return compiler
 
-def evaluated_then_trained():
-    compiler = compiler_for("torch_compile")
-    model = compiler.apply(a_model())
-    with torch.no_grad():
-        model(torch.randn(2, 4))
+@case()
+def evaluated_then_trained(compiler):
+    evaluate(model := compiler.apply(a_model()))
     train(model)
-    return compiler
 
-def a_teacher_that_never_trains():
-    compiler = compiler_for("torch_compile")
+@case()
+def a_teacher_that_never_trains(compiler):
     teacher, student = compiler.apply(a_model()), compiler.apply(a_model())
-    with torch.no_grad():
-        teacher(torch.randn(2, 4))
+    evaluate(teacher)
     train(student)
-    return compiler
 
-def a_part_compiled_with_the_whole():
-    compiler = compiler_for("torch_compile")
+@case()
+def a_part_compiled_with_the_whole(compiler):
     model = a_model()
     model.inner = compiler.apply(model.inner)
     train(compiler.apply(model))
-    return compiler
 
-def two_of_a_kind_with_a_break():
-    compiler = compiler_for("torch_compile")
+@case()
+def two_of_a_kind_with_a_break(compiler):
     models = [compiler.apply(a_model(forward=lambda x: (torch._dynamo.graph_break(), x + 1)[1]))
               for _ in range(2)]
     for model in models:
         train(model)
-    return compiler
 
 def of_blocks(compiler):
     block = a_model()
     model = nn.Sequential(nn.Sequential(*(copy.deepcopy(block) for _ in range(3))))
     return compiler.apply(model)
 
-def blocks_in_evaluation_mode():
-    compiler = compiler_for("torch_compile", regions="auto")
+@case(regions="auto")
+def blocks_in_evaluation_mode(compiler):
     train(of_blocks(compiler).eval())
-    return compiler
 
-def in_evaluation_mode():
-    compiler = compiler_for("torch_compile")
+@case()
+def in_evaluation_mode(compiler):
     train(compiler.apply(a_model().eval()))
-    return compiler
 
-def a_copy_of_blocks():
-    compiler = compiler_for("torch_compile", regions="auto")
-    model = of_blocks(compiler)
-    train(model)
-    other = copy.deepcopy(copy.deepcopy(model))
-    for weight in other.parameters():
-        weight.data.zero_()
-    assert float(other(torch.ones(2, 4)).abs().sum().detach()) == 0.0
-    return compiler
+@case(regions="auto")
+def a_copy_of_blocks(compiler):
+    train(model := of_blocks(compiler))
+    assert emptied(copy.deepcopy(copy.deepcopy(model)))
 
 class Whole(nn.Module):
     def __init__(self):
@@ -119,10 +125,8 @@ class Whole(nn.Module):
     def forward(self, rows):
         return self.inner(rows)
 
-def saved_whole(**how):
-    compiler = compiler_for("torch_compile", **how)
-    model = compiler.apply(Whole())
-    train(model)
+def saved_whole(compiler):
+    train(model := compiler.apply(Whole()))
     file = io.BytesIO()
     torch.save(model, file)
     assert b"compilegate" not in file.getvalue()  # it loads where the runtime is not
@@ -130,96 +134,63 @@ def saved_whole(**how):
     rows = torch.randn(2, 4)
     with torch.no_grad():
         assert torch.allclose(model(rows), torch.load(file, weights_only=False)(rows))
-    return compiler
 
-def saved():
-    return saved_whole()
+@case()
+def saved(compiler):
+    saved_whole(compiler)
 
-def saved_blocks():
-    return saved_whole(regions="inner")
+@case(regions="inner")
+def saved_blocks(compiler):
+    saved_whole(compiler)
 
-def blocks():
-    compiler = compiler_for("torch_compile", regions="auto")
+@case(regions="auto")
+def blocks(compiler):
     block = a_model()
     model = nn.Module()
     model.blocks = nn.ModuleList(copy.deepcopy(block) for _ in range(3))
     compiler.apply(model)
     call = lambda rows: model.blocks[2](model.blocks[1](model.blocks[0](rows)))
     model.eval()
-    with torch.no_grad():
-        call(torch.randn(2, 4))  # as written: its graph would count as another version
+    evaluate(call)  # as written: its graph would count as another version
     model.train()
     train(call)
-    return compiler
 
-def with_the_optimizer():
-    compiler = compiler_for("torch_compile", "default", "true", optimizer=True)
-    model = compiler.apply(a_model())
-    train(model)
+@case(mode="default", dynamic="true", optimizer=True)
+def with_the_optimizer(compiler):
+    train(model := compiler.apply(a_model()))
     compiler.step(torch.optim.SGD(model.parameters(), lr=0.1))
     assert "dynamic true, 1 optimizer graphs" in compiler.evidence()["proof"]
-    return compiler
 
-def ever_new_shapes():
-    compiler = compiler_for("torch_compile", dynamic="false")
+@case()
+def blocks_compiled_one_by_one(compiler):
+    block = a_model()
+    for block in [compiler.compiled(copy.deepcopy(block)) for _ in range(12)]:
+        train(block)
+
+@case(mode="max-autotune", dynamic="false")
+def a_mode(compiler):
+    train(compiler.apply(a_model()))
+    assert "mode max-autotune" in compiler.evidence()["proof"]
+
+@case()
+def a_copy(compiler):
+    other = copy.deepcopy(model := compiler.apply(a_model()))
+    train(model)
+    assert emptied(other)
+
+@case(dynamic="false")
+def ever_new_shapes(compiler):
     model = compiler.apply(a_model())
     for rows in range(2, 14):
         model(torch.randn(rows, 4)).sum().backward()
-    return compiler
 
-def blocks_compiled_one_by_one():
-    compiler = compiler_for("torch_compile")
-    block = a_model()
-    blocks = [compiler.compiled(copy.deepcopy(block)) for _ in range(12)]
-    for block in blocks:
-        train(block)
-    return compiler
-
-def a_mode():
-    compiler = compiler_for("torch_compile", "max-autotune", "false")
-    train(compiler.apply(a_model()))
-    assert "mode max-autotune" in compiler.evidence()["proof"]
-    return compiler
-
-def a_copy():
-    compiler = compiler_for("torch_compile")
-    model = compiler.apply(a_model())
-    other = copy.deepcopy(model)
-    other._orig_mod.inner.weight.data.zero_()
-    other._orig_mod.inner.bias.data.zero_()
-    train(model)
-    assert float(other(torch.ones(2, 4)).abs().sum().detach()) == 0.0
-    return compiler
-
-results = {}
-for case in (ordinary, eager_beside_a_library, one_of_two, only_evaluated,
-             evaluated_then_trained_eagerly, evaluated_then_trained, a_teacher_that_never_trains,
-             a_part_compiled_with_the_whole, two_of_a_kind_with_a_break, blocks,
-             blocks_compiled_one_by_one, a_mode, a_copy, in_evaluation_mode,
-             blocks_in_evaluation_mode, a_copy_of_blocks, saved, saved_blocks,
-             with_the_optimizer, ever_new_shapes):
-    torch._dynamo.reset()
-    compiler = case()
-    try:
-        compiler.verify()
-        why = None
-    except NotAppliedError as error:
-        why = str(error)
-    evidence = compiler.evidence()
-    results[case.__name__] = [evidence["applied"], evidence["graphs"], why]
-    given_up = [evidence["given_up"], evidence["proof"]]
-print(json.dumps([results, given_up]))
+print(json.dumps(results))
 """
 
 
 @pytest.fixture(scope="module")
-def results(jobs):
+def cases(jobs):
     return jobs.run_code(CASES)
-
-
-@pytest.fixture(scope="module")
-def cases(results):
-    return results[0]
 
 
 @pytest.mark.training
@@ -266,9 +237,9 @@ def test_graphs_of_something_else_prove_nothing(cases, case, why):
 
 
 @pytest.mark.training
-def test_a_compiler_that_gave_up_on_ever_new_shapes_says_so(results):
+def test_a_compiler_that_gave_up_on_ever_new_shapes_says_so(cases):
     """TorchDynamo compiles one function eight times and runs it eager from then on."""
-    (cases, (given_up, proof)) = results
+    given_up, proof = cases["given up"]  # of the last case
 
     assert [True, 8, None] == cases["ever_new_shapes"]
     assert 1 <= given_up

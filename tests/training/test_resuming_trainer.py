@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import signal
 from types import SimpleNamespace
 
 import pytest
@@ -300,16 +299,16 @@ def test_a_trainers_checkpoint_whose_evidence_is_lost_has_evidence_from_there_on
     )  # fmt: skip
 
 
-LONG = {**TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 15}
-
-
 @pytest.mark.training
 @pytest.mark.slow
 def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, place):
     where, _ = place
     jobs.warm(*TRAINERS)
     # The Trainer saves its model alone after every step, so the stop comes while it does.
-    long = {**LONG, "save_only_model": True, "save_steps": 1}
+    long = {
+        **TRAINER, "num_train_epochs": 40, "save_strategy": "steps", "save_steps": 1,
+        "save_only_model": True,
+    }  # fmt: skip
     stopped = stopped_after(jobs, 20, where, **long)
     first, lines = stopped.summary(), stopped.steps()
     steps = first["steps"]
@@ -325,28 +324,3 @@ def test_a_trainers_script_goes_on_from_the_step_at_which_it_was_stopped(jobs, p
     assert {"eval_accuracy", "eval_loss"} <= summary["metrics"].keys()
     assert 160 * 4 == summary["ranks"]["samples"]
     assert summary["wall_seconds"] > first["wall_seconds"]
-
-
-# No checkpoint is the script's own; one is made as often as the bounded share of time allows.
-BY_TIME = {**TRAINER, "num_train_epochs": 60, "save_strategy": "no", "checkpoint_minutes": 1e-4}
-
-
-@pytest.mark.training
-@pytest.mark.slow
-def test_a_trainers_script_that_was_killed_goes_on_from_its_last_save_by_time(jobs, place):
-    where, folder = place
-    jobs.warm(*TRAINERS)
-    killed = jobs.interrupt(
-        "launch.py", where, when=lambda _: list(folder.glob("progress/checkpoint-*[0-9]")),
-        by=signal.SIGKILL, **BY_TIME,
-    )  # fmt: skip
-    assert -9 == killed.status, killed.output
-    done = jobs.run("launch.py", where, **BY_TIME)
-    assert 0 == done.status, done.output
-    summary = done.summary()
-    (went_on,) = summary["resumed"]
-
-    assert 0 < went_on < 240
-    assert list(range(1, 241)) == numbers(done)
-    assert (True, 240 * 4) == (summary["finished"], summary["ranks"]["samples"])
-    assert summary["initial_weights_sha256"] is not None
