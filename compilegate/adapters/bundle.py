@@ -7,10 +7,9 @@ import hashlib
 import io
 import tarfile
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -115,17 +114,14 @@ class Packages:
     """
 
     def __init__(self) -> None:
-        self._bundles: OrderedDict[Path, Bundle] = OrderedDict()
+        self._bundle = lru_cache(KEPT)(make_bundle)
         self._lock = threading.Lock()
 
     def pack(self, file: WorkloadFile) -> Package:
         """The file's package; raises as ``make_bundle``."""
         source_dir = file.source_dir.resolve()
         with self._lock:
-            bundle = self._bundles.pop(source_dir, None) or make_bundle(source_dir)
-            self._bundles[source_dir] = bundle
-            if len(self._bundles) > KEPT:
-                self._bundles.popitem(last=False)
+            bundle = self._bundle(source_dir)
         return Package(
             workload=file.workload,
             source=bundle.body,

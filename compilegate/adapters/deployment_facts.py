@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from compilegate.adapters.stores import error_code
+from compilegate.adapters.stores import listed, unless
 from compilegate.domain.deployment import (
     Endpoint,
     Network,
@@ -34,24 +32,14 @@ TARGETS = (
 
 def bootstrap_version(ssm: Any) -> int | None:
     """Version of CDK's bootstrap stack, None where the region of the account has none."""
-    try:
-        response = ssm.get_parameter(Name=BOOTSTRAP_PARAMETER)
-    except ClientError as error:
-        if error_code(error) != "ParameterNotFound":
-            raise
-        return None
-    return int(response["Parameter"]["Value"])
+    answer = unless(("ParameterNotFound",), ssm.get_parameter, Name=BOOTSTRAP_PARAMETER)
+    return answer and int(answer["Parameter"]["Value"])
 
 
 def trust_policy(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
     """Who may assume a role, None where it does not exist."""
-    try:
-        role = iam.get_role(RoleName=role_arn.rpartition("/")[2])["Role"]
-    except ClientError as error:
-        if error_code(error) != "NoSuchEntity":
-            raise
-        return None
-    policy: Mapping[str, Any] = role["AssumeRolePolicyDocument"]
+    answer = unless(("NoSuchEntity",), iam.get_role, RoleName=role_arn.rpartition("/")[2])
+    policy: Mapping[str, Any] | None = answer and answer["Role"]["AssumeRolePolicyDocument"]
     return policy
 
 
@@ -111,8 +99,8 @@ def _all(
     filter_values = list(values)
     if not filter_values:
         return []
-    pages = ec2.get_paginator(operation).paginate(Filters=[{"Name": name, "Values": filter_values}])
-    return [one for page in pages for one in page[key] if one.get(FILTERS[name]) in filter_values]
+    rows = listed(ec2, operation, key, Filters=[{"Name": name, "Values": filter_values}])
+    return [one for one in rows if one.get(FILTERS[name]) in filter_values]
 
 
 def _table_of(subnet: Mapping[str, Any], tables: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:

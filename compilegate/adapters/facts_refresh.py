@@ -18,7 +18,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from compilegate.adapters.sagemaker import training_quotas
-from compilegate.adapters.stores import error_code
+from compilegate.adapters.stores import error_code, listed, unless
 from compilegate.domain.errors import BROKEN
 from compilegate.domain.facts import Facts
 
@@ -68,14 +68,15 @@ def _prices(answers: Answers, _facts: Facts, region: str, clients: Clients, _day
     if region.startswith("cn-"):
         answers.not_read["prices"] = "China's price list is in yuan, not in US dollars"
         return
-    pages = clients("pricing", PRICE_ENDPOINT).get_paginator("get_products").paginate(
+    products = listed(
+        clients("pricing", PRICE_ENDPOINT), "get_products", "PriceList",
         ServiceCode="AmazonSageMaker",
         Filters=[
             {"Type": "TERM_MATCH", "Field": "regionCode", "Value": region},
             {"Type": "TERM_MATCH", "Field": "platoinstancetype", "Value": "Training"},
         ],
     )  # fmt: skip
-    rows, note = price_rows((entry for page in pages for entry in page["PriceList"]), region)
+    rows, note = price_rows(products, region)
     answers.notes += [note] if note else []
     if rows:
         answers.rows["prices"] = rows
@@ -127,8 +128,7 @@ def _quotas(answers: Answers, _facts: Facts, region: str, clients: Clients, day:
     client = clients("service-quotas", region)
     limits: dict[tuple[str, bool], int] = {}
     for operation in ("list_aws_default_service_quotas", "list_service_quotas"):
-        pages = client.get_paginator(operation).paginate(ServiceCode="sagemaker")
-        limits |= training_quotas(quota for page in pages for quota in page["Quotas"])
+        limits |= training_quotas(listed(client, operation, "Quotas", ServiceCode="sagemaker"))
     source = "Service Quotas, Amazon SageMaker"
     answers.rows["quotas"] = [
         {"instance_type": kind, "spot": spot, "instances": instances, "as_of": day,
@@ -175,17 +175,14 @@ def _described(client: Any, uri: str) -> Any:
     """What the registry says of an image; None when it has no such tag."""
     registry, _, rest = uri.partition("/")
     repository, _, tag = rest.rpartition(":")
-    try:
-        answer = client.describe_images(
-            registryId=registry.partition(".")[0],
-            repositoryName=repository,
-            imageIds=[{"imageTag": tag}],
-        )
-    except ClientError as error:
-        if error_code(error) == "ImageNotFoundException":
-            return None
-        raise
-    return next(iter(answer["imageDetails"]), None)
+    answer = unless(
+        ("ImageNotFoundException",),
+        client.describe_images,
+        registryId=registry.partition(".")[0],
+        repositoryName=repository,
+        imageIds=[{"imageTag": tag}],
+    )
+    return answer and next(iter(answer["imageDetails"]), None)
 
 
 def image_row(uri: str, detail: Mapping[str, Any] | None, as_of: str) -> Row:

@@ -153,6 +153,7 @@ def _answered(answer: Any, default: Any, note: str) -> Value:
 
 def _training(script: Description, answers: Answers, hours: Value) -> Section:
     instance = _answered(answers.instance_type, INSTANCE_TYPE, "where production trains")
+    inputs, data_places = _inputs(script, answers.data)
     return {
         "source_dir": Value(answers.source_dir),
         "entry_point": Value(LAUNCHER, "starts the script below, unchanged"),
@@ -166,8 +167,8 @@ def _training(script: Description, answers: Answers, hours: Value) -> Section:
         "learning_rate": _setting(
             script, "learning_rate", to_write("the optimizer's first", stand_in=0.001)
         ),
-        "hyperparameters": Value(dict(_hyperparameters(script, answers))),
-        "inputs": _inputs(script, answers.data),
+        "hyperparameters": Value(dict(_hyperparameters(script, answers, data_places))),
+        "inputs": inputs,
         "max_runtime_hours": Value(
             min(hours.value * RUNTIME_MARGIN, MOST_HOURS), "a job is stopped after them", ASSUMED
         ),
@@ -226,7 +227,9 @@ def _precision_option(script: Description) -> Option | None:
     return option if spellings else None
 
 
-def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[str, Value]]:
+def _hyperparameters(
+    script: Description, answers: Answers, data_places: Mapping[str, str]
+) -> Iterator[tuple[str, Value]]:
     takes = script.command_line
     yield "script", Value(answers.script)
     if script.kind != script.guessed_kind:
@@ -254,8 +257,8 @@ def _hyperparameters(script: Description, answers: Answers) -> Iterator[tuple[st
     for name in script.asks:
         yield name, Value(True)
     for option in takes.options:
-        if place := _place(option, script, answers.data):
-            yield option.name, Value(place, "where a job finds the channel")
+        if option.name in data_places:
+            yield option.name, Value(data_places[option.name], "where a job finds the channel")
         elif option.required and option.name not in spelled.values():
             yield option.name, to_write("the script requires it")
 
@@ -320,31 +323,22 @@ def _length(script: Description, answer: int | None) -> Iterator[tuple[str, Valu
     yield "full_run_samples", length
 
 
-def _inputs(script: Description, data: Data | None) -> Value:
-    """The project's own data, else what the script needs from elsewhere."""
+def _inputs(script: Description, data: Data | None) -> tuple[Value, dict[str, str]]:
+    """The project's own data, else what the script needs from elsewhere; its places, by option."""
     if data is not None:
-        return Value({CHANNEL: data.path}, f"channels: {_SOURCE}")
+        return Value({CHANNEL: data.path}, f"channels: {_SOURCE}"), {data.option: data.place}
     if script.channels:
         note = f"the script reads this channel: {_SOURCE}"
-        return Value({channel: to_write(note) for channel in script.channels})
+        return Value({channel: to_write(note) for channel in script.channels}), {}
     option = find(script, "data")
     if option is None:
-        return Value({}, f"channels: {_SOURCE}")
-    is_file = option.plain.endswith("file")
+        return Value({}, f"channels: {_SOURCE}"), {}
+    place, is_file = f"{INPUTS}/{CHANNEL}", option.plain.endswith("file")
     if option.required and not is_file:
         note = f"for {option.name}: {_SOURCE}; add a single file's name above"
-        return Value({CHANNEL: to_write(note)})
-    place = f"{INPUTS}/{CHANNEL}{'/FILE' if is_file else ''}"
-    return Value({}, f"data of its own: {{{CHANNEL}: PATH}}, and above {option.name}: {place}")
-
-
-def _place(option: Option, script: Description, data: Data | None) -> str | None:
-    """Where in a job an option of the script finds its data; None where that is not known."""
-    if data is not None:
-        return data.place if option.name == data.option else None
-    own = option == find(script, "data") and not script.channels
-    is_file = option.plain.endswith("file")
-    return f"{INPUTS}/{CHANNEL}" if own and option.required and not is_file else None
+        return Value({CHANNEL: to_write(note)}), {option.name: place}
+    above = f"and above {option.name}: {place}{'/FILE' if is_file else ''}"
+    return Value({}, f"data of its own: {{{CHANNEL}: PATH}}, {above}"), {}
 
 
 def usual_margin(metric: Metric) -> float:
