@@ -50,17 +50,16 @@ class Steps:
         """Add one line; raises TypeError or ValueError for one that is not a step."""
         if not isinstance(line, Mapping):
             raise TypeError("it is no mapping")
-        loss, samples, tokens = line.get("loss"), line.get("samples"), line.get("tokens")
         seconds, number = _figure(line.get("seconds")), _figure(line.get("step"))
-        count, taught = int(_figure(line.get("steps", 1), MOST_STEPS)), _figure(samples or 0)
-        read = _figure(tokens or 0)
-        self.losses.append(_loss(loss))
+        count = int(_figure(line.get("steps", 1), MOST_STEPS))
+        samples, tokens = _figure(line.get("samples") or 0), _figure(line.get("tokens") or 0)
+        self.losses.append(_loss(line.get("loss")))
         self.counts.append(count)
         self.seconds.append(seconds)
         self.numbers.append(number)
         self.steps += count
-        self.samples += taught * count
-        self.tokens += read * count
+        self.samples += samples * count
+        self.tokens += tokens * count
 
     @property
     def samples_per_step(self) -> float | None:
@@ -159,16 +158,12 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
             "tokens_per_step": steps.tokens_per_step,
             "compile_seconds": _compile_seconds(summary) or 0.0,
             "cold_compile_seconds": _compile_seconds(cold.get(arm, {})),
-            **_numerics(cold.get(arm, {})),
             "full_run_steps": summary.get("full_run_steps"),
         }
+        numerics = cold.get(arm, {}).get("numerics")
+        if isinstance(numerics, Mapping):  # the check that was made while the cache was filled
+            record["numerics"] = numerics
         yield arm, read_speed_run(record, job)
-
-
-def _numerics(cold: Mapping[str, Any]) -> dict[str, Any]:
-    """The numerical check made while the cache was filled; nothing where there was none."""
-    numerics = cold.get("numerics")
-    return {"numerics": numerics} if isinstance(numerics, Mapping) else {}
 
 
 def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
@@ -200,16 +195,12 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "loss_curve": steps.loss_curve(),
         "final_weights_sha256": summary.get("final_weights_sha256"),
         "final_start_sha256": summary.get("final_start_sha256"),
-        **_outcomes(summary, metric),
     }
+    outcomes = summary.get("outcomes")
+    kept = outcomes_document(outcomes.get(metric)) if isinstance(outcomes, Mapping) else None
+    if kept is not None:
+        record["outcomes"] = kept
     return read_full_run(record, job)
-
-
-def _outcomes(summary: Mapping[str, Any], metric: str) -> dict[str, Any]:
-    """The outcomes per example behind the metric; nothing where they are missing or broken."""
-    recorded = summary.get("outcomes")
-    kept = outcomes_document(recorded.get(metric)) if isinstance(recorded, Mapping) else None
-    return {} if kept is None else {"outcomes": kept}
 
 
 def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
@@ -283,28 +274,39 @@ def check_run(described: Mapping[str, Any], wall: float | None, record: Mapping[
     """
     if wall is None:
         return
-    longest, phase, stepping = _longest(described), _training_phase(described), _stepping(record)
-    if wall < SHORTEST_RUN:
-        raise _implausible(described, WALL, f"its run took {wall:g} s")
-    if longest is not None and wall > longest:
-        text = f"its run took {wall:,.0f} s, and the job {longest:,.0f} s"
-        raise _implausible(described, WALL, text)
-    if phase - wall > UNEXPLAINED_SECONDS and wall < LEAST_SHARE * phase:
-        text = f"its run took {wall:,.1f} s of the {phase:,.0f} s in which its container trained"
-        raise _implausible(described, WALL, text)
-    if stepping > _with_room(wall):
-        text = f"its run took {wall:,.1f} s, and the run's steps {stepping:,.1f} s"
-        raise _implausible(described, WALL, text)
+    longest = _longest(described)
+    phase = sum(filter(None, _training_phases(described)))
+    # The run's steps by their sum and by the end of its loss curve.
+    summed, curve = record.get("seconds"), record.get("loss_curve")
+    stepping = max(
+        float(summed) if isinstance(summed, int | float) else 0.0,
+        float(curve[-1][2]) if curve else 0.0,
+    )
+    unexplained = phase - wall > UNEXPLAINED_SECONDS and wall < LEAST_SHARE * phase
+    _refuse(described, WALL, {
+        f"its run took {wall:g} s": wall < SHORTEST_RUN,
+        f"its run took {wall:,.0f} s, and the job {longest:,.0f} s": wall > longest,
+        f"its run took {wall:,.1f} s of the {phase:,.0f} s in which its container trained":
+            unexplained,
+        f"its run took {wall:,.1f} s, and the run's steps {stepping:,.1f} s":
+            stepping > _with_room(wall),
+    })  # fmt: skip
 
 
 def check_steps(described: Mapping[str, Any], seconds: float, *, shortest: float | None) -> None:
     """As ``check_run`` for segments one after the other: all of their steps, and the shortest."""
-    longest = _longest(described)
-    if longest is not None and seconds > longest:
-        text = f"its steps took {seconds:,.0f} s, and the job {longest:,.0f} s"
-        raise _implausible(described, STEP_SECONDS, text)
-    if shortest is not None and shortest < SHORTEST_STEP:
-        raise _implausible(described, STEP_SECONDS, f"a step of it took {shortest:g} s")
+    longest, shortest = _longest(described), math.inf if shortest is None else shortest
+    _refuse(described, STEP_SECONDS, {
+        f"its steps took {seconds:,.0f} s, and the job {longest:,.0f} s": seconds > longest,
+        f"a step of it took {shortest:g} s": shortest < SHORTEST_STEP,
+    })  # fmt: skip
+
+
+def _refuse(described: Mapping[str, Any], field: str, contradictions: Mapping[str, bool]) -> None:
+    for what, holds in contradictions.items():
+        if holds:
+            job = described.get("TrainingJobName", "the job")
+            raise ImplausibleClockError(f"{job}: {field} cannot be true: {what}")
 
 
 def trained_seconds(described: Mapping[str, Any]) -> float | None:
@@ -313,51 +315,36 @@ def trained_seconds(described: Mapping[str, Any]) -> float | None:
     None where it says nothing of it, and where the container began more than once: what lies
     between two beginnings is no run's.
     """
-    phases = [_between(one, "StartTime", "EndTime") for one in _training_phases(described)]
+    phases = _training_phases(described)
     return phases[0] if len(phases) == 1 else None
 
 
-def _implausible(described: Mapping[str, Any], field: str, what: str) -> InvalidEvidenceError:
-    job = described.get("TrainingJobName", "the job")
-    return ImplausibleClockError(f"{job}: {field} cannot be true: {what}")
-
-
-def _longest(described: Mapping[str, Any]) -> float | None:
-    """Seconds that a process of the job can have lived at most, None where unknown.
+def _longest(described: Mapping[str, Any]) -> float:
+    """Seconds that a process of the job can have lived at most, infinite where unknown.
 
     ``TrainingTimeInSeconds`` is there once a job has ended. An interrupted spot job starts more
     than once: it has lived no longer than since it was created.
     """
     trained = described.get("TrainingTimeInSeconds")
     if not isinstance(trained, int | float):
-        return None
+        return math.inf
     spot = described.get("EnableManagedSpotTraining") is True
-    between = _between(
-        described, "CreationTime" if spot else "TrainingStartTime", "TrainingEndTime"
-    )
-    return _with_room(max(trained, between or 0.0))
+    began = "CreationTime" if spot else "TrainingStartTime"
+    return _with_room(max(trained, _between(described, began, "TrainingEndTime") or 0.0))
 
 
 def _with_room(seconds: float) -> float:
     return seconds * (1 + ROUNDING) + ROUNDING_SECONDS
 
 
-def _stepping(record: Mapping[str, Any]) -> float:
-    """Seconds of the run's steps, by their sum and by the end of its loss curve; 0 if unknown."""
-    summed, curve = record.get("seconds"), record.get("loss_curve")
-    own = float(summed) if isinstance(summed, int | float) else 0.0
-    return max(own, float(curve[-1][2]) if curve else 0.0)
-
-
-def _training_phase(described: Mapping[str, Any]) -> float:
-    """Seconds of the service's phase Training, 0 where it reports none."""
-    phases = _training_phases(described)
-    return sum(_between(phase, "StartTime", "EndTime") or 0.0 for phase in phases)
-
-
-def _training_phases(described: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _training_phases(described: Mapping[str, Any]) -> list[float | None]:
+    """Seconds of each of the service's phases Training, None where it lacks a time."""
     phases = described.get("SecondaryStatusTransitions") or ()
-    return [phase for phase in phases if phase.get("Status") == "Training"]
+    return [
+        _between(phase, "StartTime", "EndTime")
+        for phase in phases
+        if phase.get("Status") == "Training"
+    ]
 
 
 def _between(times: Mapping[str, Any], first: str, last: str) -> float | None:

@@ -18,7 +18,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from compilegate.domain.decision import CANARY, SHADOW, Decision, QualityStep, Verdict
+from compilegate.domain.decision import CANARY, SHADOW
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence, read_run
@@ -357,23 +357,6 @@ def production_records(
             }
             record, order = record.with_run(run.arm, own, run.job), order + 1
         yield record
-
-
-def while_in_production(decision: Decision, ended: str | None) -> Decision:
-    """The decision, or ``inconclusive`` where production would not make the canary runs it needs.
-
-    ``ended`` is why the last canary round ended, None without one.
-    """
-    step = decision.next
-    if not isinstance(step, QualityStep) or not step.is_canary or ended not in ENDINGS:
-        return decision
-    return inconclusive(decision, ENDINGS[ended])
-
-
-def inconclusive(decision: Decision, reason: Reason) -> Decision:
-    """A decision that would have gone on, ended for this reason."""
-    reasons = (reason, *decision.reasons)
-    return replace(decision, verdict=Verdict.INCONCLUSIVE, reasons=reasons, next=None)
 
 
 def _beside(

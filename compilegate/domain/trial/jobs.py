@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from compilegate.domain import job_output, naming
 from compilegate.domain.argument_text import decoded_document
-from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.decision import JUDGE_VERSION, SHADOW, Decision, Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, shorten
 from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
@@ -29,6 +29,7 @@ UNKNOWN = "Unknown"
 ARM = re.compile(r"arm_\d+")
 # A job that is asked to stop may take as long.
 STOP_SECONDS = 120
+NO_REASON = "no reason given"
 
 
 @dataclass(frozen=True)
@@ -111,16 +112,6 @@ class EndedJob:
         """Whether somebody stopped it, and not the trial itself."""
         return self.was_stopped and not self.stopped_by_trial
 
-    @property
-    def is_result(self) -> bool:
-        """Whether its end is a result of its arm."""
-        return not self.was_stopped and not self.infrastructure
-
-    @property
-    def described_arms(self) -> tuple[str, ...]:
-        """Names of the arms that SageMaker says it was asked to measure."""
-        return asked_arms(self.described.get("HyperParameters") or {})
-
     def controls(self, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
         """Names of the controls that it measures, none for a job that decides."""
         return controls_of(self.run, arms)
@@ -129,17 +120,14 @@ class EndedJob:
         """Whether it reached a limit that the budget set, below the workload's own."""
         if not self.timed_out or not self.described:
             return False
-        own = self._own_limit(max_runtime_hours)
+        own = job_seconds(max_runtime_hours)
+        parameters = self.described.get("HyperParameters") or {}
+        if self.run.is_speed and "blocks" in parameters:  # follows its segments
+            arms = sum(key.startswith("arm_") for key in parameters)
+            blocks = int(parameters["blocks"])
+            own = speed_job_seconds(max_runtime_hours, arms=arms, blocks=blocks)
         limit = (self.described.get("StoppingCondition") or {}).get("MaxRuntimeInSeconds", own)
         return bool(limit < own)
-
-    def _own_limit(self, max_runtime_hours: float) -> int:
-        """Its limit without the budget's; a speed job's follows its segments."""
-        parameters = self.described.get("HyperParameters") or {}
-        if not self.run.is_speed or "blocks" not in parameters:
-            return job_seconds(max_runtime_hours)
-        arms = sum(key.startswith("arm_") for key in parameters)
-        return speed_job_seconds(max_runtime_hours, arms=arms, blocks=int(parameters["blocks"]))
 
 
 def asked_arms(parameters: Mapping[str, str]) -> tuple[str, ...]:
@@ -204,10 +192,13 @@ def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
     Where a job was stopped, or cut off by the budget, there are none: if the judge still needs the
     run, it requests it again.
     """
-    if not job.is_result or job.cut_off(evidence.workload.training.max_runtime_hours):
+    lost = job.was_stopped or job.infrastructure
+    if lost or job.cut_off(evidence.workload.training.max_runtime_hours):
         return ()
     if job.status != COMPLETED:
         return _failed_runs(job, evidence)
+    if job.output.unreadable is not None:
+        raise job.output.unreadable
     if job.run.arm_index is None:
         return _own_segments(job, evidence)
     return [(evidence.plan.arms[job.run.arm_index].name, _full_run(job, evidence))]
@@ -215,7 +206,7 @@ def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:
 
 def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
     """Every segment of a speed job; raises InvalidEvidenceError for those of another job."""
-    segments = _output(job).segments
+    segments = job.output.segments
     if not segments:
         raise InvalidEvidenceError(f"{job.job} completed and left no evidence of any block")
     arms = evidence.plan.arms
@@ -234,12 +225,12 @@ def _unmeasured(job: EndedJob, runs: Iterable[ArmRun]) -> tuple[str, ...]:
     """The arms of a completed speed job of which it left no segment at all."""
     if job.status != COMPLETED or not job.run.is_speed:
         return ()
-    left = {arm for arm, _ in runs}
-    return tuple(arm for arm in job.described_arms if arm not in left)
+    asked, left = asked_arms(job.described.get("HyperParameters") or {}), {arm for arm, _ in runs}
+    return tuple(arm for arm in asked if arm not in left)
 
 
 def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
-    run = _output(job).full_run
+    run = job.output.full_run
     if run is None:
         raise InvalidEvidenceError(f"{job.job} completed and left no evidence of its run")
     if run.seed != job.run.seed:
@@ -252,17 +243,16 @@ def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
     return run.recorded_as(order=evidence.next_order, job_seconds=seconds)
 
 
-def _output(job: EndedJob) -> OutputRuns:
-    if job.output.unreadable is not None:
-        raise job.output.unreadable
-    return job.output
-
-
 def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
     """A crash is a result. Without its baseline a block has nothing to compare with."""
     run = job.run
     if run.arm_index is not None:
-        yield evidence.plan.arms[run.arm_index].name, _failed_full_run(job, evidence.next_order)
+        record = {
+            "stage": "quality", "mode": SHADOW, "order": evidence.next_order, "seed": run.seed,
+            "metric": None, "wall_seconds": None, "finished": False, "job": job.job,
+            "reason": job.reason or NO_REASON,
+        }  # fmt: skip
+        yield evidence.plan.arms[run.arm_index].name, read_full_run(record)
     elif run.block is None:
         yield BASELINE, _failed_block(job, evidence.next_block)
     else:
@@ -270,16 +260,8 @@ def _failed_runs(job: EndedJob, evidence: TrialEvidence) -> Iterator[ArmRun]:
             yield arm, _failed_block(job, run.block)
 
 
-def _failed_full_run(job: EndedJob, order: int) -> FullRun:
-    return read_full_run({
-        "stage": "quality", "mode": "shadow", "order": order, "seed": job.run.seed,
-        "metric": None, "wall_seconds": None, "finished": False, "job": job.job,
-        "reason": job.reason or "no reason given",
-    })  # fmt: skip
-
-
 def _failed_block(job: EndedJob, block: int, reason: str | None = None) -> SpeedRun:
-    reason = reason or job.reason or "no reason given"
+    reason = reason or job.reason or NO_REASON
     return read_speed_run({
         "stage": "speed", "block": block, "node": job.job, "job": job.job, "finished": False,
         "compile_seconds": 0.0, "step_seconds": [], "reason": shorten(reason),
@@ -291,6 +273,8 @@ def _with_control(job: EndedJob, evidence: TrialEvidence, judge: Judge) -> Trial
     reason = job.reason
     if job.status == COMPLETED:
         try:
+            if job.output.unreadable is not None:
+                raise job.output.unreadable
             measured = evidence.with_records(JobRecord(job.job, runs=_own_segments(job, evidence)))
             judge(measured.to_evidence())
         except CompilegateError as error:

@@ -13,30 +13,22 @@ from enum import StrEnum
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.decision import Decision, NextStep, QualityStep, SpeedStep, Verdict
+from compilegate.domain.decision import Decision, QualityStep, SpeedStep, Verdict
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.failures import IN_PROGRESS, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
-from compilegate.domain.planning.arms import ArmPlan, arm_of, controls_of
+from compilegate.domain.planning.arms import ArmPlan, controls_of
 from compilegate.domain.request.build import JobContext, quality_request, speed_request
 from compilegate.domain.trial.evidence import (
+    ENDINGS,
     ProductionFacts,
     TrialEvidence,
     TrialRecords,
-    inconclusive,
     production_records,
-    while_in_production,
 )
 from compilegate.domain.trial.jobs import EndedJob, judge_with, price_record
-from compilegate.domain.trial.limits import (
-    affordable_seconds,
-    canary_timeout_seconds,
-    chosen_speed_jobs,
-    jobs_at_once,
-    limit_met,
-    without_silent_arms,
-)
+from compilegate.domain.trial.limits import PlannedStep
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.workload.model import Workload
 
@@ -73,78 +65,6 @@ class CanaryRequest:
         """What the state machine asks production for."""
         runs = [{"arm": run.arm, "seed": run.seed} for run in self.step.runs]
         return {"round": self.round, "runs": runs, "timeout_seconds": self.timeout_seconds}
-
-
-def next_round(
-    step: NextStep, evidence: TrialEvidence, context: JobContext, *, number: int, now: int
-) -> NextRound | CanaryRequest:
-    """What the judge's next step takes; ``number`` is the round's."""
-    if isinstance(step, QualityStep) and step.is_canary:
-        return CanaryRequest(number, step, canary_timeout_seconds(step, evidence, now))
-    if isinstance(step, SpeedStep):
-        requests = _speed_requests(step, evidence, context, number)
-    elif isinstance(step, QualityStep):
-        requests = _quality_requests(step, evidence, context, number)
-    else:
-        raise TypeError(f"a trial has no round of stage {step.stage}")
-    arms = evidence.plan.arms
-    limits = affordable_seconds(step, evidence)
-    runs = {run: naming.parse_run(run) for run in requests}
-    return NextRound(
-        stage=step.stage,
-        jobs=tuple(
-            JobRequest(run, _limited(request, seconds), bool(controls_of(runs[run], arms)))
-            for (run, request), seconds in zip(requests.items(), limits, strict=True)
-        ),
-        at_once=jobs_at_once([arm_of(run, arms).cluster for run in runs.values()], evidence.plan),
-    )
-
-
-def _limited(request: Mapping[str, Any], seconds: int) -> dict[str, Any]:
-    """The request with no more time than the rest of the budget allows."""
-    limits = request["StoppingCondition"]
-    most = min(limits["MaxRuntimeInSeconds"], seconds)
-    return {**request, "StoppingCondition": {**limits, "MaxRuntimeInSeconds": most}}
-
-
-def _speed_requests(
-    step: SpeedStep, evidence: TrialEvidence, context: JobContext, number: int
-) -> dict[str, dict[str, Any]]:
-    return {
-        (run := job.run(number)): speed_request(
-            evidence.workload,
-            job.arms,
-            run=run,
-            first_block=job.first_block,
-            blocks=job.blocks,
-            steps=step.steps,
-            context=context,
-        )
-        for job in chosen_speed_jobs(step, evidence)
-    }
-
-
-def _quality_requests(
-    step: QualityStep, evidence: TrialEvidence, context: JobContext, number: int
-) -> dict[str, dict[str, Any]]:
-    """A replicate's number counts the full runs that its arm has behind it."""
-    arms = evidence.plan.arms
-    names = [arm.name for arm in arms]
-    replicates = {name: len(evidence.arm(name).full_runs) for name in names}
-    requests = {}
-    for planned in step.runs:
-        index = names.index(planned.arm)
-        run = naming.quality_run(number, index, planned.seed)
-        requests[run] = quality_request(
-            evidence.workload,
-            arms[index],
-            run=run,
-            replicate=replicates[planned.arm],
-            seed=planned.seed,
-            context=context,
-        )
-        replicates[planned.arm] += 1
-    return requests
 
 
 # Rounds in which the cloud may fail a trial; what they lacked is requested again.
@@ -195,40 +115,99 @@ def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     judged = judge_with(facts.ended, _before_its_jobs(facts), judge, trial=facts.trial)
     evidence, decision = judged.evidence, judged.decision
     stop = tuple(job.job for job in facts.duplicates if job.status == IN_PROGRESS)
+    # The jobs that may end a round or a trial: those of no control.
+    deciding = [job for job in facts.ended if not job.controls(facts.plan.arms)]
+    step, following = decision.next, None
     if decision.verdict is Verdict.CONTINUE:
-        failure = _failure(facts, evidence)
+        failure = _failure(deciding, evidence)
         if failure is not None:
             return RoundOutcome(evidence, decision, stop, failure=failure)
-        decision = _within_limits(decision, evidence, facts)
-    if decision.verdict is not Verdict.CONTINUE or decision.next is None:
-        return RoundOutcome(evidence, decision, stop)
-    following = next_round(
-        decision.next, evidence, facts.context, number=facts.round, now=facts.now
-    )
+        if isinstance(step, SpeedStep | QualityStep):
+            decision = _within_limits(decision, PlannedStep(step, evidence), deciding, facts)
+            step = decision.next
+    if decision.verdict is Verdict.CONTINUE and isinstance(step, SpeedStep | QualityStep):
+        following = _next_round(PlannedStep(step, evidence), facts)
     return RoundOutcome(evidence, decision, stop, following)
+
+
+def _next_round(planned: PlannedStep, facts: RoundFacts) -> NextRound | CanaryRequest:
+    """What the judge's next step takes."""
+    step, arms = planned.step, facts.plan.arms
+    if isinstance(step, SpeedStep):
+        requests = {
+            (run := job.run(facts.round)): speed_request(
+                facts.workload,
+                job.arms,
+                run=run,
+                first_block=job.first_block,
+                blocks=job.blocks,
+                steps=step.steps,
+                context=facts.context,
+            )
+            for job in planned.speed_jobs
+        }
+    elif step.is_canary:
+        return CanaryRequest(facts.round, step, planned.canary_timeout_seconds(facts.now))
+    else:
+        requests = _quality_requests(step, planned.evidence, facts)
+    return NextRound(
+        stage=step.stage,
+        jobs=tuple(
+            JobRequest(run, _limited(request, seconds),
+                       bool(controls_of(naming.parse_run(run), arms)))
+            for (run, request), seconds
+            in zip(requests.items(), planned.affordable_seconds, strict=True)
+        ),
+        at_once=planned.at_once,
+    )  # fmt: skip
+
+
+def _limited(request: Mapping[str, Any], seconds: int) -> dict[str, Any]:
+    """The request with no more time than the rest of the budget allows."""
+    limits = request["StoppingCondition"]
+    most = min(limits["MaxRuntimeInSeconds"], seconds)
+    return {**request, "StoppingCondition": {**limits, "MaxRuntimeInSeconds": most}}
+
+
+def _quality_requests(
+    step: QualityStep, evidence: TrialEvidence, facts: RoundFacts
+) -> dict[str, dict[str, Any]]:
+    """A replicate's number counts the full runs that its arm has behind it."""
+    arms = facts.plan.arms
+    replicates = [len(arm.full_runs) for arm in evidence.arms]
+    requests = {}
+    for planned in step.runs:
+        index = [arm.name for arm in arms].index(planned.arm)
+        run = naming.quality_run(facts.round, index, planned.seed)
+        requests[run] = quality_request(
+            facts.workload,
+            arms[index],
+            run=run,
+            replicate=replicates[index],
+            seed=planned.seed,
+            context=facts.context,
+        )
+        replicates[index] += 1
+    return requests
 
 
 def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
     """Evidence of the rounds before, with what was spent, lost and made by production since."""
     evidence = TrialEvidence(facts.workload, facts.plan, facts.records)
-    if any(job.infrastructure for job in _deciding(facts)):
+    if any(job.infrastructure and not job.controls(facts.plan.arms) for job in facts.ended):
         evidence = evidence.with_lost_round(facts.round)
-    jobs = (*facts.ended, *facts.duplicates)
-    prices = [price_record(job, evidence, now=facts.now) for job in jobs]
+    prices = [price_record(job, evidence, now=facts.now)
+              for job in (*facts.ended, *facts.duplicates)]  # fmt: skip
     production = production_records(
         facts.production, evidence, trial=facts.trial, code=facts.code, now=facts.now
     )
     return evidence.with_records(*prices, *production)
 
 
-def _deciding(facts: RoundFacts) -> list[EndedJob]:
-    """The jobs that may end a round or a trial: those of no control."""
-    return [job for job in facts.ended if not job.controls(facts.plan.arms)]
-
-
-def _failure(facts: RoundFacts, evidence: TrialEvidence) -> InfrastructureFailureError | None:
+def _failure(
+    jobs: Sequence[EndedJob], evidence: TrialEvidence
+) -> InfrastructureFailureError | None:
     """Why the trial ends without a verdict: somebody stopped it, or the cloud failed too often."""
-    jobs = _deciding(facts)
     stopped = [job.job for job in jobs if job.stopped_by_others]
     if stopped:
         return InfrastructureFailureError(
@@ -241,17 +220,20 @@ def _failure(facts: RoundFacts, evidence: TrialEvidence) -> InfrastructureFailur
     return InfrastructureFailureError(f"{broken[0].job} could not run: {broken[0].reason}")
 
 
-def _within_limits(decision: Decision, evidence: TrialEvidence, facts: RoundFacts) -> Decision:
-    """The decision, or ``inconclusive`` where its next step, or the last one, met a limit."""
-    if decision.next is None:
-        return decision
-    reason = limit_met(
-        decision.next, evidence, _deciding(facts), rounds_done=facts.round, now=facts.now
-    )
-    if reason is not None:
-        return inconclusive(decision, reason)
-    decision = replace(decision, next=without_silent_arms(decision.next, evidence))
-    return while_in_production(decision, facts.production.canary_ended)
+def _within_limits(
+    decision: Decision, planned: PlannedStep, jobs: Sequence[EndedJob], facts: RoundFacts
+) -> Decision:
+    """The decision, or ``inconclusive`` where its next step, or the last one, met a limit.
+
+    So it is where production would not make the canary runs that it needs.
+    """
+    reason = planned.limit_met(jobs, rounds_done=facts.round, now=facts.now)
+    if reason is None and planned.is_canary:
+        reason = ENDINGS.get(facts.production.canary_ended or "")
+    if reason is None:
+        return replace(decision, next=planned.without_silent_arms())
+    reasons = (reason, *decision.reasons)
+    return replace(decision, verdict=Verdict.INCONCLUSIVE, reasons=reasons, next=None)
 
 
 class RoundEffect(StrEnum):

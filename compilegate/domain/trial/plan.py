@@ -109,8 +109,22 @@ class RecordedPlan:
 
 
 def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict[str, Any]:
-    """The plan as it is kept: what was designed, and what the trial began with."""
-    return {**plan.to_dict(), **asdict(context), "limits": _limits(plan, training, context)}
+    """The plan as it is kept: what was designed, and what the trial began with.
+
+    Its limits say whether even the longest path ends in time, without rounds that production makes.
+    """
+    mode = context.quality_mode
+    candidates = sum(arm.role != CONTROL for arm in plan.arms) - 1
+    turns = max(layout.waves for layout in plan.layout)
+    longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training), turns)
+    most = most_seconds(mode)
+    limits = {
+        "max_rounds": most_rounds(candidates, plan.max_quality_runs, mode),
+        "longest_hours": round(longest / rounds.HOUR, 2),
+        "machine_hours": most / rounds.HOUR,
+        "fits": longest <= most,
+    }
+    return {**plan.to_dict(), **asdict(context), "limits": limits}
 
 
 def read_plan(document: Mapping[str, Any]) -> RecordedPlan:
@@ -129,24 +143,6 @@ def most_seconds(mode: QualityMode) -> int:
 def most_rounds(candidates: int, max_quality_runs: int, mode: QualityMode) -> int:
     """How many rounds a sound trial may take."""
     return rounds.max_rounds(candidates, 0 if mode.used == SHADOW else max_quality_runs)
-
-
-def _limits(plan: Plan, training: Training, context: TrialContext) -> dict[str, Any]:
-    """What the plan allows: whether even the longest path ends in time.
-
-    The rounds that production makes are left out of the longest path.
-    """
-    mode = context.quality_mode
-    candidates = sum(arm.role != CONTROL for arm in plan.arms) - 1
-    turns = max(layout.waves for layout in plan.layout)
-    longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training), turns)
-    most = most_seconds(mode)
-    return {
-        "max_rounds": most_rounds(candidates, plan.max_quality_runs, mode),
-        "longest_hours": round(longest / rounds.HOUR, 2),
-        "machine_hours": most / rounds.HOUR,
-        "fits": longest <= most,
-    }
 
 
 def quality_mode(
@@ -178,9 +174,12 @@ def _why_not(
         return "the workload is not registered with production (compilegate register)"
     if not registration.active:
         return "the workload was retired from production (compilegate register brings it back)"
-    changed = _changed(measured, produced)
+    ours, theirs = measured.fields, produced.fields
+    changed = [key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key)]
+    changed += ["the source"] if measured.code != produced.code else []
     if changed:
-        return f"production trains another job, which differs in {changed}: register the file again"
+        fields = ", ".join(changed)
+        return f"production trains another job, which differs in {fields}: register the file again"
     # A team that starts its own jobs reads the flag, and that says baseline until the verdict.
     if registration.schedule is None and TRAIN not in (run.launched_by for run in history.runs):
         return (
@@ -198,12 +197,3 @@ def _why_not(
         "on from the other's: say so or not in training.starts_from"
     )
     return unsaid if training.unsaid_start else None
-
-
-def _changed(measured: TrainedJob, produced: TrainedJob) -> str:
-    """Names of what differs between two jobs, empty where they are the same."""
-    ours, theirs = measured.fields, produced.fields
-    differing = [key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key)]
-    if measured.code != produced.code:
-        differing.append("the source")
-    return ", ".join(differing)

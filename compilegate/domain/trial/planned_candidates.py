@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,8 +37,22 @@ def planned_candidates(
     """Every candidate of a workload's decided trials, by name; the newest trial counts."""
     candidates: dict[str, PlannedCandidate] = {}
     for decided, plan in sorted(planned, key=lambda pair: pair[0].at, reverse=True):
-        for candidate in _candidates(workload, decided, plan):
-            candidates.setdefault(candidate.name, candidate)
+        details = {
+            "trial": decided.trial,
+            "decision_key": decided.decision_key,
+            "evidence_key": naming.record_key(workload, decided.trial, "evidence"),
+        }
+        for arm in plan.arms:
+            if arm.role != CANDIDATE or arm.name in candidates:
+                continue
+            candidates[arm.name] = PlannedCandidate(
+                name=arm.name,
+                trial=decided.trial,
+                flag=promoted(arm, plan.baseline, decision_id=decided.decision_id),
+                verdict=decided.verdict,
+                proven=(decided.verdict, decided.candidate) == (Verdict.PROMOTE, arm.name),
+                details=details,
+            )
     return candidates
 
 
@@ -53,23 +67,3 @@ def candidate_named(
         problem = "is not a candidate that a decided trial of this workload has planned"
         raise InvalidInputError(problem, field="--candidate", value=name, fix=fix)
     return candidates[name]
-
-
-def _candidates(
-    workload: str, decided: TrialDecided, plan: RecordedPlan
-) -> Iterator[PlannedCandidate]:
-    for arm in plan.arms:
-        if arm.role != CANDIDATE:
-            continue
-        yield PlannedCandidate(
-            name=arm.name,
-            trial=decided.trial,
-            flag=promoted(arm, plan.baseline, decision_id=decided.decision_id),
-            verdict=decided.verdict,
-            proven=(decided.verdict, decided.candidate) == (Verdict.PROMOTE, arm.name),
-            details={
-                "trial": decided.trial,
-                "decision_key": decided.decision_key,
-                "evidence_key": naming.record_key(workload, decided.trial, "evidence"),
-            },
-        )
