@@ -164,9 +164,9 @@ def _replay(evidence: Evidence, promoted: Arm, speedup: float | None) -> list[Mo
     runs.sort(key=lambda pair: pair[1].order)
     moments: list[Moment] = []
     for count in range(len(runs) + 1):
-        known = [run for _, run in runs[:count]]
+        until = [run for _, run in runs[:count]]
         arms = [
-            replace(arm, probation=tuple(run for run in arm.probation if run in known))
+            replace(arm, probation=tuple(run for run in arm.probation if run in until))
             for arm in evidence.arms
         ]
         finding = judge_probation(replace(evidence, arms=tuple(arms)), speedup)

@@ -124,14 +124,14 @@ class Measured:
         return any(arm.blocks for arm in self.arms)
 
 
-def measure(document: Document | None, candidate: str | None) -> Measured | str:
-    """The measured arms, or a sentence that says why there are none."""
+def measure(document: Document | None, candidate: str | None) -> tuple[Measured | None, str]:
+    """The measured arms, or None with a sentence that says why there are none."""
     if document is None:
-        return "No job was started, so nothing was measured."
+        return None, "No job was started, so nothing was measured."
     try:
         evidence = read_evidence(document)
     except InvalidEvidenceError as error:
-        return f"The evidence could not be read: {error}"
+        return None, f"The evidence could not be read: {error}"
     others = sorted(evidence.candidates, key=lambda arm: arm.name != candidate)
     segments = _segments(evidence)
     arms = [
@@ -140,7 +140,7 @@ def measure(document: Document | None, candidate: str | None) -> Measured | str:
         )
         for arm in (evidence.baseline, *others)
     ]
-    return Measured(evidence, arms)
+    return Measured(evidence, arms), ""
 
 
 def _segments(evidence: Evidence) -> Segments:
@@ -166,9 +166,9 @@ def compared_runs(measured: Measured, arm: MeasuredArm) -> Sequence[FullRun]:
     return arm.arm.full_runs if arm is measured.baseline else arm.arm.probation
 
 
-def reference_of(measured: Measured | str, quality: QualityFigures | None) -> Reference | None:
+def reference_of(measured: Measured | None, quality: QualityFigures | None) -> Reference | None:
     """The reference that the decision's difference is counted from; None where there is none."""
-    if isinstance(measured, str):
+    if measured is None:
         return None
     samples = _samples(measured)
     comparison = _as_decided(samples, quality)

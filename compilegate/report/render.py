@@ -11,6 +11,7 @@ from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
+from compilegate.domain.notes import said
 from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
 from compilegate.report.background import (
@@ -36,7 +37,6 @@ from compilegate.report.words import (
     headline,
     label,
     lede,
-    note_sentences,
 )
 
 MARKDOWN_ROWS = {
@@ -109,9 +109,9 @@ def _page(
             {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
             for reason in trial.reasons
         ],
-        "controls": control_sentences(trial.controls),
+        "controls": control_sentences(trial.judged.controls),
         "metric_cards": cards,
-        "not_measured": trial.measured if isinstance(trial.measured, str) else None,
+        "not_measured": trial.not_measured,
         "changes": changes,
         "facts": facts(trial),
         "next": next_command(trial),
@@ -155,7 +155,7 @@ def _markdown(trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence
     if context.get("simulated"):
         lines += [f"> {text(str(context['simulated']))}", ""]
     lines += [f"- {text(with_fix(reason.message, reason.fix))}" for reason in trial.reasons]
-    lines += [f"- {text(sentence)}" for sentence in control_sentences(trial.controls)]
+    lines += [f"- {text(sentence)}" for sentence in control_sentences(trial.judged.controls)]
     lines.append("")
     if cards:
         rows = [(card.name, card.value, card.note) for card in cards]
@@ -203,7 +203,8 @@ def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     lines += [""] if reasons else []
     figures = _figures(trial, cards) if cards else []
     lines += [*figures, ""] if figures else []
-    lines += [line for text in note_sentences(trial) for line in (text, "")]
+    notes = said(trial.notes) if trial.judged.speedup else []
+    lines += [line for text in notes for line in (text, "")]
     lines += [flag_sentence(trial)] if trial.verdict is not None else []
     lines += [str(context["simulated"])] if context.get("simulated") else []
     report = f"compilegate report {trial.workload} --trial {context['trial']}"

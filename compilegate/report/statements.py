@@ -135,6 +135,12 @@ def saving_interval(saving: SavingFigures) -> str:
     return "" if ends is None else interval(ends, money)
 
 
+def split_of(decision: Decision) -> EvaluationSplit | None:
+    """What the evaluation examples add to the spread between runs, None where that is unknown."""
+    evaluation = decision.quality.evaluation if decision.quality else None
+    return evaluation if isinstance(evaluation, EvaluationSplit) else None
+
+
 def evaluation_words(evaluation: EvaluationFinding | None) -> str:
     """What the evaluation examples add to a metric's spread; empty where that was not split."""
     if not isinstance(evaluation, EvaluationSplit) or not evaluation.spread_of_evaluation:

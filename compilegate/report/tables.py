@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.decision import ArmFigures
 from compilegate.domain.formats import (
     UNKNOWN,
     count,
@@ -18,7 +17,7 @@ from compilegate.domain.formats import (
     shown,
     significant,
 )  # fmt: skip
-from compilegate.domain.judging.evidence import PROBATION
+from compilegate.domain.judging.evidence import PROBATION, FullRun
 from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
@@ -41,10 +40,6 @@ class Table:
     stacked: bool = False
 
 
-def _number(as_text: Callable[[float], str]) -> Callable[[Any], str]:
-    return lambda value: shown(value, as_text)
-
-
 SAME_QUALITY = "Price of the same final loss"
 COMPILE_TIMES = {"compile_seconds_cold", "compile_seconds_warm"}
 # Of a probation, whose quality is judged on fewer of the candidate's runs: production's alone.
@@ -52,84 +47,83 @@ OF_BOTH_PHASES = {"metric_mean", "runs"}
 BOTH_PHASES = ", trial and production"
 NOT_RECORDED = "not recorded by the runs"
 # Of the decision's arms: key, name, format, and why it may be unknown.
-FIGURES: tuple[tuple[str, str, Callable[[Any], str], str], ...] = (
-    ("samples_per_second", "Samples per second, short blocks", _number(significant),
+FIGURES: tuple[tuple[str, str, Callable[[float], str], str], ...] = (
+    ("samples_per_second", "Samples per second, short blocks", significant,
      "no steady state, or the runs did not record samples"),
-    ("samples_per_second_interval", "… 95% interval", lambda ends: interval(ends, significant),
-     "needs two blocks"),
-    ("step_seconds_median", "Median step, short blocks", _number(duration), "no step was timed"),
-    ("compile_seconds_cold", "Compile time, empty cache", _number(duration),
-     "no cold compile was recorded"),
-    ("compile_seconds_warm", "Compile time, warm cache", _number(duration), "no block finished"),
-    ("recompiles", "Recompilations", _number(count), NOT_RECORDED),
-    ("graph_breaks", "Graph breaks", _number(count), NOT_RECORDED),
-    ("graphs", "Graphs", _number(count), NOT_RECORDED),
-    ("peak_memory_gib", "Peak memory", _number(lambda x: f"{significant(x)} GiB"), NOT_RECORDED),
-    ("usd_per_hour", "Price of an hour", _number(money), "no price is known"),
-    ("usd_per_1000_samples", "Price of 1,000 samples", _number(money),
+    ("samples_per_second_interval", "… 95% interval", significant, "needs two blocks"),
+    ("step_seconds_median", "Median step, short blocks", duration, "no step was timed"),
+    ("compile_seconds_cold", "Compile time, empty cache", duration, "no cold compile was recorded"),
+    ("compile_seconds_warm", "Compile time, warm cache", duration, "no block finished"),
+    ("recompiles", "Recompilations", count, NOT_RECORDED),
+    ("graph_breaks", "Graph breaks", count, NOT_RECORDED),
+    ("graphs", "Graphs", count, NOT_RECORDED),
+    ("peak_memory_gib", "Peak memory", lambda x: f"{significant(x)} GiB", NOT_RECORDED),
+    ("usd_per_hour", "Price of an hour", money, "no price is known"),
+    ("usd_per_1000_samples", "Price of 1,000 samples", money,
      "needs a price and samples per second"),
-    ("usd_per_run", "Price of a production run", _number(money),
-     "needs a price and a run's length"),
-    ("metric_mean", "Mean of {metric}", _number(fixed), "no full run finished"),
-    ("metric_sd", "… spread from seed to seed", _number(lambda x: significant(x, 2)),
+    ("usd_per_run", "Price of a production run", money, "needs a price and a run's length"),
+    ("metric_mean", "Mean of {metric}", fixed, "no full run finished"),
+    ("metric_sd", "… spread from seed to seed", lambda x: significant(x, 2),
      "needs two full runs"),
-    ("runs", "Full runs", _number(count), "not recorded"),
-    ("failed_runs", "Failed runs", _number(count), "not recorded"),
+    ("runs", "Full runs", count, "not recorded"),
+    ("failed_runs", "Failed runs", count, "not recorded"),
 )  # fmt: skip
 
 
 def arms_table(trial: TrialReport) -> Table | None:
     """One column per arm; what is unknown is explained under the table."""
-    if not trial.arms:
+    arms = trial.judged.arms
+    if not arms:
         return None
     native = {BASELINE, *(arm.name for arm in trial.planned_arms if arm.compiler == "none")}
     rows: list[Row] = [*_clusters(trial)]
     unknown: dict[str, list[str]] = {}
-    for key, title, show, why in FIGURES:
+    for key, title, as_text, why in FIGURES:
         name = title.format(metric=trial.metric)
         name += BOTH_PHASES if trial.on_probation and key in OF_BOTH_PHASES else ""
-        cells = [_arm_cell(arm, key, show, native) for arm in trial.priced_arms]
+        cells = [
+            # An arm without a compiler compiles nothing, so nothing is unknown.
+            "none" if key in COMPILE_TIMES and arm.name in native and not getattr(arm, key)
+            else _figure(getattr(arm, key), as_text)
+            for arm in trial.priced_arms
+        ]  # fmt: skip
         if UNKNOWN in cells:
             unknown.setdefault(why, []).append(name.lstrip("… "))
         rows.append((name, *cells))
     rows += _same_quality(trial)
     note = "; ".join(f"{', '.join(names)}: {why}" for why, names in unknown.items())
     return Table(
-        "arms", "The arms in numbers", ("Figure", *(arm.name for arm in trial.arms)), rows,
+        "arms", "The arms in numbers", ("Figure", *(arm.name for arm in arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
 
 
-def _arm_cell(
-    arm: ArmFigures, key: str, show: Callable[[Any], str], native: Collection[str]
-) -> str:
-    value = getattr(arm, key)
-    if key in COMPILE_TIMES and arm.name in native and not value:
-        return "none"  # an arm without a compiler compiles nothing, so nothing is unknown
-    return show(value)
+def _figure(value: Any, as_text: Callable[[float], str]) -> str:
+    return interval(value, as_text) if isinstance(value, tuple) else shown(value, as_text)
 
 
 def _same_quality(trial: TrialReport) -> list[Row]:
     """What a run costs up to the loss that both arms reach, if curves show it."""
-    figures = trial.saving.same_quality if trial.saving else None
-    if figures is None:
+    same = trial.judged.saving.same_quality if trial.judged.saving else None
+    if same is None:
         return []
-    sides = {BASELINE: "baseline", trial.candidate: "candidate"}
-
-    def cell(name: str) -> str:
-        side = sides.get(name)
-        if side is None:
-            return UNKNOWN
-        never = getattr(figures, f"steps_{side}") is None
-        return "not reached" if never else shown(getattr(figures, f"usd_{side}"), money)
-
-    return [(SAME_QUALITY, *(cell(arm.name) for arm in trial.arms))]
+    sides = {
+        BASELINE: (same.steps_baseline, same.usd_baseline),
+        trial.candidate: (same.steps_candidate, same.usd_candidate),
+    }
+    cells = [
+        UNKNOWN if arm.name not in sides
+        else "not reached" if sides[arm.name][0] is None
+        else shown(sides[arm.name][1], money)
+        for arm in trial.judged.arms
+    ]  # fmt: skip
+    return [(SAME_QUALITY, *cells)]
 
 
 def _clusters(trial: TrialReport) -> list[Row]:
     """What each arm runs on, where that is not the same for all."""
     planned = {arm.name: arm for arm in trial.planned_arms}
-    arms = [planned.get(arm.name) for arm in trial.arms]
+    arms = [planned.get(arm.name) for arm in trial.judged.arms]
     cells = [f"{arm.instance_count} x {arm.instance_type}" if arm else UNKNOWN for arm in arms]
     return [("Cluster", *cells)] if len(set(cells)) > 1 else []
 
@@ -152,16 +146,27 @@ def eligibility_table(trial: TrialReport) -> Table | None:
     )  # fmt: skip
 
 
-def plan_table(trial: TrialReport) -> Table | None:
+def detail_tables(trial: TrialReport) -> list[Table]:
+    """The plan and the evidence; a table without rows is left out."""
+    tables = [_plan_table(trial)]
+    if trial.measured:
+        tables += [
+            _fingerprint_table(trial.measured), _blocks_table(trial.measured),
+            _runs_table(trial.measured), canary_table(trial.measured),
+            _failures_table(trial.measured),
+        ]  # fmt: skip
+    return [table for table in tables if table.rows]
+
+
+def _plan_table(trial: TrialReport) -> Table:
     """The arms as they were planned."""
     arms = trial.planned_arms
-    if not arms:
-        return None
     names = ("compiler", "instance_type", "instance_count", "precision", "batch_size",
              "learning_rate", "distribution", "usd_per_hour", "image")  # fmt: skip
     rows = [
         (name.replace("_", " ").replace("usd", "USD"), *(str(getattr(arm, name)) for arm in arms))
         for name in names
+        if arms
     ]
     marked = frozenset(place for place, row in enumerate(rows) if len(set(row[1:])) > 1)
     return Table(
@@ -170,30 +175,15 @@ def plan_table(trial: TrialReport) -> Table | None:
     )  # fmt: skip
 
 
-def detail_tables(trial: TrialReport) -> list[Table]:
-    """The plan and the evidence; a table without rows is left out."""
-    tables = [plan_table(trial)]
-    if not isinstance(trial.measured, str):
-        measured = trial.measured
-        tables += [
-            _fingerprint_table(measured), _blocks_table(measured), _runs_table(measured),
-            canary_table(measured), _failures_table(measured),
-        ]  # fmt: skip
-    return [table for table in tables if table is not None]
-
-
-def _blocks_table(measured: Measured) -> Table | None:
+def _blocks_table(measured: Measured) -> Table:
     """Steady step and overhead of every block, with the speed-up."""
-    numbers = sorted({n for arm in measured.arms for n in arm.blocks})
-    if not numbers:
-        return None
     gains = [measured.speedups(arm) for arm in measured.candidates]
     columns = ["Block"]
     for arm in measured.arms:
         columns += [f"{arm.name}: steady step", "+ compile and warm-up"]
     columns += [f"{arm.name}: predicted speed-up" for arm in measured.candidates]
     rows = []
-    for n in numbers:
+    for n in sorted({n for arm in measured.arms for n in arm.blocks}):
         row = [str(n)]
         for arm in measured.arms:
             segment = arm.blocks[n].segment if n in arm.blocks else None
@@ -208,12 +198,17 @@ def _blocks_table(measured: Measured) -> Table | None:
     )  # fmt: skip
 
 
-def _runs_table(measured: Measured) -> Table | None:
+def metric_cell(run: FullRun) -> str:
+    """The run's final metric."""
+    return shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed"
+
+
+def _runs_table(measured: Measured) -> Table:
     rows = [
         (
             arm.name,
             UNKNOWN if run.seed is None else str(run.seed),
-            shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
+            metric_cell(run),
             shown(run.wall_seconds, duration),
             reason_of(run) or ("production" if run.stage == PROBATION else ""),
         )
@@ -222,32 +217,28 @@ def _runs_table(measured: Measured) -> Table | None:
     ]
     metric = measured.evidence.quality.metric
     columns = ("Arm", "Seed", metric, "Wall clock of the job", "Remark")
-    return Table("runs", "Every full run", columns, rows, stacked=True) if rows else None
+    return Table("runs", "Every full run", columns, rows, stacked=True)
 
 
 RUN_MODES = {"shadow": "extra", "canary": "as canary", "production": "in production"}
 
 
-def canary_table(measured: Measured) -> Table | None:
+def canary_table(measured: Measured) -> Table:
     """Every production run that became evidence, in the order of time."""
     runs = [(arm.name, run) for arm in measured.arms for run in arm.quality if run.mode != "shadow"]
-    rows = []
-    for name, run in sorted(runs, key=lambda one: one[1].order):
-        rows.append((
-            shown(began_at(run), bare_minute),
-            name,
-            shown(run.metric, lambda x: fixed(x, 5)) if run.finished else "failed",
-            shown(usd_of(run), money),
-            RUN_MODES[run.mode],
-            run.job or UNKNOWN,
-        ))  # fmt: skip
+    rows = [
+        (shown(began_at(run), bare_minute), name, metric_cell(run), shown(usd_of(run), money),
+         RUN_MODES[run.mode], run.job or UNKNOWN)
+        for name, run in sorted(runs, key=lambda one: one[1].order)
+    ]  # fmt: skip
     columns = ("Begun (UTC)", "Arm", measured.evidence.quality.metric, "Price", "As", "Job")
-    title = "Canary and production runs used as evidence"
-    note = "These runs cost the trial nothing extra."
-    return Table("canary-runs", title, columns, rows, stacked=True, note=note) if rows else None
+    return Table(
+        "canary-runs", "Canary and production runs used as evidence", columns, rows, stacked=True,
+        note="These runs cost the trial nothing extra.",
+    )  # fmt: skip
 
 
-def _failures_table(measured: Measured) -> Table | None:
+def _failures_table(measured: Measured) -> Table:
     """Speed segments that did not finish."""
     rows = [
         (arm.name, str(n), reason_of(block.run) or "no reason was recorded")
@@ -255,16 +246,13 @@ def _failures_table(measured: Measured) -> Table | None:
         for n, block in arm.blocks.items()
         if not block.run.finished
     ]
-    columns = ("Arm", "Block", "Reason")
-    return Table("failures", "Failed segments", columns, rows, stacked=True) if rows else None
+    return Table("failures", "Failed segments", ("Arm", "Block", "Reason"), rows, stacked=True)
 
 
-def _fingerprint_table(measured: Measured) -> Table | None:
+def _fingerprint_table(measured: Measured) -> Table:
     """What the arms ran on; a key whose values differ is marked."""
     prints = [_fingerprints(arm) for arm in measured.arms]
     keys = sorted({key for values in prints for key in values})
-    if not keys:
-        return None
     rows = [(key, *(" / ".join(values.get(key, [UNKNOWN])) for values in prints)) for key in keys]
     marked = frozenset(
         place for place, row in enumerate(rows) if len(set(row[1:])) > 1 or " / " in row[1]

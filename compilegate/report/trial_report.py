@@ -9,18 +9,9 @@ from typing import NotRequired, TypedDict
 
 from compilegate.domain.claims import Claims, claims_of, own_codes
 from compilegate.domain.codec import read
-from compilegate.domain.decision import (
-    ArmFigures,
-    ControlFigures,
-    Decision,
-    NextStep,
-    QualityFigures,
-    SavingFigures,
-    Speedup,
-    Verdict,
-)
+from compilegate.domain.decision import ArmFigures, Decision, Verdict
 from compilegate.domain.judging.evidence import Evidence
-from compilegate.domain.notes import Note, said
+from compilegate.domain.notes import Note
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome
@@ -62,47 +53,61 @@ class ReportInput(TypedDict):
     context: Context
 
 
+# In place of the decision of a trial that failed: it has no figures.
+UNDECIDED = Decision("", "", "", "", Verdict.INVALID, None, ())
+
+
 @dataclass(frozen=True)
 class TrialReport:
-    """What the records say; ``verdict`` is None for a failed trial, ``plan`` where there is none.
+    """What the records say; ``decision`` is None for a trial that failed.
 
-    ``reasons`` are as people read them (reasons.py).
-    ``measured`` is a sentence where nothing was measured or the evidence cannot be read.
-    ``decision`` is None for a failed trial too; ``eligibility`` is empty where there is none, and
-    ``flag``, the outcome for it, None.
+    ``judged`` is then a decision without figures, so that no reader asks for one. ``reasons`` are
+    as people read them (reasons.py). ``measured`` is None where nothing was measured or the
+    evidence cannot be read, which ``not_measured`` says in a sentence.
     """
 
     source: ReportInput
     decision: Decision | None
-    eligibility: Document
-    flag: FlagOutcome | None
-    plan: RecordedPlan | None
-    verdict: Verdict | None
-    candidate: str | None
+    judged: Decision
     reasons: tuple[Reason, ...]
-    measured: Measured | str
-    claims: Claims
+    measured: Measured | None
+    not_measured: str
 
     @property
-    def speed(self) -> Speedup | None:
-        """The whole job's speed-up, None where it was not judged."""
-        return self.decision.speedup if self.decision else None
+    def verdict(self) -> Verdict | None:
+        """The decision's, None for a failed trial."""
+        return self.decision.verdict if self.decision else None
 
     @property
-    def quality(self) -> QualityFigures | None:
-        """The candidate's quality, None where it was not judged."""
-        return self.decision.quality if self.decision else None
+    def candidate(self) -> str | None:
+        """The candidate that the decision is about."""
+        return self.judged.candidate
 
     @property
-    def saving(self) -> SavingFigures | None:
-        """The candidate's saving, None where it is not known."""
-        return self.decision.saving if self.decision else None
+    def eligibility(self) -> Document:
+        """The eligibility document, empty where there is none."""
+        return self.source["eligibility"] or {}
+
+    @property
+    def plan(self) -> RecordedPlan | None:
+        """The plan, None where none was made."""
+        return self.source["plan"]
+
+    @property
+    def flag(self) -> FlagOutcome | None:
+        """The outcome for the flag, once it is decided."""
+        return self.source.get("flag")
+
+    @cached_property
+    def claims(self) -> Claims:
+        """What may be said of the figures."""
+        return claims_of(self.judged)
 
     @property
     def workload(self) -> str:
         """The workload's name, from whichever record has it."""
         names = (
-            self.decision and self.decision.workload,
+            self.judged.workload,
             self.source["context"].get("workload"),
             self.eligibility.get("workload"),
             self.evidence and self.evidence.workload,
@@ -112,42 +117,37 @@ class TrialReport:
     @property
     def evidence(self) -> Evidence | None:
         """The evidence, None where there is none that can be read."""
-        return None if isinstance(self.measured, str) else self.measured.evidence
+        return self.measured.evidence if self.measured else None
 
     @property
     def price_ratio(self) -> float:
         """The candidate's price per hour over the baseline's; 1 where either is unknown."""
-        return 1.0 if isinstance(self.measured, str) else self.measured.price_ratio
+        return self.measured.price_ratio if self.measured else 1.0
 
     @property
     def thresholds(self) -> tuple[float, float] | None:
         """Reject and promote as ratios of times, adjusted for the price per hour."""
-        return None if isinstance(self.measured, str) else self.measured.thresholds
+        return self.measured.thresholds if self.measured else None
 
     @property
     def metric(self) -> str:
         """The metric's name."""
-        recorded = self.quality or (self.evidence and self.evidence.quality)
+        recorded = self.judged.quality or (self.evidence and self.evidence.quality)
         return recorded.metric if recorded else "the quality metric"
 
     @property
-    def arms(self) -> Sequence[ArmFigures]:
-        """The judge's figures of each arm."""
-        return self.decision.arms if self.decision else ()
-
-    @property
     def priced_arms(self) -> Sequence[ArmFigures]:
-        """``arms``; the candidate's run has the price that its saving is computed from.
+        """The judge's figures; the candidate's run has the price that its saving is computed from.
 
         The judge's own ``usd_per_run`` of an arm is what its runs took: their difference is not
         the saving, which is of one estimate of whole jobs (blocks and full runs together).
         """
-        if self.saving is None:
-            return self.arms
-        price = self.saving.usd_per_run_baseline - self.saving.usd_per_run
+        saving, arms = self.judged.saving, self.judged.arms
+        if saving is None:
+            return arms
+        price = saving.usd_per_run_baseline - saving.usd_per_run
         return [
-            replace(arm, usd_per_run=price) if arm.name == self.candidate else arm
-            for arm in self.arms
+            replace(arm, usd_per_run=price) if arm.name == self.candidate else arm for arm in arms
         ]
 
     @property
@@ -158,24 +158,14 @@ class TrialReport:
     @cached_property
     def fall(self) -> ConfirmedFall | None:
         """What the runs that checked an alarm showed, where they turned the candidate off."""
-        if self.decision is None or self.evidence is None or self.verdict is not Verdict.REVERT:
+        if self.evidence is None or self.verdict is not Verdict.REVERT:
             return None
-        return confirmed_fall(self.decision, self.evidence)
+        return confirmed_fall(self.judged, self.evidence)
 
     @property
     def notes(self) -> Sequence[Note]:
         """Remarks about the job."""
         return self.plan.notes if self.plan else ()
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What they say where figures stand."""
-        return said(self.notes)
-
-    @property
-    def against(self) -> Sequence[str]:
-        """What an amount is against, where that is not the job as it runs today."""
-        return said(self.notes, "against")
 
     @property
     def codes(self) -> set[str]:
@@ -185,37 +175,12 @@ class TrialReport:
     @property
     def own_codes(self) -> frozenset[str]:
         """The reasons' codes without those about other candidates than the one decided on."""
-        return own_codes(self.decision) if self.decision else frozenset()
-
-    @property
-    def decision_id(self) -> str:
-        """The decision's identity, empty without one."""
-        return self.decision.decision_id if self.decision else ""
-
-    @property
-    def judge_version(self) -> str:
-        """The version of the judge that decided, empty where none did."""
-        return self.decision.judge_version if self.decision else ""
-
-    @property
-    def stage(self) -> str:
-        """How far the trial had come when it was decided; empty without a decision."""
-        return self.decision.stage if self.decision else ""
-
-    @property
-    def next_step(self) -> NextStep | None:
-        """What a trial that continues does next, None where it has ended."""
-        return self.decision.next if self.decision else None
-
-    @property
-    def controls(self) -> Sequence[ControlFigures]:
-        """The judge's figures of each control."""
-        return self.decision.controls if self.decision else ()
+        return own_codes(self.judged)
 
     @property
     def on_probation(self) -> bool:
         """Whether the decision is about production runs after a promotion."""
-        return self.stage == "probation"
+        return self.judged.stage == "probation"
 
     @property
     def flag_was_held(self) -> bool:
@@ -225,7 +190,7 @@ class TrialReport:
     @property
     def trial_usd(self) -> float | None:
         """What the trial has cost by its jobs' billable time."""
-        recorded = self.saving.trial_usd if self.saving else None
+        recorded = self.judged.saving.trial_usd if self.judged.saving else None
         if recorded is None and self.evidence is not None:
             return self.evidence.plan.spent_usd
         return recorded
@@ -240,20 +205,15 @@ def read_trial_report(source: ReportInput) -> TrialReport:
     decision = read(Decision, source["decision"]) if source["decision"] else None
     if decision is None and not source["context"].get("failure"):
         raise ValueError("a report needs a decision, or context.failure saying why there is none")
-    candidate = decision.candidate if decision else None
-    measured = measure(source["evidence"], candidate)
-    evidence = None if isinstance(measured, str) else measured.evidence
+    judged = decision or UNDECIDED
+    measured, not_measured = measure(source["evidence"], judged.candidate)
     return TrialReport(
         source=source,
         decision=decision,
-        eligibility=source["eligibility"] or {},
-        flag=source.get("flag"),
-        plan=source["plan"],
-        verdict=decision.verdict if decision else None,
-        candidate=candidate,
-        reasons=shown_reasons(decision, evidence, silent=silent_arms(source["evidence"]))
-        if decision
-        else (),
+        judged=judged,
+        reasons=shown_reasons(
+            judged, measured.evidence if measured else None, silent=silent_arms(source["evidence"])
+        ),
         measured=measured,
-        claims=claims_of(decision) if decision else Claims(),
+        not_measured=not_measured,
     )

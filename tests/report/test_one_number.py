@@ -83,7 +83,7 @@ def example_probation() -> ReportInput:
 def places(trial: TrialReport) -> dict[str, str]:
     """Every place that shows the whole job's speed-up with its interval."""
     assert trial.decision is not None
-    assert not isinstance(trial.measured, str)
+    assert trial.measured
     cards = metric_cards(trial)
     message = message_text(trial, cards).split("\n\n")
     return {
@@ -99,7 +99,7 @@ def places(trial: TrialReport) -> dict[str, str]:
 @few
 def test_every_place_shows_the_judges_one_speed_up(evidence: dict[str, Any]) -> None:
     trial = trial_of(evidence)
-    speed = trial.speed
+    speed = trial.judged.speedup
     if speed is None:
         return
     low, high = (f"{end:.2f}" for end in speed.interval)
@@ -121,25 +121,25 @@ def test_faster_and_slower_are_said_only_where_the_interval_excludes_equal_time(
     evidence: dict[str, Any],
 ) -> None:
     trial = trial_of(evidence)
-    low, high = trial.speed.interval or (0.0, 9.0)
+    low, high = trial.judged.speedup.interval or (0.0, 9.0)
     said = " ".join([headline(trial), *lede(trial), subject_text(trial)])
     sentence = lede(trial)[0]
 
     assert low > 1 or not re.search(r"x faster|less time", said)
     assert high < 1 or not re.search(r"slower|% more time", said)
-    if low > 1 and trial.speed.estimate:
-        assert f"{percent(1 - 1 / trial.speed.estimate, 2)} less time" in sentence
+    if low > 1 and trial.judged.speedup.estimate:
+        assert f"{percent(1 - 1 / trial.judged.speedup.estimate, 2)} less time" in sentence
 
 
 @given(evidence=decided)
 @few
 def test_quality_is_one_difference_in_the_metrics_own_direction(evidence: dict[str, Any]) -> None:
     trial = trial_of(evidence)
-    quality = trial.quality
-    if quality is None or quality.estimate is None or trial.speed is None:
+    quality = trial.judged.quality
+    if quality is None or quality.estimate is None or trial.judged.speedup is None:
         return
     assert trial.decision is not None
-    assert not isinstance(trial.measured, str)
+    assert trial.measured
     cards = metric_cards(trial)
     expected = {f"Δ {with_sign(SIGNS[quality.goal] * quality.estimate)}"}
     # Beside it a revert may show the figure of the runs that checked the alarm.
@@ -166,7 +166,7 @@ def test_money_is_of_that_estimate_and_stated_only_where_full_runs_confirm_it(
     evidence: dict[str, Any],
 ) -> None:
     trial = trial_of(evidence)
-    saving = trial.saving
+    saving = trial.judged.saving
     if saving is None or saving.interval_usd_per_year is None:
         return
     assert trial.decision is not None
@@ -214,7 +214,7 @@ def test_no_dollars_are_stated_of_a_speed_up_that_whole_jobs_do_not_confirm(
     cost = f"{cards[-1].name}: {cards[-1].value}"
 
     assert code in trial.codes
-    assert (trial.saving.usd_per_year or 0) > 0
+    assert (trial.judged.saving.usd_per_year or 0) > 0
     assert not DOLLARS.findall(" ".join([headline(trial), *lede(trial)]))
     assert not DOLLARS.findall(message.replace(cost, ""))
     assert not DOLLARS.findall(dict(decision_rows(trial.decision))["saving"])
@@ -236,7 +236,7 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name:
     news = decision_notification(
         trial.decision, stage="prod", workload="w", subject=report.subject, text=report.message
     )
-    table, speed, saving = arms_table(trial), trial.speed, trial.saving
+    table, speed, saving = arms_table(trial), trial.judged.speedup, trial.judged.saving
     assert table and speed and saving
     saved = saving.usd_per_run
     column = table.columns.index(str(trial.candidate))
@@ -263,7 +263,7 @@ def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name:
 def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source: Any) -> None:
     trial = read_trial_report(source())
     assert trial.decision is not None
-    assert not isinstance(trial.measured, str)
+    assert trial.measured
     cards = metric_cards(trial)
     table = arms_table(trial)
     assert table is not None
@@ -271,7 +271,7 @@ def test_a_confirmed_alarm_names_the_runs_of_each_of_its_two_figures(source: Any
     checked = f"{trial.fall.look.fall.ours:.0f} runs of each arm that checked the alarm"
     figure = f"Δ {with_sign(trial.fall.delta or 0.0)} in the {checked}"
     decided = f"(in the runs that checked the alarm|{re.escape(figure)})"
-    every = f"all production runs: Δ {with_sign(trial.quality.delta or 0.0)}"
+    every = f"all production runs: Δ {with_sign(trial.judged.quality.delta or 0.0)}"
     said = {
         "terminal": dict(decision_rows(trial.decision))["quality"],
         "message": message_text(trial, cards).partition("\n\n")[2].partition("\n\n")[2],

@@ -129,7 +129,7 @@ def test_every_production_run_is_listed_in_the_order_of_time():
     ]  # fmt: skip
     assert all(row[0].startswith("2026-") for row in table.rows)
     assert table.title in render(hybrid()).html
-    assert canary_table(read_trial_report(samples.promote()).measured) is None
+    assert not canary_table(read_trial_report(samples.promote()).measured).rows
 
 
 def test_programs_get_the_same_figures():
@@ -147,7 +147,7 @@ def test_the_reference_is_the_one_that_the_judge_compares_with():
     evidence = read_evidence(source["evidence"])
     comparison = compare(samples_of(evidence.candidates[0], evidence))
     trial = read_trial_report(source)
-    reference = reference_of(trial.measured, trial.quality)
+    reference = reference_of(trial.measured, trial.judged.quality)
 
     assert comparison.reference_runs == 3
     assert "3 baseline runs" == reference.words

@@ -83,8 +83,8 @@ def test_where_whole_jobs_disagree_the_blocks_figure_is_called_that_of_short_blo
         run["wall_seconds"] *= 1.5
     trial = trial_of(evidence)
     said = {one.code: one.message for one in trial.reasons}
-    assert trial.speed is not None and trial.speed.predicted is not None
-    predicted, whole = trial.speed.predicted.estimate, trial.speed.estimate
+    assert trial.judged.speedup is not None and trial.judged.speedup.predicted is not None
+    predicted, whole = trial.judged.speedup.predicted.estimate, trial.judged.speedup.estimate
     blocks = f"the short blocks alone predict {ratio(predicted)}"
 
     assert said["full_run_disagrees"].endswith(f"required is 1.10x; {blocks}")

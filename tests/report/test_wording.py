@@ -12,6 +12,7 @@ import pytest
 import compilegate
 from compilegate.domain.wording import names, sentences
 from compilegate.report.history.timeline import event_row
+from compilegate.report.markup import ASSETS
 from compilegate.report.wording import FILE, say
 
 REPORT = Path(compilegate.__file__).parent / "report"
@@ -99,6 +100,16 @@ def test_every_event_has_a_row_with_values_that_its_call_gives() -> None:
         assert {name for text in row.values() for name in names(text)} <= used[kind]
 
 
+def test_every_template_of_a_text_is_used_and_every_one_used_is_there() -> None:
+    named = [call.args[0] for _, call in calls("paragraph", "paragraphs", "rows")]
+    used = {name.value for name in named if isinstance(name, ast.Constant)}
+    files = {file.name.removesuffix(".txt.j2"): file for file in ASSETS.glob("*.txt.j2")}
+    texts = " ".join(file.read_text(encoding="utf-8") for file in files.values())
+    included = set(re.findall(r'include "(\w+)', texts))
+
+    assert set(files) == used | included
+
+
 def test_an_unknown_kind_is_no_empty_sentence() -> None:
     with pytest.raises(KeyError, match="longest"):
-        say("advice", "longest")
+        say("messages", "longest")

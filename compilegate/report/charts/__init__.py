@@ -14,7 +14,7 @@ from compilegate.report.trial_report import TrialReport
 def charts(trial: TrialReport) -> list[Chart]:
     """Every chart of the page in reading order; empty where nothing was measured."""
     measured = trial.measured
-    if isinstance(measured, str) or not measured.has_speed:
+    if measured is None or not measured.has_speed:
         return []
     return [
         throughput_chart(trial, measured),

@@ -73,7 +73,7 @@ def cost_chart(trial: TrialReport) -> Chart:
 
 
 def _costs(trial: TrialReport) -> Costs | None:
-    saving, spent = trial.saving, trial.trial_usd
+    saving, spent = trial.judged.saving, trial.trial_usd
     if saving is None:
         return None
     per_run, base = saving.usd_per_run, saving.usd_per_run_baseline

@@ -47,9 +47,9 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     """Each full run's final metric with the margin, and the difference with its interval."""
     if not any(_finished(compared_runs(measured, arm)) for arm in measured.arms):
         return Chart("quality", TITLE, "", missing=_why_none(measured))
-    metric, reference = measured.evidence.quality.metric, reference_of(measured, trial.quality)
+    metric, judged = measured.evidence.quality.metric, trial.judged.quality
+    reference = reference_of(measured, judged)
     views = [View("Runs", _runs_figure(measured, reference))]
-    judged = trial.quality
     if judged and judged.delta is not None:
         views.append(View("Difference", _difference_figure(measured, judged, judged.delta)))
     evaluation = judged.evaluation if judged else None

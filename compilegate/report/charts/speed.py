@@ -38,7 +38,7 @@ BLOCK_PIXELS, FEWEST_PIXELS = 28, 200
 
 def throughput_chart(trial: TrialReport, measured: Measured) -> Chart:
     """Samples per second of each arm with its interval, and every block as a point."""
-    figures = {arm.name: arm for arm in trial.arms}
+    figures = {arm.name: arm for arm in trial.judged.arms}
     rows = [(arm, *_rate(figures.get(arm.name), arm)) for arm in measured.arms]
     if not any(rate for _, rate, _ in rows):
         why = "No block has a steady state with a recorded number of samples per step."
@@ -111,7 +111,8 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
         why = "No block has a steady state in both arms of a pair."
         return Chart("speedup", SPEEDUP, "", missing=why)
     rows = {n: row for row, n in enumerate(numbers)}
-    marks = _limits(trial.speed, measured)
+    speed = trial.judged.speedup
+    marks = _limits(speed, measured)
     for index, (arm, blocks) in enumerate(speedups, 1):
         style, shift = arm_style(index), 0.16 * (index - (len(speedups) + 1) / 2)
         words = [f"{arm.name}, block {n}: {ratio(x)}" for n, x in blocks.items()]
@@ -120,12 +121,12 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
             name = arm.name if len(speedups) > 1 else ""
             marks.append(Points(x, y, style.role, style.symbol, words, 9, name=name))
     ticks = [(float(rows[n]), f"block {n}") for n in reversed(numbers)]
-    marks += (estimate := _estimate(trial.speed, len(numbers)))
+    marks += (estimate := _estimate(speed, len(numbers)))
     last = len(numbers) if estimate else len(numbers) - 1
     ticks = [(float(last), "whole job"), *ticks] if estimate else ticks
     where = "each arm on its own" if measured.apart else "both arms back to back on one machine"
     drawn = Figure(
-        _speed_axis(trial.speed, measured, [x for _, blocks in speedups for x in blocks.values()]),
+        _speed_axis(speed, measured, [x for _, blocks in speedups for x in blocks.values()]),
         Axis(where, last + 0.5, -0.5, ticks),
         marks,
         height=max(FEWEST_PIXELS, BLOCK_PIXELS * (last + 1)),
@@ -133,8 +134,8 @@ def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
     return Chart(
         "speedup",
         SPEEDUP,
-        _finding(trial.speed, len(numbers)),
-        note=_note(trial.speed, measured),
+        _finding(speed, len(numbers)),
+        note=_note(speed, measured),
         views=[View("", drawn)],
     )
 

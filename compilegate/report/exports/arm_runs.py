@@ -44,7 +44,7 @@ class ArmRun:
 def arm_runs(report: TrialReport, *, trial: str, at: int) -> list[ArmRun]:
     """A run per measured arm, the baseline first; none where nothing was measured."""
     figures = {arm.name: arm for arm in report.priced_arms}
-    measured = () if isinstance(report.measured, str) else report.measured.arms
+    measured = report.measured.arms if report.measured else ()
     return [
         ArmRun(
             workload=report.workload,
@@ -73,7 +73,7 @@ def _tags(report: TrialReport, trial: str, arm: str) -> dict[str, str]:
         "workload": report.workload, "trial": trial, "arm": arm,
         "role": BASELINE if arm == BASELINE else "candidate",
         "verdict": str(report.verdict), "candidate": report.candidate or "",
-        "decision_id": report.decision_id, "judge_version": report.judge_version,
+        "decision_id": report.judged.decision_id, "judge_version": report.judged.judge_version,
         "reasons": "; ".join(one.message for one in report.reasons if one.arm in (None, arm)),
     }  # fmt: skip
     return {f"compilegate.{name}": value for name, value in described.items() if value}
@@ -83,11 +83,15 @@ def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, floa
     """The figures of the arm; of the candidate decided on also its comparison."""
     values: dict[str, Any] = {name: value for name, value in figures.items() if name != "name"}
     if arm == report.candidate and report.decision is not None:
-        for what, compared in (("speedup", report.speed), ("quality_difference", report.quality)):
+        judged = report.judged
+        for what, compared in (
+            ("speedup", judged.speedup),
+            ("quality_difference", judged.quality),
+        ):
             values[what] = compared and compared.estimate
             values[f"{what}_interval"] = compared and compared.interval
-        if report.saving and report.claims.money.has_amount:
-            values["saving_usd_per_year"] = report.saving.usd_per_year
+        if judged.saving and report.claims.money.has_amount:
+            values["saving_usd_per_year"] = judged.saving.usd_per_year
     return dict(_finite(values))
 
 

@@ -55,8 +55,8 @@ def junit(report: TrialReport, *, trial: str, at: int) -> str:
     properties = ElementTree.SubElement(suite, "properties")
     for key, value in (
         ("workload", report.workload), ("trial", trial), ("verdict", str(report.verdict)),
-        ("candidate", report.candidate or ""), ("decision_id", report.decision_id),
-        ("judge_version", report.judge_version),
+        ("candidate", report.candidate or ""), ("decision_id", report.judged.decision_id),
+        ("judge_version", report.judged.judge_version),
     ):  # fmt: skip
         ElementTree.SubElement(properties, "property", {"name": key, "value": _text(value)})
     for name, outcome in cases:
@@ -75,7 +75,7 @@ def junit(report: TrialReport, *, trial: str, at: int) -> str:
 
 def candidates(report: TrialReport) -> Sequence[str]:
     """Names of the trial's candidates, of whichever record has them."""
-    measured = [arm.name for arm in report.arms if arm.name != BASELINE]
+    measured = [arm.name for arm in report.judged.arms if arm.name != BASELINE]
     checked = [str(one["name"]) for one in report.eligibility.get("candidates", ())]
     decided = [report.candidate] if report.candidate else []
     return measured or decided or checked

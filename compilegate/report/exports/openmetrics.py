@@ -70,7 +70,7 @@ def _of_the_decision(report: TrialReport, trial: str, at: int) -> Iterator[Famil
     of = {"workload": report.workload}
     described = {
         "trial": trial, "verdict": str(report.verdict), "candidate": report.candidate or "",
-        "decision_id": report.decision_id, "judge_version": report.judge_version,
+        "decision_id": report.judged.decision_id, "judge_version": report.judged.judge_version,
     }  # fmt: skip
     yield Family(
         "compilegate_decision", "info", "", "The newest decision.", (("_info", of | described, 1),)
