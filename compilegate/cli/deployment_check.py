@@ -66,11 +66,11 @@ def check_deployment(
         client=lambda service: providers.client(service, region),
         local=local,
     )
-    known, demands = load_facts().instances, []
+    instances, demands = load_facts().instances, []
     for path in paths:
         workload = read_workload(path, needs_inputs=False).workload
         training = workload.training
-        instance = known.get(training.instance_type)
+        instance = instances.get(training.instance_type)
         efa = instance is not None and instance.efa
         demands.append(
             Demand(workload.name, training.instance_type, training.instance_count, efa=efa)

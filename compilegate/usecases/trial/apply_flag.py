@@ -58,9 +58,9 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             },
         )
         made = change_flag(trial.workload, change, services=services)
-    given = None
+    recorded_answer = None
     if answer is not None:
-        given = GivenAnswer(answer.approved, answer.by, answer.at, answer.reason)
+        recorded_answer = GivenAnswer(answer.approved, answer.by, answer.at, answer.reason)
     document = write(
         FlagOutcome(
             changed=made.changed,
@@ -69,7 +69,7 @@ def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             approved=approved,
             overrode=made.overrode,
             held_by=made.held_by,
-            approval=given,
+            approval=recorded_answer,
         )
     )
     save_record(store, trial, "flag", document)
