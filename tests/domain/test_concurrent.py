@@ -42,8 +42,10 @@ def in_turns(*turns: tuple[str, float], **keys: Any) -> dict[str, Any]:
 def orders(doc: dict[str, Any], name: str) -> tuple[list[int], list[int]]:
     """Orders of the baseline runs of the candidate's weeks, and of the earlier ones."""
     evidence = read_evidence(doc)
-    compared = compared_runs(next(a for a in evidence.candidates if a.name == name), evidence)
-    return [run.order for run in compared.baseline], [run.order for run in compared.earlier]
+    candidate = next(one for one in evidence.candidates if one.name == name)
+    _, *theirs = compared_runs(candidate, evidence)
+    baseline, earlier = ([run.order for run in runs] for runs in theirs)
+    return baseline, earlier
 
 
 def test_the_weeks_of_a_candidate_begin_with_the_baseline_run_before_its_first() -> None:
@@ -119,7 +121,7 @@ def test_productions_own_runs_may_repeat_a_seed_and_count_once() -> None:
 
 def orders_of_baseline(doc: dict[str, Any]) -> list[int]:
     evidence = read_evidence(doc)
-    return [run.order for run in compared_runs(evidence.candidates[0], evidence).baseline]
+    return [run.order for run in compared_runs(evidence.candidates[0], evidence)[1]]
 
 
 @pytest.mark.parametrize("seed", [None, 17])

@@ -82,32 +82,30 @@ def read_numerics(document: object) -> Numerics | None:
     if not isinstance(document, Mapping) or document.get("checked") is not True:
         return None
     errors, epsilon = document.get("gradient_error"), _number(document.get("epsilon"))
-    if not isinstance(errors, Mapping) or epsilon is None or not 0 < epsilon <= LARGEST_EPSILON:
+    if not isinstance(errors, Mapping) or not 0 < epsilon <= LARGEST_EPSILON:
         return None
     compiled, eager = (_errors(errors.get(name)) for name in ("compiled", "eager"))
-    if compiled is None or eager is None or len(compiled) != len(eager):
+    # Without a finite error of eager's own the yardstick itself failed.
+    if not compiled or len(compiled) != len(eager) or not all(map(math.isfinite, eager)):
         return None
-    if not all(map(math.isfinite, eager)):
-        return None  # the yardstick itself failed
     ratios = [ours / max(theirs, epsilon) for ours, theirs in zip(compiled, eager, strict=True)]
     return Numerics(len(compiled), median(compiled), median(eager), median(ratios))
 
 
-def _errors(values: Any) -> list[float] | None:
-    """Relative errors, infinite where a step has none."""
+def _errors(values: Any) -> list[float]:
+    """Relative errors, infinite where a step has none; empty where they are no such list."""
     if not isinstance(values, Sequence) or isinstance(values, str):
-        return None
-    if not LEAST_STEPS <= len(values) <= MOST_STEPS:
-        return None
+        return []
     errors = [math.inf if value is None else _number(value) for value in values]
-    known = [error for error in errors if error is not None and error >= 0]
-    return known if len(known) == len(errors) else None
+    sound = all(error >= 0 for error in errors)
+    return errors if sound and LEAST_STEPS <= len(errors) <= MOST_STEPS else []
 
 
-def _number(value: object) -> float | None:
+def _number(value: object) -> float:
+    """The number, NaN for anything else."""
     if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
+        return math.nan
     try:
         return float(value)
     except OverflowError:
-        return None
+        return math.nan

@@ -83,28 +83,28 @@ def outcomes_document(document: object) -> dict[str, Any] | None:
 
 def _read(fields: Fields, data: object) -> Outcomes:
     """Raises InvalidInputError or ValueError for what is not as the module says."""
-    kind = fields.choice("kind", tuple(BOUNDS))
-    set_sha256 = fields.text("set_sha256")
+    kind, set_sha256 = fields.choice("kind", tuple(BOUNDS)), fields.text("set_sha256")
     examples = fields.integer("examples", "examples", low=2, high=MOST_EXAMPLES)
     kept = min(examples, BOUNDS[kind])
     if not SHA256.fullmatch(set_sha256):
         raise ValueError("set_sha256 is no digest")
+    bits, losses = None, ()
+    if kind == BITS:
+        number, padding = int.from_bytes(_bytes(data, -(-kept // 8)), "big"), -kept % 8
+        if number & ((1 << padding) - 1):
+            raise ValueError("bits after the last example")
+        bits = number >> padding
+    else:
+        losses = struct.unpack(f"<{kept}e", _bytes(data, 2 * kept))
     return Outcomes(
         set_sha256=set_sha256,
         examples=examples,
         per_outcome=fields.integer("per_outcome", "examples", low=1, default=1),
         kept=kept,
         mean=fields.number("mean", "the metric's own unit"),
-        bits=_bits(data, kept) if kind == BITS else None,
-        losses=struct.unpack(f"<{kept}e", _bytes(data, 2 * kept)) if kind == LOSSES else (),
+        bits=bits,
+        losses=losses,
     )
-
-
-def _bits(data: object, kept: int) -> int:
-    number, padding = int.from_bytes(_bytes(data, -(-kept // 8)), "big"), -kept % 8
-    if number & ((1 << padding) - 1):
-        raise ValueError("bits after the last example")
-    return number >> padding
 
 
 def _bytes(text: object, size: int) -> bytes:

@@ -61,34 +61,17 @@ from compilegate.domain.reasons import Reason
 # a recorded seed counts; data of which nothing is recorded is taken to be the same.
 
 
-@dataclass(frozen=True)
-class ComparedRuns:
-    """Finished runs in the order of time; ``earlier`` are the baseline's of weeks before.
+def compared_runs(
+    candidate: Arm, evidence: Evidence
+) -> tuple[list[FullRun], list[FullRun], list[FullRun]]:
+    """The candidate's finished runs that count, the baseline's, and the baseline's of before.
 
-    ``repeated`` are the candidate's that only repeat a seed.
+    Before the candidate's first run the baseline's last one will be the one before it.
     """
-
-    candidate: tuple[FullRun, ...]
-    baseline: tuple[FullRun, ...]
-    earlier: tuple[FullRun, ...]
-    repeated: int = 0
-
-
-def compared_runs(candidate: Arm, evidence: Evidence) -> ComparedRuns:
-    """The runs that count for this candidate.
-
-    Before its first run the baseline's last one will be the one before it.
-    """
-    every = finished(candidate.quality)
-    ours, theirs = replicates(every), replicates(finished(evidence.baseline.quality))
+    ours, theirs = (replicates(finished(arm.quality)) for arm in (candidate, evidence.baseline))
     before = [run for run in theirs if not ours or run.order < ours[0].order]
     split = max(len(before) - 1, 0)
-    return ComparedRuns(
-        candidate=tuple(ours),
-        baseline=tuple(theirs[split:]),
-        earlier=tuple(theirs[:split]),
-        repeated=len(every) - len(ours),
-    )
+    return ours, theirs[split:], theirs[:split]
 
 
 def replicates(runs: Sequence[FullRun]) -> list[FullRun]:
@@ -105,13 +88,12 @@ def replicates(runs: Sequence[FullRun]) -> list[FullRun]:
 
 def samples_of(candidate: Arm, evidence: Evidence) -> Samples:
     """The final metrics that the gate compares, higher is better."""
-    runs = compared_runs(candidate, evidence)
-    orders = [run.order for run in runs.candidate]
+    ours, theirs, earlier = compared_runs(candidate, evidence)
     return Samples(
-        candidate=evidence.oriented(metrics(runs.candidate)),
-        baseline=evidence.oriented(metrics(runs.baseline)),
-        history=evidence.oriented([*evidence.quality.history, *metrics(runs.earlier)]),
-        after=tuple(sum(order < run.order for order in orders) for run in runs.baseline),
+        candidate=evidence.oriented(metrics(ours)),
+        baseline=evidence.oriented(metrics(theirs)),
+        history=evidence.oriented([*evidence.quality.history, *metrics(earlier)]),
+        after=tuple(sum(own.order < run.order for own in ours) for run in theirs),
     )
 
 

@@ -112,6 +112,13 @@ class EndedJob:
         """Whether somebody stopped it, and not the trial itself."""
         return self.was_stopped and not self.stopped_by_trial
 
+    @property
+    def arms_to_measure(self) -> tuple[str, ...]:
+        """The arms of which a completed speed job must leave a segment, by its description."""
+        if self.status != COMPLETED or not self.run.is_speed:
+            return ()
+        return asked_arms(self.described.get("HyperParameters") or {})
+
     def controls(self, arms: Sequence[ArmPlan]) -> tuple[str, ...]:
         """Names of the controls that it measures, none for a job that decides."""
         return controls_of(self.run, arms)
@@ -149,18 +156,10 @@ def billable_seconds(described: Mapping[str, Any], now: int) -> float:
 # What the jobs of a round came to, as records: the runs that they left, or why there are none.
 
 
-@dataclass(frozen=True)
-class JudgedEvidence:
-    """Evidence with the jobs of a round, and what the judge says of it."""
-
-    evidence: TrialEvidence
-    decision: Decision
-
-
 def judge_with(
     ended: Sequence[EndedJob], evidence: TrialEvidence, judge: Judge, *, trial: str
-) -> JudgedEvidence:
-    """The decision with these jobs recorded; what breaks the contract is ``invalid``.
+) -> tuple[TrialEvidence, Decision]:
+    """The evidence with these jobs, and its decision; what breaks the contract is ``invalid``.
 
     Controls come last: each is accepted only if all of the evidence can be judged with it.
     """
@@ -170,13 +169,23 @@ def judge_with(
         for job in new:
             if job not in controls:
                 runs = tuple(_runs(job, evidence))
-                record = JobRecord(job.job, runs=runs, unmeasured=_unmeasured(job, runs))
+                left = {arm for arm, _ in runs}
+                unmeasured = tuple(arm for arm in job.arms_to_measure if arm not in left)
+                record = JobRecord(job.job, runs=runs, unmeasured=unmeasured)
                 evidence = evidence.with_records(record)
         for job in controls:
             evidence = _with_control(job, evidence, judge)
-        return JudgedEvidence(evidence, judge(evidence.to_evidence()))
+        return evidence, judge(evidence.to_evidence())
     except InvalidEvidenceError as error:
-        return JudgedEvidence(evidence, _invalid(error, evidence, trial))
+        return evidence, Decision(
+            workload=evidence.workload.name,
+            decision_id=f"{trial}-invalid",
+            judge_version=JUDGE_VERSION,
+            stage="quality" if evidence.next_order else "speed",
+            verdict=Verdict.INVALID,
+            candidate=None,
+            reasons=(Reason(error.code, str(error)),),
+        )
 
 
 def price_record(job: EndedJob, evidence: TrialEvidence, *, now: int) -> JobRecord:
@@ -219,14 +228,6 @@ def _own_segments(job: EndedJob, evidence: TrialEvidence) -> tuple[ArmRun, ...]:
     steps = [seconds for _, run in segments for seconds in run.step_seconds]
     job_output.check_steps(job.described, math.fsum(steps), shortest=min(steps, default=None))
     return segments
-
-
-def _unmeasured(job: EndedJob, runs: Iterable[ArmRun]) -> tuple[str, ...]:
-    """The arms of a completed speed job of which it left no segment at all."""
-    if job.status != COMPLETED or not job.run.is_speed:
-        return ()
-    asked, left = asked_arms(job.described.get("HyperParameters") or {}), {arm for arm, _ in runs}
-    return tuple(arm for arm in asked if arm not in left)
 
 
 def _full_run(job: EndedJob, evidence: TrialEvidence) -> FullRun:
@@ -284,15 +285,3 @@ def _with_control(job: EndedJob, evidence: TrialEvidence, judge: Judge) -> Trial
     block = _failed_block(job, job.run.block or 0, reason)
     runs = tuple((arm, block) for arm in job.asked_arms)
     return evidence.with_records(JobRecord(job.job, runs=runs))
-
-
-def _invalid(error: InvalidEvidenceError, evidence: TrialEvidence, trial: str) -> Decision:
-    return Decision(
-        workload=evidence.workload.name,
-        decision_id=f"{trial}-invalid",
-        judge_version=JUDGE_VERSION,
-        stage="quality" if evidence.next_order else "speed",
-        verdict=Verdict.INVALID,
-        candidate=None,
-        reasons=(Reason(error.code, str(error)),),
-    )

@@ -112,8 +112,8 @@ class RoundOutcome:
 
 def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     """Record the round's jobs, judge the trial so far, and lay out the round that follows."""
-    judged = judge_with(facts.ended, _before_its_jobs(facts), judge, trial=facts.trial)
-    evidence, decision = judged.evidence, judged.decision
+    before = _before_its_jobs(facts)
+    evidence, decision = judge_with(facts.ended, before, judge, trial=facts.trial)
     stop = tuple(job.job for job in facts.duplicates if job.status == IN_PROGRESS)
     # The jobs that may end a round or a trial: those of no control.
     deciding = [job for job in facts.ended if not job.controls(facts.plan.arms)]
@@ -275,7 +275,7 @@ def lost_arms(
 
     The baseline's runs are needed while any candidate is left.
     """
-    decision = judge_with(ended, evidence, judge, trial=trial).decision
+    _, decision = judge_with(ended, evidence, judge, trial=trial)
     arms = evidence.plan.arms
     if decision.verdict in (Verdict.STAY_OFF, Verdict.INVALID):
         return set(range(len(arms)))
