@@ -104,7 +104,7 @@ def price_rows(products: Iterable[str | Mapping[str, Any]], region: str) -> tupl
 def _prices_of(product: Any, region: str) -> list[Row]:
     attributes = product["product"]["attributes"]
     match = _TRAINING.fullmatch(attributes["usagetype"])
-    if match is None or attributes.get("regionCode", region) != region:
+    if not match or attributes.get("regionCode", region) != region:
         return []
     dimensions = [
         (product.get("publicationDate") or term.get("effectiveDate"), dimension)
@@ -161,14 +161,14 @@ def image_uris(facts: Facts, region: str) -> list[str]:
         facts.registries[row.registry].uri(region, row.repository, tag)
         for row in facts.images
         for tag in (row.gpu_tag, row.cpu_tag)
-        if tag is not None
+        if tag
     ]
     uris += [
         facts.registries[row.registry].uri(region, row.repository, row.tag)
         for row in facts.managed.images
         if region in row.regions
     ]
-    return list(dict.fromkeys(uri for uri in uris if uri is not None))
+    return list(dict.fromkeys(uri for uri in uris if uri))
 
 
 def _described(client: Any, uri: str) -> Any:
@@ -191,7 +191,7 @@ def image_row(uri: str, detail: Mapping[str, Any] | None, as_of: str) -> Row:
     pushed = image.get("imagePushedAt")
     return {
         "uri": uri, "found": detail is not None,
-        "pushed_at": None if pushed is None else pushed.date().isoformat(),
+        "pushed_at": pushed and pushed.date().isoformat(),
         "digest": image.get("imageDigest"), "as_of": as_of, "source": "ECR DescribeImages",
     }  # fmt: skip
 

@@ -230,7 +230,7 @@ def _placed(
 ) -> InvalidInputError:
     """The error with its file, and its line and value as they are written there."""
     place = document.place(error.field) if document else None
-    if place is None:
+    if not place:
         return error.in_file(str(path))
     # Values other than text, such as 2.10, are shown as they are written.
     written = None if isinstance(error.value, str) else place.written
@@ -293,7 +293,7 @@ def _checked(
                 later = not needs_prepared and preparing_command(project / location, project)
                 if not later or (project / location).exists():
                     local[channel] = read_input(channel, location, project)
-            elif store is not None and not store.exists(location):
+            elif store and not store.exists(location):
                 raise InvalidInputError(
                     "does not exist, or these credentials may not list it",
                     field=f"training.inputs.{channel}", value=location,

@@ -64,7 +64,7 @@ def read_yaml(path: Path) -> YamlDocument:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = str(getattr(error, "problem", None) or error).split("\n", maxsplit=1)[0]
-        if mark is None:
+        if not mark:
             fix = "write it as `key: value` lines"
             raise InvalidInputError(f"is not YAML: {problem}", fix=fix) from error
         lines = text.splitlines()
@@ -174,7 +174,7 @@ class YamlDocument:
     def comment(self, field: str) -> str:
         """The comment at the end of the field's line, empty where there is none."""
         place = self.place(field)
-        return "" if place is None else self._lines[place.line - 1].partition(" # ")[2].strip()
+        return self._lines[place.line - 1].partition(" # ")[2].strip() if place else ""
 
     def _find(self, inside: Any, path: str) -> Place | None:
         if not isinstance(inside, dict | list):

@@ -297,7 +297,7 @@ class Totals:
             code, why = first_stop(eligibility)
             self.stopped_by[code] += 1
             _keep(self.dearest_stopped, (usd or 0.0, name, why))
-        elif saving is not None:
+        elif saving:
             self.saving_low += saving.low
             self.saving_high += saving.high
             self.against.update(said(notes, "against"))
@@ -324,7 +324,7 @@ def line(eligibility: Eligibility, out: Console, notes: Sequence[Note] = ()) -> 
     saving = eligibility.economics.plausible_annual_saving_usd
     if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
         _, note = first_stop(eligibility)
-    elif saving is not None:
+    elif saving:
         note = ", ".join([f"{saving_between(saving)} a year", *said(notes, "against")])
     text = _fitted(f"{word:<12}  {eligibility.workload:<24}  ", note, out.width)
     if out.is_terminal and not out.no_color:

@@ -168,13 +168,13 @@ class Month:
     def stop(self) -> None:
         """End what still runs, on a cloud that outlives the command."""
         stop(self._trials, self._cloud)
-        if self._running is not None:
+        if self._running:
             with contextlib.suppress(BotoCoreError, ClientError, OSError):
                 self._cloud.production.executions.stop(self._running, STOP_CAUSE)
 
     def notification(self) -> dict[str, Any] | None:
         """The message of the flag's last change; the step that wrote it is idempotent."""
-        if self._changed_by is None:
+        if not self._changed_by:
             return None
         event = {"workload": self.workload, "run": self._changed_by}
         written = watch_production(event, services=self._cloud.services)
@@ -224,7 +224,7 @@ class Month:
         outcome = read_outcome(view.trial, self._cloud, view.state, self._reports)
         self.outcome = outcome
         self._progress.print(Text(f"  {outcome.headline}"))
-        if outcome.decision is not None:
+        if outcome.decision:
             for name, value in decision_rows(outcome.decision, outcome.applied):
                 self._progress.print(Text(f"  {name} {value}"))
             if candidate := unproven_candidate(outcome.decision):
@@ -259,7 +259,7 @@ class Month:
         workload = replace(self._file.workload, training=replace(training, environment=environment))
         file = replace(self._file, workload=workload)
         (result,) = register_files([file], self._cloud, RegisterOptions(by=BY))
-        if result.error is not None:
+        if result.error:
             raise result.error
 
     def _train(self, count: int, fault: str | None = None) -> Iterator[Expectation]:

@@ -119,7 +119,7 @@ def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
 def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     """The deployed setting; before a deployment the one that cdk.json would deploy."""
     vpc = project.deployment().vpc
-    configured = None if vpc is None else VpcSetting(vpc.subnet_ids, vpc.security_group_ids)
+    configured = VpcSetting(vpc.subnet_ids, vpc.security_group_ids) if vpc else None
     try:
         stack_outputs(account.client("cloudformation"), account.stage)
     except NotDeployedError:
@@ -127,7 +127,7 @@ def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     else:
         used = deployment_facts.deployed_vpc(account.client("lambda"), account.stage)
         differences = list(examine_setting(configured, used))
-    if used is None:
+    if not used:
         return differences
     network = deployment_facts.read_network(account.client("ec2"), used)
     return [*differences, *examine_network(network, demands)]

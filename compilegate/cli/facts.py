@@ -72,7 +72,7 @@ def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
     compilegate facts prices --json
     compilegate facts refresh --dry-run
     """
-    if ctx.invoked_subcommand is not None:
+    if ctx.invoked_subcommand:
         return
     document, rows_of = _here(None)
     today = date.fromisoformat(document["today"])

@@ -148,17 +148,17 @@ class Result:
     @property
     def exit_code(self) -> int:
         """The command's exit code, if there were no other workload."""
-        return 0 if self.error is None else exit_code(self.error)
+        return exit_code(self.error) if self.error else 0
 
     @property
     def what(self) -> str:
         """What was done, in one word."""
-        return "failed" if self.registered is None else self.registered.what
+        return self.registered.what if self.registered else "failed"
 
     def to_dict(self) -> dict[str, Any]:
         """For programs."""
         registered = self.registered
-        if registered is None:
+        if not registered:
             error = error_fields(self.error) if self.error else {}
             return {"subject": self.subject, "what": self.what, "error": error}
         return {
@@ -175,7 +175,7 @@ class Result:
 
 def _show(result: Result, file: WorkloadFile | None, *, local: bool) -> None:
     """One workload's line; a failure goes to standard error."""
-    if result.error is not None:
+    if result.error:
         message = str(explain(result.error))
         if result.subject not in message:
             message = f"{result.subject}: {message}"

@@ -39,7 +39,7 @@ def synth(
     cdk command deploys from there: npx aws-cdk@2 deploy
     """
     for package in CDK_PACKAGES:
-        if importlib.util.find_spec(package) is None:
+        if not importlib.util.find_spec(package):
             install = "pip install 'compilegate[deploy]'" if INSTALLED else "run `make setup`"
             raise EnvironmentNotReadyError(f"{package} is not installed", fix=install)
     folder = (output or Path(os.environ.get("CDK_OUTDIR") or OUTPUT)).resolve()

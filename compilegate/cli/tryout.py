@@ -123,22 +123,22 @@ def try_(
     listed = (workload_file.source_dir / REQUIREMENTS).is_file()
     arms, others = _arms(workload, only or ())
     place = keep or Path(tempfile.mkdtemp(prefix="compilegate-try-"))
-    if keep is not None and keep.exists() and any(keep.iterdir()):
+    if keep and keep.exists() and any(keep.iterdir()):
         raise InvalidInputError(
             "is not empty", field="--keep", value=str(keep), fix="name a new folder"
         )
     try:
         tried = _try(
             workload_file, arms, inputs, interpreter, place, seconds=60 * minutes,
-            install=listed and python is None, quiet=as_json,
+            install=listed and not python, quiet=as_json,
         )  # fmt: skip
         results = [*tried, *others]
     finally:
-        if keep is None:
+        if not keep:
             shutil.rmtree(place, ignore_errors=True)
-    if keep is None:
+    if not keep:
         results = [{**one, "log": ""} for one in results]
-    notes = list(_notes(workload_file, results, left_out=listed and python is not None))
+    notes = list(_notes(workload_file, results, left_out=listed and bool(python)))
     outcomes = [one["outcome"] for one in results if one["outcome"] != NOT_TRIED]
     answer(
         {"workload": workload.name, "arms": results, "notes": notes}, "try", as_json=as_json,
@@ -153,12 +153,12 @@ def _interpreter(python: Path, workload: Workload) -> Path:
     """The Python, checked for what every arm imports first."""
     install = "pip install 'compilegate[local]'" if INSTALLED else "run `make setup`"
     fix = f"name one that has what the script imports with --python, or {install}"
-    problem = None
-    if shutil.which(str(python)) is None:
+    problem = ""
+    if not shutil.which(str(python)):
         problem = "is not a Python"
     elif workload.framework.kind == "pytorch" and _lacks_torch(python):
         problem = "cannot import torch"
-    if problem is not None:
+    if problem:
         raise InvalidInputError(problem, field="--python", value=str(python), fix=fix)
     return python
 

@@ -83,7 +83,7 @@ def changes(before: Facts, after: Facts) -> list[dict[str, Any]]:
 
 def _usd(facts: Facts, instance_type: str) -> float | None:
     price = facts.price(instance_type)
-    return None if price is None else price.usd_per_hour
+    return price.usd_per_hour if price else None
 
 
 def refreshed_body(regions: Mapping[str, Any]) -> bytes:

@@ -38,7 +38,7 @@ class Topic:
 
 def age_days(as_of: str | None, today: date) -> int | None:
     """Days since a row was true; None where its source is undated."""
-    return None if as_of is None else (today - date.fromisoformat(as_of)).days
+    return (today - date.fromisoformat(as_of)).days if as_of else None
 
 
 def with_age(rows: Sequence[Mapping[str, Any]], today: date) -> list[Row]:
@@ -48,7 +48,7 @@ def with_age(rows: Sequence[Mapping[str, Any]], today: date) -> list[Row]:
 
 def overview(name: str, rows: Sequence[Mapping[str, Any]], today: date) -> Row:
     """How many rows a topic has and how old they are; dates are of the dated rows."""
-    dated = sorted(str(row["as_of"]) for row in rows if row["as_of"] is not None)
+    dated = sorted(str(row["as_of"]) for row in rows if row["as_of"])
     oldest = dated[0] if dated else None
     return {
         "topic": name,
@@ -116,7 +116,7 @@ def _models(facts: Facts, _region: str) -> list[Row]:
     rows = []
     for row in facts.tested_models:
         match = _TESTED.fullmatch(row.framework)
-        if match is None:
+        if not match:
             raise ValueError(f"{row.framework!r} names no framework")
         prefix = "huggingface-" if match["transformers"] else ""
         rows.append({
@@ -135,7 +135,7 @@ def _prices(facts: Facts, _region: str) -> list[Row]:
 
 
 def _assumptions(facts: Facts, _region: str) -> list[Row]:
-    compilers = [one for one in COMPILERS.values() if one.variant_of is None]
+    compilers = [one for one in COMPILERS.values() if not one.variant_of]
     assumed: list[tuple[str | None, Any]] = [
         *((one.name, row) for one in compilers for row in one.overheads),
         *((one.name, row) for one in compilers if (row := one.compute_speedup)),

@@ -72,7 +72,7 @@ def local() -> Cloud:
     except LocalCloudError as error:
         said = explain(error)
         raise EnvironmentNotReadyError(said.problem, fix=said.fix) from error
-    if status.state is None:
+    if not status.state:
         raise EnvironmentNotReadyError(
             "The local cloud does not run", fix="start it with `compilegate local up`."
         )

@@ -106,9 +106,9 @@ class ErrorHandlingGroup(CommandGroup):
             typer.echo("Stopped.", err=True)
             raise typer.Exit(STOPPED) from None
         except Exception as error:
-            session = None if ctx is None else ctx.find_object(Session)
+            session = ctx and ctx.find_object(Session)
             variable = os.environ.get(DEBUG_VARIABLE, "").lower()
-            if variable not in ("", "0", "false") or (session is not None and session.debug):
+            if variable not in ("", "0", "false") or (session and session.debug):
                 raise
             typer.echo(error_text(str(explain(error))), err=True)
             self._emit(error)
@@ -201,7 +201,7 @@ def explain(error: Exception) -> CompilegateError:
 
 def _kind_and_explained(error: Any) -> tuple[str, CompilegateError]:
     kind = next((name for of, name in KINDS.items() if isinstance(error, of)), None)
-    if kind is not None:
+    if kind:
         return kind, error
     # By the module's name: a package that need not be installed.
     if type(error).__module__ == f"{EMBEDDED_CLOUD}.errors":

@@ -72,7 +72,7 @@ class CommandGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command, whose help then fits the screen as well."""
         command = super().get_command(ctx, cmd_name)
-        if command is not None:
+        if command:
             command.context_class = _Context
         return command
 
@@ -84,6 +84,6 @@ class CommandGroup(TyperGroup):
                 [
                     (name, command.get_short_help_str(LONGEST_SUMMARY))
                     for name, command in commands
-                    if command is not None and not command.hidden
+                    if command and not command.hidden
                 ]
             )

@@ -88,7 +88,7 @@ class Outcome:
     @property
     def verdict(self) -> str:
         """The decision's verdict, else ``failed``."""
-        return "failed" if self.decision is None else self.decision.verdict
+        return self.decision.verdict if self.decision else "failed"
 
     @property
     def exit_code(self) -> int:
@@ -105,7 +105,7 @@ class Outcome:
             "verdict": self.verdict,
             "headline": self.headline,
             "failure": self.failure,
-            "report": None if self.report is None else str(self.report),
+            "report": self.report and str(self.report),
             "missing": [*self.missing],
             "decision": self.recorded,
             "flag": write(self.applied) if self.applied else None,
@@ -139,7 +139,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
         failed = {"report_failed": str(error), **failed}
     decision = read(Decision, recorded)
     why = next(iter(decision.messages), "no reason was recorded")
-    document = {} if report is None else json.loads(report.with_suffix(".json").read_text("utf-8"))
+    document = json.loads(report.with_suffix(".json").read_text("utf-8")) if report else {}
     return Outcome(
         trial.workload,
         trial.trial,
@@ -174,7 +174,7 @@ def _failed(trial: Trial, cloud: Cloud, state: ExecutionState) -> Outcome:
 
 def _missing(trial: Trial, step: str, why: str, report: Path | None, cloud: Cloud) -> Missing:
     message, command = AFTER_THE_FLAG[step]
-    if step == "report_failed" and report is not None:
+    if step == "report_failed" and report:
         message, command = MADE_HERE, ""
     words = command.format(workload=trial.workload, trial=trial.trial)
     return {"message": message.format(why=why), "command": cloud.command(words) if words else None}
@@ -244,9 +244,9 @@ def saving_between(saving: Range) -> str:
 
 def flag_words(decision: Decision, applied: FlagOutcome | None = None) -> str:
     """What the decision does to the flag, or what an override has ``applied`` instead."""
-    if applied is not None and not applied.approved:
+    if applied and not applied.approved:
         return f"unchanged: not approved ({_author(applied.approval)})"
-    if applied is not None and applied.held_by is not None:
+    if applied and applied.held_by:
         whose = "proven regression" if applied.held_by.by == TRAIN else "manual override"
         return f"unchanged: a {whose} stands ({_author(applied.held_by)})"
     return FLAG_WORDS[decision.flag_action]

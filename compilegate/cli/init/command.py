@@ -196,7 +196,7 @@ def _framework(script: Description) -> dict[str, str]:
 def _data_of(script: Description, path: Path, folder: Path) -> Data | None:
     """A path of the project that the script reads its data from by default."""
     option = find(script, "data")
-    if option is None or not isinstance(option.default, str) or not option.default.strip("./"):
+    if not option or not isinstance(option.default, str) or not option.default.strip("./"):
         return None
     for start in (Path.cwd(), path.parent):
         data = Path(os.path.normpath(start.resolve() / option.default))

@@ -325,13 +325,13 @@ def _length(script: Description, answer: int | None) -> Iterator[tuple[str, Valu
 
 def _inputs(script: Description, data: Data | None) -> tuple[Value, dict[str, str]]:
     """The project's own data, else what the script needs from elsewhere; its places, by option."""
-    if data is not None:
+    if data:
         return Value({CHANNEL: data.path}, f"channels: {_SOURCE}"), {data.option: data.place}
     if script.channels:
         note = f"the script reads this channel: {_SOURCE}"
         return Value({channel: to_write(note) for channel in script.channels}), {}
     option = find(script, "data")
-    if option is None:
+    if not option:
         return Value({}, f"channels: {_SOURCE}"), {}
     place, is_file = f"{INPUTS}/{CHANNEL}", option.plain.endswith("file")
     if option.required and not is_file:
