@@ -145,6 +145,15 @@ class IamJobRoles:
 
     def _create(self, name: str, workload: str) -> dict[str, Any]:
         """The new role; or the one that another execution has made meanwhile."""
+        # SageMaker alone, for this account alone: the confused deputy.
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "sagemaker.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+            "Condition": {
+                "StringEquals": {"aws:SourceAccount": self._settings.job_roles.split(":")[4]}
+            },
+        }
         tags = {
             naming.ROLE_TAG_WORKLOAD: workload,
             naming.TAG_DEPLOYMENT: self._settings.stage,
@@ -156,23 +165,14 @@ class IamJobRoles:
             RoleName=name,
             Path=naming.JOB_ROLES_PATH,
             Description=f"Training jobs of {workload}, Compilegate {self._settings.stage}",
-            AssumeRolePolicyDocument=json.dumps(self._trust()),
+            AssumeRolePolicyDocument=json.dumps(
+                {"Version": "2012-10-17", "Statement": [statement]}
+            ),
             PermissionsBoundary=self._policy,
             Tags=_tags(tags),
         )
         created: dict[str, Any] = self._iam.get_role(RoleName=name)["Role"]
         return created
-
-    def _trust(self) -> dict[str, Any]:
-        """SageMaker alone, for this account alone: the confused deputy."""
-        account = self._settings.job_roles.split(":")[4]
-        statement = {
-            "Effect": "Allow",
-            "Principal": {"Service": "sagemaker.amazonaws.com"},
-            "Action": "sts:AssumeRole",
-            "Condition": {"StringEquals": {"aws:SourceAccount": account}},
-        }
-        return {"Version": "2012-10-17", "Statement": [statement]}
 
 
 # The logs of training jobs: the lines that they print, and how long these are kept.
@@ -313,21 +313,20 @@ class ServiceQuotas:
         return quota
 
     def _listed(self) -> Mapping[Key, int]:
-        if self._listing is None:
-            self._listing = {}
-            try:
-                self._list(self._listing)
-            except Exception:  # what cannot be read is unknown
-                log.warning("quotas could not be listed", exc_info=True)
+        if self._listing is not None:
+            return self._listing
+        self._listing = {}
+        try:
+            deadline = self._seconds() + MOST_SECONDS
+            for page in self._client.get_paginator("list_service_quotas").paginate(
+                ServiceCode=SERVICE, PaginationConfig={"PageSize": PAGE_SIZE}
+            ):
+                self._listing |= training_quotas(page["Quotas"])
+                if self._seconds() > deadline:
+                    log.warning(
+                        "listing quotas took longer than %s s and was cut off", MOST_SECONDS
+                    )
+                    break
+        except Exception:  # what cannot be read is unknown
+            log.warning("quotas could not be listed", exc_info=True)
         return self._listing
-
-    def _list(self, limits: dict[Key, int]) -> None:
-        deadline = self._seconds() + MOST_SECONDS
-        pages = self._client.get_paginator("list_service_quotas").paginate(
-            ServiceCode=SERVICE, PaginationConfig={"PageSize": PAGE_SIZE}
-        )
-        for page in pages:
-            limits |= training_quotas(page["Quotas"])
-            if self._seconds() > deadline:
-                log.warning("listing quotas took longer than %s s and was cut off", MOST_SECONDS)
-                return

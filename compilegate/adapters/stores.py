@@ -46,15 +46,12 @@ class _Client:
     def __getattr__(self, name: str) -> Any:
         with _MAKING:
             if self._client is None:
-                self._client = self._make()
+                import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
+                from botocore.config import Config  # noqa: PLC0415 - as above
+
+                config = Config(**self._settings, max_pool_connections=CONNECTIONS)
+                self._client = boto3.client(self._service, region_name=self._region, config=config)
         return getattr(self._client, name)
-
-    def _make(self) -> Any:
-        import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
-        from botocore.config import Config  # noqa: PLC0415 - as above
-
-        config = Config(**self._settings, max_pool_connections=CONNECTIONS)
-        return boto3.client(self._service, region_name=self._region, config=config)
 
 
 @cache

@@ -222,12 +222,21 @@ def _evaluate(
     look = keeper.look if keeper else None
     try:
         views = watch(started, cloud.poll_seconds, console(stderr=quiet), on_look=look)
-    except KeyboardInterrupt:
-        _stop_or_leave(started, cloud)
+    except (KeyboardInterrupt, BrokenPipeError) as error:
+        # Local trials end with their cloud; those in AWS continue without this command.
+        names = ", ".join(item.trial.workload for item in started)
+        if cloud.is_local:
+            stop(started, cloud)
+            said = [f"Stopped {names}; nothing was decided, the flag is unchanged."]
+        else:
+            said = [f"No longer watching {names}; the trial continues in AWS. To stop it:"]
+            said += [
+                f"  aws stepfunctions stop-execution --execution-arn {item.arn}" for item in started
+            ]
+        typer.echo("\n".join(said), err=True)
+        if isinstance(error, BrokenPipeError):  # what shows the progress has ended, as `head` does
+            raise
         raise typer.Exit(STOPPED) from None
-    except BrokenPipeError:  # what shows the progress has ended, as `head` does
-        _stop_or_leave(started, cloud)
-        raise
     finally:
         if keeper:  # the cloud ends, and what it holds with it
             keeper.end([item.trial for item in started])
@@ -238,18 +247,6 @@ def _evaluate(
         )
         for view in views[: len(asked_for)]
     ]
-
-
-def _stop_or_leave(started: Sequence[TrialWatcher], cloud: Cloud) -> None:
-    """Local trials end with their cloud; those in AWS continue without this command."""
-    names = ", ".join(item.trial.workload for item in started)
-    if cloud.is_local:
-        stop(started, cloud)
-        typer.echo(f"Stopped {names}; nothing was decided, the flag is unchanged.", err=True)
-        return
-    typer.echo(f"No longer watching {names}; the trial continues in AWS. To stop it:", err=True)
-    for item in started:
-        typer.echo(f"  aws stepfunctions stop-execution --execution-arn {item.arn}", err=True)
 
 
 def show_outcome(outcome: Outcome) -> None:
