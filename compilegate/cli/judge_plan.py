@@ -21,7 +21,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.statistics import SCHEDULE, Samples
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Policy
+from compilegate.domain.workload.model import Policy, Quality
 from compilegate.explain.planning import (
     Question,
     answer,
@@ -88,36 +88,31 @@ def _changed(question: Question, options: Mapping[str, Any], file: str | None) -
 def _recorded(file: str) -> tuple[Question, EvaluationFinding | None]:
     """The case of a workload file, in its modes, or of an evidence document.
 
-    Its spread, pooled over history and baseline as the judge does, is 0 where it is unknown. Of
-    evidence also the judge's split of the spread.
+    Of evidence also the judge's split of the spread.
     """
     if file != STANDARD_INPUT and Path(file).suffix in (".yaml", ".yml"):
         try:
             workload = parse_workload(load_yaml(Path(file)))
         except InvalidInputError as error:
             raise error if error.file else error.in_file(file) from error
-        samples = Samples((), (), workload.quality.history)
-        question = Question(
-            spread=math.sqrt(samples.pooled_variance or 0.0),
-            margin=workload.quality.margin,
-            history=len(workload.quality.history),
-            candidates=max(1, len(workload.candidates)),
-            policies=with_shadow(workload.policy),
-            runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
-        )
-        return question, None
+        candidates, policies = max(1, len(workload.candidates)), with_shadow(workload.policy)
+        remaining = workload.schedule.runs_per_week * WEEKS_PER_YEAR
+        return _case(workload.quality, (), candidates, policies, remaining), None
     evidence = read_evidence(read_json(file))
-    samples = Samples((), metrics(evidence.baseline.full_runs), evidence.quality.history)
-    question = Question(
-        spread=math.sqrt(samples.pooled_variance or 0.0),
-        margin=evidence.quality.margin,
-        history=len(evidence.quality.history),
-        candidates=len(evidence.candidates),
-        policies=[evidence.policy],
-        runs_remaining=evidence.runs_left(),
-    )
+    runs, candidates = metrics(evidence.baseline.full_runs), len(evidence.candidates)
     quality = judge(evidence).quality
+    question = _case(evidence.quality, runs, candidates, [evidence.policy], evidence.runs_left())
     return question, quality.evaluation if quality else None
+
+
+def _case(
+    quality: Quality, runs: Sequence[float], candidates: int, policies: Sequence[Policy],
+    runs_remaining: float | None,
+) -> Question:  # fmt: skip
+    """The spread, pooled over history and baseline as the judge does, is 0 where it is unknown."""
+    spread = math.sqrt(Samples((), runs, quality.history).pooled_variance or 0.0)
+    past = len(quality.history)
+    return Question(spread, quality.margin, past, candidates, policies, runs_remaining)
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:

@@ -88,13 +88,10 @@ def test_one_malformed_step_is_a_gap_or_ends_the_steps(line: object) -> None:
     json.dumps(curve, allow_nan=False)
 
 
-def test_brackets_without_end_are_no_step() -> None:
+def test_brackets_without_end_are_no_step_and_no_summary() -> None:
     lines = [json.dumps(STEP).encode(), b"[" * 60_000 + b"\n"]
 
     assert 1 == len(read_steps(lines).seconds)
-
-
-def test_brackets_without_end_are_no_summary() -> None:
     with pytest.raises(InvalidEvidenceError, match=r"summary\.json is broken"):
         output_of(tarball({"evidence/summary.json": b"[" * 60_000}))
 
@@ -283,22 +280,31 @@ def test_the_largest_output_takes_less_than_a_third_of_the_memory(
     assert peak < MOST_MEMORY / share
 
 
+ONE = {"evidence/summary.json": SUMMARY, "evidence/steps.jsonl": STEP}
+SUMMARIES = {f"evidence/block-{number}/a/summary.json": SUMMARY for number in range(9)}
+STEPS = {f"evidence/block-{number}/a/steps.jsonl": STEP for number in range(9)}
+
+
 @pytest.mark.parametrize(
-    ("limit", "files"),
+    ("limit", "most", "files", "named"),
     [
-        ("LARGEST_SUMMARIES", {f"evidence/block-{n}/a/summary.json": SUMMARY for n in range(9)}),
-        ("MOST_LINES", {"evidence/steps.jsonl": f"{json.dumps(STEP)}\n" * 9}),
-        ("MOST_SEGMENT_LINES", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
-        ("MOST_EVIDENCE", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
-        ("LARGEST_STEPS", {f"evidence/block-{n}/a/steps.jsonl": STEP for n in range(9)}),
+        ("LARGEST_OUTPUT", 20, ONE, "the job's output has"),
+        ("LARGEST_UNPACKED", 20, ONE, "unpacked"),
+        ("LARGEST_SUMMARY", 20, ONE, r"evidence/summary\.json"),
+        ("LARGEST_STEPS", 20, ONE, r"evidence/steps\.jsonl"),
+        ("LARGEST_STEPS", 200, STEPS, "steps"),
+        ("LARGEST_SUMMARIES", 200, SUMMARIES, "all summaries"),
+        ("MOST_LINES", 2, {"evidence/steps.jsonl": f"{json.dumps(STEP)}\n" * 9}, "all steps"),
+        ("MOST_SEGMENT_LINES", 2, STEPS, "all steps"),
+        ("MOST_EVIDENCE", 2, STEPS, "files of evidence"),
+        ("MOST_FILES", 2, STEPS, "files"),
     ],
 )
-def test_evidence_is_bounded_in_total(
-    limit: str, files: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch
+def test_what_is_too_large_to_be_gone_through_says_so_each_file_and_all_together(
+    limit: str, most: int, files: Mapping[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    each = {"LARGEST_SUMMARIES": 200, "LARGEST_STEPS": 200}.get(limit, 2)
-    monkeypatch.setattr(job_outputs, limit, each)
+    monkeypatch.setattr(job_outputs, limit, most)
     body = tarball(files)
 
-    with pytest.raises(InvalidEvidenceError, match=r"all|steps|files of evidence"):
+    with pytest.raises(InvalidEvidenceError, match=named):
         read_output(io.BytesIO(body), len(body))

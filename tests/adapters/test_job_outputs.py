@@ -10,7 +10,6 @@ import tracemalloc
 
 import pytest
 
-from compilegate.adapters import job_outputs
 from compilegate.adapters.job_outputs import LONGEST_LINE, read_output, read_steps
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import CURVE_POINTS, JobOutput, quality_run, speed_runs
@@ -129,23 +128,6 @@ def test_an_output_is_gone_through_without_being_held_in_memory() -> None:
 
     assert SUMMARY == output.summary("evidence/summary.json")
     assert peak < 2**20
-
-
-@pytest.mark.parametrize(
-    ("limit", "named"),
-    [
-        ("LARGEST_OUTPUT", "the job's output has"),
-        ("LARGEST_UNPACKED", "unpacked"),
-        ("LARGEST_SUMMARY", r"evidence/summary\.json"),
-        ("LARGEST_STEPS", r"evidence/steps\.jsonl"),
-    ],
-)
-def test_what_is_too_large_to_be_gone_through_says_so(monkeypatch, limit, named) -> None:
-    files = {"evidence/summary.json": json.dumps(SUMMARY).encode(), "evidence/steps.jsonl": line(1)}
-    monkeypatch.setattr(job_outputs, limit, 20)
-
-    with pytest.raises(InvalidEvidenceError, match=named):
-        read(tarball(files))
 
 
 def test_a_line_without_end_ends_the_steps_and_a_link_is_passed_over() -> None:
