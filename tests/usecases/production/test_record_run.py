@@ -1,39 +1,103 @@
-"""The outcome of an attempt and what follows, by how its job ended."""
+"""An attempt at a run: its request, how it ended, and what follows."""
 
 from __future__ import annotations
+
+import json
 
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.errors import NotFoundError
 from compilegate.domain.production import job_evidence
 from compilegate.domain.production.job_evidence import output_uri
 from compilegate.domain.production.recorded_run import StillTrainsError
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import CanarySlot
+from compilegate.domain.service_limits import problems
+from compilegate.facts import read
 from compilegate.usecases.production import record_run
 from compilegate.usecases.records import read_document
 from tests.archives import tarball
-from tests.domain.workload_builder import SOUND
+from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production.runs import (
+    CAPACITY,
+    LIMIT,
     NAME,
     OUT_OF_MEMORY,
     Production,
     summary_tar,
 )
 
-HOURS = 3600
+P4, G5 = "ml.p4d.24xlarge", "ml.g5.24xlarge"
+REFUSED = "SageMaker.AmazonSageMakerException"
 
 
-@pytest.fixture
-def production():
-    return Production()
-
-
-@pytest.fixture
-def promoted(production):
+def begun(workload=SOUND):
+    """A run that trains the candidate."""
+    production = Production(workload)
     production.promote()
     production.begin()
     return production
+
+
+@pytest.fixture
+def promoted():
+    return begun()
+
+
+def test_the_request_is_a_trials_full_run_and_says_whose_it_is():
+    production = begun(change(SOUND, owner="ml-platform", tags={"cost-centre": "4711"}))
+    request = production.build()
+    sent = {key: json.loads(value) for key, value in request["HyperParameters"].items()}
+
+    assert [] == list(problems(request, read("create_training_job")))
+    assert ("compile", "torch_compile", 32, 1) == (
+        sent["arm"], sent["compiler"], sent["batch_size"], sent["seed"],
+    )  # fmt: skip
+    assert f"cg-{NAME}-{production.run}-p0" == request["TrainingJobName"]
+    assert {
+        "compilegate:workload": NAME, "compilegate:run": production.run,
+        "compilegate:stage": "production", "compilegate:arm": "compile",
+        "compilegate:execution": production.execution, "compilegate:decision": "d1",
+        "owner": "ml-platform", "cost-centre": "4711",
+    } == {tag["Key"]: tag["Value"] for tag in request["Tags"]}  # fmt: skip
+
+
+def test_a_spot_job_keeps_its_checkpoints_beside_its_output():
+    production = Production(change(SOUND, training__spot=True, training__max_wait_hours=24))
+    production.begin()
+
+    place = production.build()["CheckpointConfig"]["S3Uri"]
+    assert f"s3://data/production/{NAME}/{production.run}/jobs/checkpoints/p0/" == place
+
+
+@pytest.mark.parametrize(
+    ("attempt", "instance", "why"),
+    [
+        ({"rerun": True, "instance_type": None}, SOUND.training.instance_type, "rerun"),
+        ({"rerun": False, "instance_type": P4}, P4, "fallback"),
+    ],
+)
+def test_after_a_failure_or_elsewhere_the_baseline_is_trained(promoted, attempt, instance, why):
+    promoted.attempt = {"number": 1, **attempt}
+    request = promoted.build()
+
+    assert ('"baseline"', '"none"') == tuple(
+        request["HyperParameters"][key] for key in ("arm", "compiler")
+    )
+    assert instance == request["ResourceConfig"]["InstanceType"]
+    assert request["TrainingJobName"].endswith("-p1")
+    assert why == request["Environment"]["COMPILEGATE_WHY"]
+    assert "compilegate:decision" not in [tag["Key"] for tag in request["Tags"]]
+    assert "COMPILEGATE_DECISION_ID" not in request["Environment"]
+
+
+def test_a_run_that_was_never_begun_has_no_request():
+    production = Production()
+    production.run = "00000000"
+
+    with pytest.raises(NotFoundError, match="never begun"):
+        production.build()
 
 
 def test_recording_it_again_adds_nothing_and_answers_the_same(promoted):
@@ -48,25 +112,43 @@ def test_recording_it_again_adds_nothing_and_answers_the_same(promoted):
     assert 1 == len(promoted.runs())
 
 
+FAILED = ("Failed", "States.TaskFailed", "{}")
+CRASHED = (
+    "AlgorithmError: ExecuteUserScriptError: botocore.exceptions.ClientError: An error occurred "
+    "(ThrottlingException) when calling the GetParameter operation, exit code: 1"
+)
+
+
 @pytest.mark.parametrize(
-    "reason",
+    ("ends", "reason", "counts", "words"),
     [
-        "ClientError: Data download failed: no objects",
-        "ClientError: NoSuchBucket: The specified bucket does not exist",
-        "ClientError: Cannot pull the training image",
+        # What could not be done as asked: the arm's own image may be what is missing; where it is
+        # not, the next try says so at once.
+        (FAILED, "ClientError: Data download failed: no objects", False, "no objects"),
+        (FAILED, "ClientError: NoSuchBucket: The specified bucket does not exist", False, "bucket"),
+        (FAILED, "ClientError: Cannot pull the training image", False, "training image"),
+        ((None, REFUSED, "AccessDenied: no"), "", False, "a role lacks a permission"),
+        # A crash that names missing capacity is a crash.
+        (FAILED, CRASHED, True, "ThrottlingException"),
+        (FAILED, OUT_OF_MEMORY, True, OUT_OF_MEMORY),
     ],
 )
-def test_what_could_not_be_done_as_asked_is_no_evidence_and_the_baseline_is_tried(promoted, reason):
-    """The arm's own image may be what is missing; where it is not, the next try says so at once."""
-    assert "rerun" == promoted.fails(reason)["next"]
+def test_a_candidate_that_failed_is_rerun_and_the_baseline_then_fails(
+    promoted, ends, reason, counts, words
+):
+    status, error, cause = ends
+    answers = []
+    for _ in range(2):
+        if status:
+            promoted.ends(status, FailureReason=reason)
+        answers.append(promoted.record(error, cause))
 
-    answer = promoted.fails(reason)
-
-    assert "failed" == answer["next"]
-    assert reason in answer["tell"]["message"]
-    assert [("compile", False), ("baseline", False)] == [
-        (run.arm, run.counts) for run in promoted.runs()
+    assert ["rerun", "failed"] == [answer["next"] for answer in answers]
+    assert [None, True] == [answer["tell"] and words in str(answer["tell"]) for answer in answers]
+    assert [("compile", counts, False), ("baseline", counts, False)] == [
+        (run.arm, run.counts, run.finished) for run in promoted.runs()
     ]
+    assert words in promoted.runs()[0].reason
 
 
 def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
@@ -74,7 +156,7 @@ def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
     promoted.ends("InProgress")
 
     with pytest.raises(StillTrainsError, match="Service unavailable"):
-        promoted.record("SageMaker.AmazonSageMakerException", "Service unavailable")
+        promoted.record(REFUSED, "Service unavailable")
 
     assert [] == promoted.runs()
     assert "InProgress" == promoted.services.jobs.describe(promoted.job)["TrainingJobStatus"]
@@ -83,33 +165,11 @@ def test_a_job_that_still_trains_is_not_recorded_as_ended(promoted):
 
 def test_one_that_still_trains_after_its_time_is_stopped_and_recorded(promoted):
     promoted.ends("InProgress")
+    job = promoted.job
 
     assert "rerun" == promoted.record("States.Timeout")["next"]
-    assert (
-        "Stopped"
-        == promoted.services.jobs.describe(promoted.job.replace("-p1", "-p0"))["TrainingJobStatus"]
-    )
+    assert "Stopped" == promoted.services.jobs.describe(job)["TrainingJobStatus"]
     assert [(False, False)] == [(run.finished, run.counts) for run in promoted.runs()]
-
-
-def test_a_crash_that_names_missing_capacity_is_a_crash(promoted):
-    answer = promoted.fails(
-        "AlgorithmError: ExecuteUserScriptError: botocore.exceptions.ClientError: An error "
-        "occurred (ThrottlingException) when calling the GetParameter operation, exit code: 1"
-    )
-
-    assert "rerun" == answer["next"]
-    assert [(False, True)] == [(run.finished, run.counts) for run in promoted.runs()]
-
-
-def test_a_request_that_was_refused_fails_the_baseline_and_reruns_the_candidate(promoted):
-    answer = promoted.record("SageMaker.AmazonSageMakerException", "AccessDenied: no")
-
-    assert "rerun" == answer["next"]
-    (run,) = promoted.runs()
-    assert (False, "NotStarted") == (run.counts, run.status)
-    assert "a role lacks a permission" in run.reason
-    assert "failed" == promoted.record("SageMaker.AmazonSageMakerException", "AccessDenied")["next"]
 
 
 def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
@@ -119,18 +179,19 @@ def test_a_twin_of_a_job_that_was_asked_for_again_is_stopped(promoted):
     promoted.services.jobs.add(duplicate, "InProgress", 0.0)
     promoted.record(job=job)
 
-    assert "Stopped" == promoted.services.jobs.descriptions[duplicate]["TrainingJobStatus"]
-    assert "Completed" == promoted.services.jobs.descriptions[job]["TrainingJobStatus"]
+    described = promoted.services.jobs.descriptions
+    assert ["Stopped", "Completed"] == [
+        described[one]["TrainingJobStatus"] for one in (duplicate, job)
+    ]
 
 
-def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(production, monkeypatch):
-    heard = []
+def test_a_run_in_a_trials_place_carries_it_and_its_rerun_does_not(monkeypatch):
+    heard, production = [], Production()
     monkeypatch.setattr(
         record_run, "close_after_run", lambda name, run, **more: heard.append((name, run, more))
     )
     production.begin()
-    entry = production.entries("run_begun")[0]
-    entry.update(
+    production.entries("run_begun")[0].update(
         arm="compile", overrides={"compiler": "torch_compile"}, why="canary",
         canary={"trial": "t", "round": 1, "position": 0}, seed=99,
     )  # fmt: skip
@@ -161,118 +222,146 @@ def test_a_step_that_dies_between_the_ledger_and_the_trial_is_made_good_by_repea
         promoted.record()
 
     assert "watch" == promoted.record()["next"]
-    assert 1 == len(promoted.runs())
     assert [promoted.runs()[0]] * 2 == heard
 
 
-@pytest.mark.parametrize(
-    ("changes", "shown"),
-    [
-        ({"finished": False, "metrics": {}, "reason": "loss is NaN"}, (False, None)),
-        ({"compiler": {"requested": "torch_compile", "applied": False}}, (True, False)),
-    ],
-    ids=["diverged", "compiler not applied"],
-)
-def test_a_candidate_that_completed_badly_is_evidence_and_is_repeated(promoted, changes, shown):
-    promoted.ends("Completed", output=summary_tar(**changes))
+# What a completed job left: what follows, whether it counts, and a word of the reason.
+NESTED = b'{"schema": 1, "finished": true, "fingerprint": ' + b'{"a":' * 100_000
+LEFT = {
+    "as asked": (summary_tar(), "watch", True, ""),
+    "diverged": (
+        summary_tar(finished=False, metrics={}, reason="loss is NaN"), "rerun", True, "NaN"),
+    "compiler not applied": (
+        summary_tar(compiler={"requested": "torch_compile", "applied": False}), "rerun", True, ""),
+    "nothing": (None, "watch", False, "no evidence"),
+    "garbage": (b"no archive", "watch", False, "cannot be read"),
+    "empty": (b"", "watch", False, "cannot be read"),
+    "nested too deeply": (tarball({"evidence/summary.json": NESTED}), "watch", False, ""),
+    **{
+        f"{key}: {str(value)[:20]}": (summary_tar(**{key: value}), "watch", False, words)
+        for key, value, words in (
+            ("metrics", {"other": 1.0}, "eval_accuracy"),
+            ("metrics", {"eval_accuracy": float("nan")}, "metric"),
+            ("metrics", {"eval_accuracy": float("inf")}, "metric"),
+            ("metrics", {"eval_accuracy": "0.9"}, "metric"),
+            ("metrics", [1], "metric"),
+            ("metrics", "eval_accuracy", "metric"),
+            ("wall_seconds", "abc", "wall_seconds"),
+            ("wall_seconds", -1, "wall_seconds"),
+            ("wall_seconds", 1e-300, "wall_seconds"),
+            ("seed", "x", "seed"),
+            ("compiler", "torch_compile", "compiler"),
+            ("fingerprint", "q", ""),
+            ("fingerprint", {f"gpu{n}": "g" * 4000 for n in range(50)}, ""),
+        )
+    },
+}  # fmt: skip
 
-    assert "rerun" == promoted.record()["next"]
-    (run,) = promoted.runs()
-    assert (*shown, True) == (
-        run.finished, run.result["applied"] if run.finished else None, run.counts,
-    )  # fmt: skip
 
-
-@pytest.mark.parametrize(
-    ("output", "words"),
-    [
-        (None, "no evidence"),
-        (b"no archive", "cannot be read"),
-        (b"", "cannot be read"),
-        (summary_tar(metrics={"other": 1.0}), "eval_accuracy"),
-    ],
-    ids=["nothing", "garbage", "empty", "another metric"],
-)
-def test_a_job_without_readable_evidence_is_watched_but_does_not_count(promoted, output, words):
+@pytest.mark.parametrize("name", LEFT)
+def test_what_a_completed_job_left_counts_where_the_judge_can_read_it(promoted, name):
+    output, following, counts, words = LEFT[name]
     promoted.ends("Completed", output=output)
 
-    assert "watch" == promoted.record()["next"]
+    assert following == promoted.record()["next"]
     (run,) = promoted.runs()
-    assert (False, {}) == (run.counts, run.result)
-    assert words in run.reason
+    assert (counts, counts) == (run.counts, bool(run.result))
+    assert words in str(run.reason)
+    assert ":" not in name or run.reason.startswith("its evidence cannot be read: ")
 
 
-BROKEN = {
-    "a figure that is none": {"metrics": {"eval_accuracy": float("nan")}},
-    "a figure without end": {"metrics": {"eval_accuracy": float("inf")}},
-    "a figure as text": {"metrics": {"eval_accuracy": "0.9"}},
-    "metrics as a list": {"metrics": [1]},
-    "metrics as text": {"metrics": "eval_accuracy"},
-    "a time as text": {"wall_seconds": "abc"},
-    "a time below zero": {"wall_seconds": -1},
-    "a seed as text": {"seed": "x"},
-    "the compiler as text": {"compiler": "torch_compile"},
-    "the fingerprint as text": {"fingerprint": "q"},
-    "an unlikely clock": {"wall_seconds": 1e-300},
-    "more than the ledger takes": {"fingerprint": {f"gpu{n}": "g" * 4000 for n in range(50)}},
-}
+def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why(promoted):
+    promoted.ends("Completed", output=summary_tar())
+    uri = output_uri(promoted.services.jobs.describe(promoted.job))
+    promoted.services.store.sizes[uri] = 10**12
 
-
-@pytest.mark.parametrize("changed", BROKEN.values(), ids=BROKEN)
-def test_a_run_that_the_judge_could_not_read_is_recorded_without_being_evidence(changed):
-    production = Production()
-    production.promote()
-    production.begin()
-    production.ends("Completed", output=summary_tar(**changed))
-
-    answer = production.record()
-
-    assert "watch" == answer["next"]
-    (run,) = production.runs()
-    assert (False, {}) == (run.counts, run.result)
-    assert run.reason.startswith("its evidence cannot be read: ")
-    (key,) = changed
-    named = {"metrics": "metric", "fingerprint": ""}.get(key, key)
-    assert named in run.reason
-
-
-def test_a_summary_nested_too_deeply_is_no_evidence_either():
-    production = Production()
-    production.begin()
-    body = b'{"schema": 1, "finished": true, "fingerprint": ' + b'{"a":' * 100_000
-    production.ends("Completed", output=tarball({"evidence/summary.json": body}))
-
-    production.record()
-
-    assert [False] == [run.counts for run in production.runs()]
-
-
-def test_an_output_too_large_to_be_read_is_a_run_without_evidence_and_says_why():
-    production = Production()
-    production.begin()
-    production.ends("Completed", output=summary_tar())
-    uri = output_uri(production.services.jobs.describe(production.job))
-    production.services.store.sizes[uri] = 10**12
-
-    answer = production.record()
+    answer = promoted.record()
 
     assert ("watch", False) == (answer["next"], answer["counts"])
-    (run,) = production.runs()
+    (run,) = promoted.runs()
     assert "1000000000000 bytes" in run.reason
     assert "/opt/ml/checkpoints" in run.reason
 
 
 @pytest.mark.parametrize("error", [TypeError, KeyError, OverflowError, RecursionError])
-def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(monkeypatch, caplog, error):
+def test_a_reader_that_stumbles_costs_the_evidence_and_not_the_run(
+    promoted, monkeypatch, caplog, error
+):
     def stumbles(*_args, **_more):
         raise error("x")
 
     monkeypatch.setattr(job_evidence, "quality_run", stumbles)
-    production = Production()
-    production.begin()
-    production.ends("Completed", output=summary_tar())
+    promoted.ends("Completed", output=summary_tar())
 
-    assert "watch" == production.record()["next"]
-    (run,) = production.runs()
+    assert "watch" == promoted.record()["next"]
+    (run,) = promoted.runs()
     assert (False, {}) == (run.counts, run.result)
     assert "no evidence of" in caplog.text
+
+
+def test_a_run_without_a_quota_waits_which_is_reported_and_recorded_once(promoted):
+    attempt, answers = promoted.attempt, [promoted.record(LIMIT, "x")]
+    promoted.attempt = attempt
+    promoted.services.clock.seconds += 100
+    answers.append(promoted.record(LIMIT, "x"))
+    later = [promoted.record(LIMIT, "x")["tell"] for _ in range(2)]
+
+    assert answers[0] == answers[1]
+    assert ("wait", 300) == (answers[0]["next"], answers[0]["wait_seconds"])
+    assert "waits" in answers[0]["tell"]["message"]
+    assert [None, None] == later
+    assert 3 == len(promoted.entries("run_waiting"))
+
+
+def test_a_run_gives_up_waiting_within_a_day_and_is_recorded_as_not_run(promoted):
+    answers = [promoted.record(LIMIT, "x")]
+    while answers[-1]["next"] == "wait":
+        answers.append(promoted.record(LIMIT, "x"))
+
+    assert "failed" == answers[-1]["next"]
+    assert answers[-1]["tell"]
+    waited = sum(entry["wait_seconds"] for entry in promoted.entries("run_waiting"))
+    assert 23 * 3600 <= waited <= 24 * 3600
+    (run,) = promoted.runs()
+    assert ("NotRun", False, False) == (run.status, run.counts, run.finished)
+    assert run.reason
+
+
+def test_other_types_train_the_baseline_and_are_no_evidence(caplog):
+    """The first is unknown: the job cannot run on it."""
+    fallbacks = ("ml.unknown.large", P4, G5)
+    production = begun(change(SOUND, training__fallback_instances=fallbacks))
+    answer = production.fails(CAPACITY)
+    assert (0, None) == (answer["wait_seconds"], answer["tell"])
+    assert "ml.unknown.large" in caplog.text
+    assert P4 == production.attempt["instance_type"]
+    production.fails(CAPACITY)
+    assert G5 == production.attempt["instance_type"]
+    assert "watch" == production.completes()["next"]
+
+    (run,) = production.runs()
+    assert ("baseline", "fallback", G5, False, None) == (
+        run.arm, run.why, run.instance_type, run.counts, run.decision_id,
+    )  # fmt: skip
+    assert run.finished
+    assert "no evidence" in run.reason
+    assert [("compile", 0), ("baseline", 1)] == [
+        (entry["arm"], entry["attempt"]) for entry in production.entries("run_waiting")
+    ]
+
+
+def test_once_all_types_are_tried_the_run_pauses_and_begins_with_its_own():
+    production = begun(change(SOUND, training__fallback_instances=(P4,)))
+    production.fails(CAPACITY)
+    answer = production.fails(CAPACITY)
+
+    assert (300, None) == (answer["wait_seconds"], answer["attempt"]["instance_type"])
+    production.completes()
+    assert ["compile"] == [run.arm for run in production.runs()]
+
+
+def test_a_rerun_that_waits_stays_a_rerun_and_its_first_pause_can_be_given(promoted):
+    promoted.fails(OUT_OF_MEMORY)
+
+    assert 1 == promoted.record(LIMIT, "x", wait_seconds=1)["wait_seconds"]
+    assert {"number": 2, "rerun": True, "instance_type": None} == promoted.attempt
