@@ -17,7 +17,6 @@ from compilegate.domain.notes import Note
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.trials import TrialDecided
 from compilegate.domain.trial.refusals import flag_too_large
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Settings
@@ -68,35 +67,26 @@ def plan_for(
 def past_overheads(
     workload: str, past: WorkloadHistory, store: ObjectStore
 ) -> tuple[MeasuredOverhead, ...]:
-    """Compile seconds that the last decided trials of a workload measured, oldest first."""
-    decided = sorted(past.decided, key=lambda one: one.key)
-    return tuple(
-        overhead
-        for decision in decided[-TRIALS_READ:]
-        for overhead in _measured(store, workload, decision)
-    )
+    """Compile seconds that the last decided trials of a workload measured, oldest first.
 
-
-def _measured(
-    store: ObjectStore, workload: str, decided: TrialDecided
-) -> tuple[MeasuredOverhead, ...]:
-    """One trial's arms; nothing where it ended before a plan, or its documents are gone.
-
-    They only improve an estimate: a document that cannot be read counts as one that is gone.
+    Nothing of a trial that ended before a plan, or whose documents are gone. They only improve an
+    estimate: a document that cannot be read counts as one that is gone.
     """
-    trial = Trial(workload, decided.trial, spec_key="")
-    decision = find_decision(store, decided.decision_key)
-    if decision is None:
-        return ()
-    try:
-        return tuple(measured_overheads(trial.trial, decision.arms, load_plan(store, trial).arms))
-    except NotFoundError:
-        return ()
-    except UNREADABLE as error:
-        logger.warning(
-            "trial %s: compile times not used, its documents cannot be read: %s",
-            trial.trial,
-            error,
-            extra={"workload": workload},
-        )
-        return ()
+    overheads: list[MeasuredOverhead] = []
+    for one in sorted(past.decided, key=lambda one: one.key)[-TRIALS_READ:]:
+        decision = find_decision(store, one.decision_key)
+        if decision is None:
+            continue
+        try:
+            plan = load_plan(store, Trial(workload, one.trial, spec_key=""))
+            overheads += measured_overheads(one.trial, decision.arms, plan.arms)
+        except NotFoundError:
+            continue
+        except UNREADABLE as error:
+            logger.warning(
+                "trial %s: compile times not used, its documents cannot be read: %s",
+                one.trial,
+                error,
+                extra={"workload": workload},
+            )
+    return tuple(overheads)
