@@ -32,6 +32,7 @@ from tests.usecases.trial_builder import (
 )
 
 HOUR = 3600
+THREE_RUNS = asks_full_runs("compile 1", "baseline 2", "compile 3", usd=None)
 
 
 QUOTA_HOURS = rounds.QUOTA_WAIT_SECONDS / 3600
@@ -61,20 +62,10 @@ def limits_of(services: Any, answer: dict[str, Any]) -> list[int]:
     return [request["StoppingCondition"]["MaxRuntimeInSeconds"] for request in requests]
 
 
-def test_the_cap_counts_what_jobs_really_took(services: Any) -> None:
-    first_round(services)
-    cap = load(services, "plan")["max_trial_usd"]
-    done = speed_job_that_took(services, (cap - 1000) / rate(services))
-    within = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=999.0))
-    beyond = call_judge(services, 1, [done], asks_full_runs("compile 17", usd=1001.0))
-
-    assert ["continue", "inconclusive"] == [within["verdict"], beyond["verdict"]]
-    assert "trial_over_budget" == reason(services)
-
-
 @pytest.mark.parametrize(
     ("asked", "price", "jobs"),
     [
+        (asks_full_runs("compile 17", usd=1000.0), None, 1),
         (asks_speed(usd=None, blocks=3), "usd_per_block", 1),
         (
             asks_full_runs("compile 1", "baseline 2", "compile 3", usd=None),
@@ -83,16 +74,18 @@ def test_the_cap_counts_what_jobs_really_took(services: Any) -> None:
         ),
     ],
 )
-def test_a_step_begins_where_the_plans_price_of_it_and_time_to_stop_is_left(
-    asked: Any, price: str, jobs: int, services: Any
+def test_a_step_begins_where_its_price_and_time_to_stop_are_left_by_what_jobs_really_took(
+    asked: Any, price: str | None, jobs: int, services: Any
 ) -> None:
     first_round(services)
     plan = load(services, "plan")
-    room = (plan["max_trial_usd"] - 3 * plan[price]) / rate(services) - jobs * STOP_SECONDS / HOUR
+    usd = 3 * plan[price] if price else 1000.0
+    room = (plan["max_trial_usd"] - usd) / rate(services) - jobs * STOP_SECONDS / HOUR
     within = call_judge(services, 1, [speed_job_that_took(services, room - 0.001)], asked)
     beyond = call_judge(services, 1, [speed_job_that_took(services, room + 0.001)], asked)
 
     assert ["continue", "inconclusive"] == [within["verdict"], beyond["verdict"]]
+    assert "trial_over_budget" == reason(services)
 
 
 def test_jobs_get_the_workloads_limit_where_the_budget_allows_it(services: Any) -> None:
@@ -135,21 +128,19 @@ def cut_off(services: Any, run: str, hours: float) -> dict[str, Any]:
     return cut
 
 
-def test_a_run_that_the_budget_cut_off_is_no_crash_and_ends_the_trial(services: Any) -> None:
+@pytest.mark.parametrize(
+    ("hours", "verdict", "runs"), [(11.9, "inconclusive", [0, 0]), (12, "continue", [0, 1])]
+)
+def test_a_run_at_its_limit_is_a_failure_of_its_arm_unless_the_budget_cut_it_off(
+    services: Any, hours: float, verdict: str, runs: list[int]
+) -> None:
     first_round(services)
-    cut = cut_off(services, "q1b17", 11.9)
+    cut = cut_off(services, "q1b17", hours)
     answer = call_judge(services, 2, [cut], asks_full_runs("compile 18"))
 
-    assert ("inconclusive", "trial_over_budget") == (answer["verdict"], reason(services))
-    assert [0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
-
-
-def test_a_run_at_the_workloads_own_limit_is_a_failure_of_its_arm(services: Any) -> None:
-    first_round(services)
-    answer = call_judge(services, 2, [cut_off(services, "q1b17", 12)], asks_full_runs("compile 18"))
-
-    assert "continue" == answer["verdict"]
-    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+    assert verdict == answer["verdict"]
+    assert verdict == "continue" or "trial_over_budget" == reason(services)
+    assert runs == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 
 
 def test_rounds_are_bounded_by_the_number_of_candidates(services: Any) -> None:
@@ -181,16 +172,25 @@ def test_a_round_that_might_outlast_the_machine_is_not_begun(services: Any) -> N
     assert "trial_over_time" == reason(services)
 
 
-@pytest.mark.parametrize(("hours", "fits"), [(12.0, True), (49.0, True), (60.0, False)])
+@pytest.mark.parametrize(
+    ("training", "a_round", "fits"),
+    [
+        ({"training__max_runtime_hours": 12.0}, 12.0, True),
+        ({"training__max_runtime_hours": 49.0}, 49.0, True),
+        ({"training__max_runtime_hours": 60.0}, 60.0, False),
+        # It waits in every round.
+        ({"training__spot": True, "training__max_runtime_hours": 12.0}, 24.0, True),
+    ],
+)
 def test_the_plan_says_whether_the_longest_path_ends_in_time(
-    hours: float, fits: bool, services: Any
+    training: Any, a_round: float, fits: bool, services: Any
 ) -> None:
-    put_spec(services, change(SOUND, training__max_runtime_hours=hours))
+    put_spec(services, change(SOUND, **training))
     plan_trial(EVENT, services=services)
     limits = load(services, "plan")["limits"]
 
     assert (20, fits) == (limits["max_rounds"], limits["fits"])
-    assert limits["longest_hours"] == pytest.approx(20 * (hours + 6 + QUOTA_HOURS) + 1, abs=0.01)
+    assert limits["longest_hours"] == pytest.approx(20 * (a_round + 6 + QUOTA_HOURS) + 1, abs=0.01)
 
 
 @pytest.mark.parametrize(("quota", "begins"), [(1000, True), (None, False), (1, False)])
@@ -232,40 +232,25 @@ def test_a_spot_jobs_waiting_counts_where_a_round_might_outlast_the_machine(serv
     assert "trial_over_time" == reason(services)
 
 
-def test_the_longest_path_of_a_spot_trial_waits_in_every_round(services: Any) -> None:
-    spot = {"training__spot": True, "training__max_runtime_hours": 12.0}
-    put_spec(services, change(SOUND, **spot))
-    plan_trial(EVENT, services=services)
-
-    longest = load(services, "plan")["limits"]["longest_hours"]
-    assert longest == pytest.approx(20 * (2 * 12 + 6 + QUOTA_HOURS) + 1, abs=0.01)
-
-
 def duplicate(services: Any, run: str, status: str = "InProgress", **times: float) -> str:
     job = f"{naming.job_base('bert-docs', TRIAL, run)}-r0"
     services.jobs.add(job, status, **times)
     return job
 
 
-def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(services: Any) -> None:
+def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for_as_it_is_billed(
+    services: Any,
+) -> None:
     first_round(services)
-    started = float(services.clock.seconds)
-    job = duplicate(services, "q1b17", started=started)
+    job = duplicate(services, "q1b17", started=float(services.clock.seconds))
     services.clock.seconds += HOUR
     call_judge(services, 2, [], asks_full_runs("compile 17"))
 
     assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
     arm = load(services, "plan")["arms"][1]["usd_per_hour"]
     assert spent(services) == pytest.approx(arm * (HOUR + STOP_SECONDS) / HOUR)
-
-
-def test_what_a_stopped_job_was_billed_in_the_end_replaces_the_estimate(services: Any) -> None:
-    first_round(services)
-    job = duplicate(services, "q1b17", started=float(services.clock.seconds))
-    call_judge(services, 2, [], asks_full_runs("compile 17"))
     services.jobs.descriptions[job]["BillableTimeInSeconds"] = 36
     call_judge(services, 3, [], asks_full_runs("compile 18"))
-
     assert spent(services) == pytest.approx(rate(services) / 100)
 
 

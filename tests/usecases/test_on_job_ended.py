@@ -130,15 +130,6 @@ def test_the_look_stops_the_jobs_of_rejected_arms_and_no_others(
     assert running == still_running(services)
 
 
-def test_a_crash_is_still_seen_when_the_next_run_ends(services: Any) -> None:
-    fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
-    complete(services, "q1b17")
-    judge = ScriptedJudge(goes_on_with("compile"))
-    end_job(services, "q1b17", judge)
-
-    assert [1, 1, 0] == [len(arm.runs) for arm in judge.shown[0].arms]
-
-
 def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
     services: Any,
 ) -> None:
@@ -151,44 +142,17 @@ def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
     assert "continue" == again["verdict"]
 
 
-def test_a_completed_run_is_judged_with_its_completed_siblings_and_earlier_rounds(
-    services: Any,
-) -> None:
-    for run in ("q1b17", "q1a17"):
-        complete(services, run)
-    judge = ScriptedJudge(goes_on_with("compile"))
-    end_job(services, "q1b17", judge)
-
-    (shown,) = judge.shown
-    items = [[run.job for run in arm.runs] for arm in shown.arms]
-    assert [[job_of("q1a17")], [job_of("q1b17")], []] == items
-
-
-def test_a_repeated_call_gives_the_same_answer(services: Any) -> None:
+def test_a_run_that_this_trial_stopped_stops_no_others_and_stays_its_own(services: Any) -> None:
+    """Also where a later look thinks otherwise."""
     complete(services, "q1b17")
-    judge = ScriptedJudge(goes_on_with("compile-b48"))
+    judge, other = (ScriptedJudge(goes_on_with(arm)) for arm in ("compile-b48", "compile"))
+    first = end_job(services, "q1b17", judge)
+    again = end_job(services, "q1b18", judge, cause=STOPPED)
 
-    assert end_job(services, "q1b17", judge) == end_job(services, "q1b17", judge)
-
-
-def test_the_run_that_this_trial_stopped_stops_no_others(services: Any) -> None:
-    complete(services, "q1b17")
-    judge = ScriptedJudge(goes_on_with("compile-b48"))
-    end_job(services, "q1b17", judge)
-    answer = end_job(services, "q1b18", judge, cause=STOPPED)
-
-    assert ("Stopped", [1]) == (answer["status"], answer["settled_arms"])
+    assert first == end_job(services, "q1b17", judge)
+    assert ("Stopped", [1]) == (again["status"], again["settled_arms"])
     assert ["q1a17"] == still_running(services)
-
-
-def test_a_run_stopped_early_stays_the_trials_own_where_a_later_look_thinks_otherwise(
-    services: Any,
-) -> None:
-    complete(services, "q1b17")
-    first = end_job(services, "q1b17", ScriptedJudge(goes_on_with("compile-b48")))
-    other = ScriptedJudge(goes_on_with("compile"))
     second = end_job(services, "q1b18", other, cause=STOPPED)
-
     complete(services, "q1a17")
     third = end_job(services, "q1a17", other)
     answer = call_judge(services, 2, [first, third, second], goes_on_with("compile"))
@@ -240,15 +204,26 @@ def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(servi
     assert [0, 1, 2] == answer["settled_arms"]
 
 
-def test_of_a_retried_run_only_the_last_job_counts(services: Any) -> None:
-    complete(services, "q1a17")
-    retried = job_of("q1a17").replace("-r0", "-r1")
-    services.jobs.add(retried, "InProgress", 0.0)
+@pytest.mark.parametrize(
+    ("sibling", "counted"),
+    [("crashed", [1, 1, 0]), ("completed", [1, 1, 0]), ("completed, and retried", [0, 1, 0])],
+)
+def test_a_run_is_judged_with_what_its_siblings_came_to(
+    services: Any, sibling: str, counted: list[int]
+) -> None:
+    if sibling == "crashed":
+        fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
+    else:
+        complete(services, "q1a17")
+    if sibling == "completed, and retried":
+        services.jobs.add(job_of("q1a17").replace("-r0", "-r1"), "InProgress", 0.0)
     complete(services, "q1b17")
     judge = ScriptedJudge(goes_on_with("compile"))
     end_job(services, "q1b17", judge)
 
-    assert [0, 1, 0] == [len(arm.runs) for arm in judge.shown[0].arms]
+    (shown,) = judge.shown
+    assert counted == [len(arm.runs) for arm in shown.arms]
+    assert [job_of("q1b17")] == [run.job for run in shown.arms[1].runs]
 
 
 def test_a_run_alone_in_its_round_is_left_to_the_round(services: Any) -> None:
@@ -271,45 +246,35 @@ def withdrawn(services: Any) -> list[str]:
     return items
 
 
-@pytest.fixture
-def in_turn(services: Any) -> Any:
-    """The same round with one more run, whose turn has not come."""
+NO_MACHINE = json.dumps({"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"})
+NO_ROOM = "The account-level service limit 'x' is 1 Instances (ResourceLimitExceeded)"
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "verdict", "taken_back", "running"),
+    [
+        ("Failed", CRASHED, "stay_off", ["q1a18"], []),
+        ("Completed", None, "continue", [], ["q1a17", "q1b18"]),
+        ("Failed", NO_MACHINE, "continue", ["q1a18"], []),
+        (None, NO_ROOM, "continue", [], ["q1a17", "q1b18"]),
+    ],
+    ids=["all is decided", "its arm is tested", "no machine", "no room for hours"],
+)
+def test_a_run_whose_turn_has_not_come_is_withdrawn_where_it_changes_nothing_any_more(
+    services: Any, *, status: str | None, cause: str | None, verdict: str,
+    taken_back: list[str], running: list[str],
+) -> None:  # fmt: skip
     key = asked(WAITING[-1])["request_key"]
     services.store.put(key, json.dumps({"TrainingJobName": "n"}).encode())
-    return services
+    if status == "Completed":
+        complete(services, "q1b17")
+    elif status is None:
+        del services.jobs.descriptions[job_of("q1b17")]
+    else:
+        services.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = status
+    error = RESOURCE_LIMIT_ERROR if status is None else "States.TaskFailed"
+    judge = ScriptedJudge(says(verdict))
+    answer = end_job(services, "q1b17", judge, cause=cause, error=error, round_=WAITING)
 
-
-def test_a_run_whose_turn_has_not_come_is_withdrawn_once_everything_is_decided(
-    in_turn: Any,
-) -> None:
-    in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
-    end_job(in_turn, "q1b17", ScriptedJudge(says("stay_off")), cause=CRASHED, round_=WAITING)
-
-    assert ["q1a18"] == withdrawn(in_turn)
-    assert [] == still_running(in_turn)
-
-
-def test_a_run_whose_turn_has_not_come_is_kept_while_its_arm_is_still_tested(in_turn: Any) -> None:
-    complete(in_turn, "q1b17")
-    end_job(in_turn, "q1b17", ScriptedJudge(says("continue")), round_=WAITING)
-
-    assert [] == withdrawn(in_turn)
-
-
-def test_a_round_that_the_cloud_cannot_run_is_not_gone_on_with(in_turn: Any) -> None:
-    no_machine = {"TrainingJobStatus": "Failed", "FailureReason": "CapacityError: none"}
-    in_turn.jobs.descriptions[job_of("q1b17")]["TrainingJobStatus"] = "Failed"
-    end_job(in_turn, "q1b17", cause=json.dumps(no_machine), round_=WAITING)
-
-    assert ["q1a18"] == withdrawn(in_turn)
-    assert [] == still_running(in_turn)
-
-
-def test_a_quota_that_left_no_room_for_hours_stops_no_sibling(in_turn: Any) -> None:
-    refused = "The account-level service limit 'x' is 1 Instances (ResourceLimitExceeded)"
-    del in_turn.jobs.descriptions[job_of("q1b17")]
-    answer = end_job(in_turn, "q1b17", cause=refused, error=RESOURCE_LIMIT_ERROR, round_=WAITING)
-
-    assert answer["infrastructure"]
-    assert [] == withdrawn(in_turn)
-    assert ["q1a17", "q1b18"] == still_running(in_turn)
+    assert (cause in (NO_MACHINE, NO_ROOM)) is bool(answer.get("infrastructure"))
+    assert (taken_back, running) == (withdrawn(services), still_running(services))
