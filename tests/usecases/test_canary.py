@@ -50,22 +50,19 @@ def test_the_runs_that_production_made_no_longer_remain(services: Any) -> None:
     assert before - 2 == evidence(services)["runs_remaining"]
 
 
-def test_production_that_moved_on_to_another_job_ends_the_trial_undecided(services: Any) -> None:
-    begun_round(services)
-    produce(services, "r1", "baseline", None, job="another")
-    assert "changed" == services.tokens.answers["first"]["reason"]
-
-    answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
-    assert ("inconclusive", "production_changed") == (answer["verdict"], reason(services))
-
-
-def test_a_run_of_before_the_round_says_nothing_of_what_production_trains_now(
-    services: Any,
+@pytest.mark.parametrize(("began", "answers"), [({}, {"first"}), ({"started_at": 0.0}, set())])
+def test_production_that_moved_on_to_another_job_ends_the_trial_undecided(
+    services: Any, began: dict[str, float], answers: set[str]
 ) -> None:
+    """A run of before the round says nothing of what production trains now."""
     begun_round(services)
-    produce(services, "r1", "baseline", None, job="another", started_at=0.0)
+    produce(services, "r1", "baseline", None, job="another", **began)
 
-    assert {} == services.tokens.answers
+    assert answers == set(services.tokens.answers)
+    if answers:
+        assert "changed" == services.tokens.answers["first"]["reason"]
+        answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
+        assert ("inconclusive", "production_changed") == (answer["verdict"], reason(services))
 
 
 def test_a_round_that_was_not_finished_ends_the_trial_undecided_and_keeps_its_runs(
@@ -108,12 +105,13 @@ def test_production_carries_no_round_whose_lost_candidate_the_budget_could_not_b
     assert "canary" == answer["next_stage"]
 
 
-def test_the_lease_is_held_for_as_long_as_the_round_may_last(services: Any) -> None:
+def test_the_lease_outlives_the_round(services: Any) -> None:
     answer = begin(services)
     open_round(services, answer)
 
-    until = services.locks.held["bert-docs"][1]
-    assert until > services.clock.now() + answer["canary"]["timeout_seconds"]
+    wait = answer["canary"]["timeout_seconds"]
+    assert wait > 3600
+    assert services.clock.now() + wait + LEASE_SECONDS == services.locks.held["bert-docs"][1]
     with pytest.raises(WorkloadLockedError):
         acquire_lock({**EVENT, "trial": "another1", "execution": "x"}, services=services)
 
@@ -128,36 +126,19 @@ def test_a_damaged_wait_ends_the_step_instead_of_repeating_it(services: Any) -> 
         open_round(services, answer, "second")
 
 
-def test_of_two_waits_the_newer_one_is_answered(services: Any) -> None:
+@pytest.mark.parametrize("given_up", [True, False])
+def test_of_two_waits_the_newer_one_is_answered_first(services: Any, given_up: bool) -> None:
     answer = begin(services)
     open_round(services, answer, "first")
-    services.tokens.waiting.clear()
+    if given_up:
+        services.tokens.waiting.clear()
     open_round(services, answer, "second")
     produce(services, "r1", "compile", 0)
     produce(services, "r2", "baseline", 1)
 
-    assert {"second"} == set(services.tokens.answers)
+    expected = ["second"] if given_up else ["second", "first"]
+    assert expected == list(services.tokens.answers)
     assert 1 == len(list(services.ledger.history("bert-docs").rounds))
-
-
-def test_of_two_that_still_wait_the_newer_one_is_answered_first(services: Any) -> None:
-    answer = begin(services)
-    open_round(services, answer, "first")
-    open_round(services, answer, "second")
-    produce(services, "r1", "compile", 0)
-    produce(services, "r2", "baseline", 1)
-
-    assert ["second", "first"] == list(services.tokens.answers)
-
-
-def test_the_lease_outlives_the_round(services: Any) -> None:
-    answer = begin(services)
-    open_round(services, answer)
-
-    _, until = services.locks.held["bert-docs"]
-    wait = answer["canary"]["timeout_seconds"]
-    assert wait > 3600
-    assert services.clock.now() + wait + LEASE_SECONDS == until
 
 
 def test_a_wait_that_begins_after_the_end_is_answered_at_once(services: Any) -> None:
@@ -266,8 +247,12 @@ def take_out(services: Any, **changes: Any) -> str:
     return retire("bert-docs", services=services, schedules=MemorySchedules(), options=asked).what
 
 
-def test_the_trial_goes_on_at_once_and_ends_undecided(services: Any) -> None:
+def test_a_trial_whose_workload_is_retired_goes_on_at_once_and_ends_undecided(
+    services: Any,
+) -> None:
     begun_round(services)
+    take_out(services, dry_run=True)
+    assert (None, {}) == (ended_with(services), services.tokens.answers)
 
     assert "retired" == take_out(services)
 
@@ -275,14 +260,6 @@ def test_the_trial_goes_on_at_once_and_ends_undecided(services: Any) -> None:
     assert {"first": RETIRED_ANSWER} == services.tokens.answers
     answer = call_judge(services, 5, [], asks("compile 17", "baseline 17"))
     assert ("inconclusive", "production_retired") == (answer["verdict"], reason(services))
-
-
-def test_a_dry_run_ends_nothing(services: Any) -> None:
-    begun_round(services)
-
-    take_out(services, dry_run=True)
-
-    assert (None, {}) == (ended_with(services), services.tokens.answers)
 
 
 def test_a_removal_that_died_before_the_trial_was_notified_is_finished_by_the_next(

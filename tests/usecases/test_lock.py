@@ -55,28 +55,25 @@ def kinds(services: Any) -> list[str]:
     return [entry["kind"] for entry in services.ledger.raw.entries(WORKLOAD)]
 
 
-@pytest.mark.parametrize("status", ["ABORTED", "FAILED", "TIMED_OUT"])
-def test_a_lease_is_taken_over_from_a_trial_that_ended_badly_and_cleaned_up_after(
-    services: Any, status: str
+@pytest.mark.parametrize(
+    ("status", "later", "cleaned_up"),
+    [
+        ("ABORTED", 0, True), ("FAILED", 0, True), ("TIMED_OUT", 0, True),
+        # With a verdict, and long forgotten.
+        ("SUCCEEDED", 3601, False), (None, 3601, False),
+    ],
+)  # fmt: skip
+def test_a_lease_is_taken_over_from_a_trial_that_ended_and_cleaned_up_after_where_it_did_not(
+    services: Any, status: str | None, later: int, cleaned_up: bool
 ) -> None:
     services.ends[FIRST["execution"]] = ended(FIRST, status)
+    services.clock.seconds += later
     acquire_lock(SECOND, services=services)
 
     assert SECOND["execution"] == services.locks.holder(WORKLOAD)
-    assert "Stopped" == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
-    assert ["failed", "started", "started"] == sorted(kinds(services))
-
-
-@pytest.mark.parametrize("status", ["SUCCEEDED", None])
-def test_a_lease_is_taken_over_from_a_trial_with_a_verdict_and_from_one_long_forgotten(
-    services: Any, status: str | None
-) -> None:
-    services.ends[FIRST["execution"]] = ended(FIRST, status)
-    services.clock.seconds += 3601
-    acquire_lock(SECOND, services=services)
-
-    assert SECOND["execution"] == services.locks.holder(WORKLOAD)
-    assert "failed" not in kinds(services)
+    assert cleaned_up is ("failed" in kinds(services))
+    left = "Stopped" if cleaned_up else "InProgress"
+    assert left == services.jobs.describe(job(FIRST))["TrainingJobStatus"]
 
 
 def test_one_that_step_functions_does_not_know_yet_keeps_its_lease(services: Any) -> None:
@@ -119,33 +116,34 @@ def test_a_clean_up_that_fails_does_not_keep_the_lease(
     assert SECOND["execution"] == services.locks.holder(WORKLOAD)
 
 
-def test_an_execution_that_was_stopped_before_it_took_the_lease_gives_it_back() -> None:
+@pytest.mark.parametrize("cleaned_up", [True, False], ids=["cleaned up", "clean-up lost"])
+def test_an_execution_that_was_stopped_before_it_took_the_lease_gives_it_back(
+    cleaned_up: bool,
+) -> None:
     services: Any = fakes.services()
-    abort_trial({"detail": ended(FIRST, "ABORTED").detail}, services=services)
+    end = ended(FIRST, "ABORTED")
+    if cleaned_up:
+        abort_trial({"detail": end.detail}, services=services)
+    else:
+        services.ends[FIRST["execution"]] = end
 
     with pytest.raises(WorkloadLockedError, match="stopped"):
         acquire_lock(FIRST, services=services)
     assert services.locks.holder(WORKLOAD) is None
 
 
-def test_a_stopped_execution_gives_the_lease_back_even_where_its_clean_up_was_lost() -> None:
-    services: Any = fakes.services()
-    services.ends[FIRST["execution"]] = ended(FIRST, "ABORTED")
-
-    with pytest.raises(WorkloadLockedError, match="stopped"):
-        acquire_lock(FIRST, services=services)
-    assert services.locks.holder(WORKLOAD) is None
-
-
-def test_a_trial_runs_once() -> None:
+def test_a_trial_runs_once_and_a_copy_that_fails_keeps_no_lease() -> None:
     """Started again with the same input: its jobs and documents are those of the first."""
     services: Any = fakes.services()
     acquire_lock(FIRST, services=services)
     release_lock(FIRST, services=services)
-    again = {**FIRST, "execution": f"{STATES}:by-hand"}
+    copy = {**FIRST, "execution": f"{STATES}:by-hand"}
 
     with pytest.raises(WorkloadLockedError, match="0mabc123"):
-        acquire_lock(again, services=services)
+        acquire_lock(copy, services=services)
+    assert services.locks.holder(WORKLOAD) is None
+    services.locks.acquire(WORKLOAD, copy["execution"], now=0, expires_at=10)
+    abort_trial({**copy, "error": "X", "cause": ""}, services=services)
     assert services.locks.holder(WORKLOAD) is None
 
 
@@ -158,17 +156,6 @@ def test_a_trial_is_the_one_of_its_input_whatever_its_execution_is_called(name: 
     assert ["0mabc123"] == [one.trial for one in services.ledger.history(WORKLOAD).started]
     abort_trial({**event, "error": "X", "cause": ""}, services=services)
     assert {"0mabc123"} == services.ledger.history(WORKLOAD).ended_trials
-
-
-def test_a_copy_of_a_trial_that_fails_keeps_no_lease() -> None:
-    services: Any = fakes.services()
-    acquire_lock(FIRST, services=services)
-    release_lock(FIRST, services=services)
-    copy = f"{STATES}:by-hand"
-    services.locks.acquire(WORKLOAD, copy, now=0, expires_at=10)
-    abort_trial({**FIRST, "execution": copy, "error": "X", "cause": ""}, services=services)
-
-    assert services.locks.holder(WORKLOAD) is None
 
 
 def test_a_lease_released_by_hand_is_recorded_and_cleaned_up_after(services: Any) -> None:

@@ -60,11 +60,10 @@ def test_a_broken_registration_is_bad_input_that_names_the_object(broken: object
 
 
 @pytest.mark.parametrize("active", [False, None, "yes", 1])
-def test_only_a_plain_true_is_active(active: object) -> None:
+def test_only_a_plain_true_is_active_and_keys_of_a_later_release_are_left_alone(
+    active: object,
+) -> None:
     assert not load_registration(stored({**DOCUMENT, "active": active}), "bert-docs").active
-
-
-def test_unknown_keys_of_a_later_release_are_left_alone() -> None:
     assert load_registration(stored({**DOCUMENT, "colour": "red"}), "bert-docs").active
 
 
@@ -89,18 +88,6 @@ def test_a_new_workload_is_uploaded_scheduled_recorded_and_registered() -> None:
     )  # fmt: skip
 
 
-def test_a_schedule_is_set_in_its_zone_and_another_zone_is_a_change() -> None:
-    production = Production()
-    schedule = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berlin")
-    production.register()
-
-    result = production.register(asked(scheduled(schedule=schedule)))
-
-    assert ["schedule.timezone"] == [change.field for change in result.changes]
-    assert {"bert-docs": "Europe/Berlin"} == production.schedules.zones
-    assert "Europe/Berlin" == production.registered().timezone
-
-
 def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
     production = Production()
     production.register()
@@ -119,21 +106,37 @@ def test_an_unchanged_workload_costs_one_look_and_no_write() -> None:
     assert [("registered", 1)] == production.history()
 
 
-def test_what_changed_is_named_field_by_field() -> None:
-    production = Production()
-    production.register()
-    training = dataclasses.replace(SOUND.training, learning_rate=3e-5)
+BERLIN = dataclasses.replace(SOUND.schedule, cron=NIGHTLY, timezone="Europe/Berlin")
 
-    result = production.register(asked(scheduled(WEEKLY, training=training), source=b"more"))
+
+@pytest.mark.parametrize(
+    ("changes", "source", "named"),
+    [
+        ({"schedule": BERLIN}, b"code", {"schedule.timezone": ("UTC", "Europe/Berlin")}),
+        ({"cron": WEEKLY}, b"code", {"schedule.cron": (NIGHTLY, WEEKLY)}),
+        ({"training": dataclasses.replace(SOUND.training, learning_rate=3e-5)}, b"more",
+         {"training.learning_rate": (5e-5, 3e-5),
+          "source": ("digest-636f6465", "digest-6d6f7265")}),
+    ],
+)  # fmt: skip
+def test_what_changed_is_named_field_by_field_and_a_dry_run_says_the_same(
+    changes: dict[str, Any], source: bytes, named: dict[str, Any]
+) -> None:
+    production, wanted = Production(), asked(scheduled(**changes), source=source)
+    production.register()
+    objects = dict(production.store.objects)
+
+    planned = production.register(wanted, dry_run=True)
+    assert objects == production.store.objects
+    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
+    result = production.register(wanted)
 
     shown = {change.field: (change.before, change.after) for change in result.changes}
-    assert "updated" == result.what
-    assert {
-        "schedule.cron": (NIGHTLY, WEEKLY),
-        "training.learning_rate": (5e-5, 3e-5),
-        "source": ("digest-636f6465", "digest-6d6f7265"),
-    } == shown
-    assert {"bert-docs": WEEKLY} == production.schedules.expressions
+    assert ("updated", named) == (result.what, shown)
+    assert (planned.what, planned.changes) == (result.what, result.changes)
+    registered = production.registered()
+    assert {"bert-docs": registered.schedule} == production.schedules.expressions
+    assert {"bert-docs": registered.timezone} == production.schedules.zones
     assert [("registered", 1), ("registered", 2)] == production.history()
 
 
@@ -174,21 +177,6 @@ def test_what_was_deleted_by_hand_comes_back_when_asked_again() -> None:
     assert [("registered", 1)] == production.history()
 
 
-def test_a_dry_run_says_the_same_and_does_nothing() -> None:
-    production = Production()
-    production.register()
-    objects = dict(production.store.objects)
-
-    result = production.register(asked(scheduled(WEEKLY)), dry_run=True)
-
-    assert ("updated", ["schedule.cron"]) == (
-        result.what,
-        [change.field for change in result.changes],
-    )
-    assert objects == production.store.objects
-    assert {"bert-docs": NIGHTLY} == production.schedules.expressions
-
-
 def test_what_must_be_there_is_looked_for_before_anything_is_uploaded() -> None:
     production = Production()
 
@@ -215,23 +203,13 @@ def test_retiring_ends_the_schedule_and_keeps_everything_else() -> None:
     assert "{}" == production.services.flags.read("/compilegate/dev/workloads/bert-docs/compiler")
 
 
-def test_retiring_twice_is_harmless() -> None:
+def test_retiring_twice_is_harmless_and_registering_again_revives() -> None:
     production = Production()
     production.register()
     production.retire()
 
     assert "unchanged" == production.retire().what
-    assert [("registered", 1), ("retired", 2)] == production.history()
-
-
-def test_registering_again_revives_a_retired_workload() -> None:
-    production = Production()
-    production.register()
-    production.retire()
-
-    result = production.register()
-
-    assert "revived" == result.what
+    assert "revived" == production.register().what
     assert production.registered().active
     assert {"bert-docs": NIGHTLY} == production.schedules.expressions
     assert [("registered", 1), ("retired", 2), ("registered", 3)] == production.history()
@@ -264,33 +242,25 @@ def test_a_new_name_that_another_owner_was_faster_to_register_is_refused() -> No
     assert "nlp" == production.registered().owner
 
 
-@pytest.mark.parametrize("owner", ["vision", None])
-def test_taking_a_name_over_says_what_it_replaces(owner: str | None) -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "file", "replaces"),
+    [
+        ("nlp", "vision", "jobs/bert.yaml", "workloads/bert-docs.yaml of nlp"),
+        ("nlp", None, "jobs/bert.yaml", "workloads/bert-docs.yaml of nlp"),
+        ("nlp", "nlp", "b.yaml", "workloads/bert-docs.yaml of nlp"),
+        (None, "nlp", "workloads/bert-docs.yaml", "workloads/bert-docs.yaml"),
+    ],
+)
+def test_taking_a_name_over_says_what_it_replaces(
+    before: str | None, after: str | None, file: str, replaces: str
+) -> None:
     production = Production()
-    production.register()
+    production.register(asked(scheduled(owner=before)))
+    take_over = before is not None and before != after
 
-    result = production.register(
-        asked(scheduled(owner=owner), origin="jobs/bert.yaml"), take_over=True
-    )
+    result = production.register(asked(scheduled(owner=after), origin=file), take_over=take_over)
 
-    assert "workloads/bert-docs.yaml of nlp" == result.replaces
-    assert owner == production.registered().owner
-
-
-def test_another_file_of_the_same_owner_says_what_it_replaces() -> None:
-    production = Production()
-    production.register()
-
-    assert "workloads/bert-docs.yaml of nlp" == production.register(asked(origin="b.yaml")).replaces
-
-
-def test_a_workload_without_an_owner_can_get_one() -> None:
-    production = Production()
-    production.register(asked(scheduled(owner=None)))
-
-    production.register()
-
-    assert "nlp" == production.registered().owner
+    assert (replaces, after) == (result.replaces, production.registered().owner)
 
 
 def test_the_figures_that_these_tests_go_by() -> None:

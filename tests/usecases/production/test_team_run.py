@@ -117,54 +117,47 @@ def test_runs_stand_in_the_order_in_which_they_trained_however_late_their_events
     assert jobs == [run.job for run in production.runs()]
 
 
-def test_an_overwritten_parameter_is_repaired_for_the_pipelines_next_run(production):
-    production.promote()
-    production.services.flags.write(FLAG, "on")
-    team_job(production, leaves=summary_tar())
+@pytest.mark.parametrize("readable", [True, False])
+def test_an_overwritten_parameter_is_repaired_for_the_pipelines_next_run(production, readable):
+    """One that cannot be read loses no run."""
 
-    recorded(production)
-
-    assert ON.to_json() == production.services.flags.read(FLAG)
-
-
-def test_a_parameter_that_cannot_be_repaired_loses_no_run(production):
     def forbidden(name):
         raise PermissionError(name)
 
-    production.services.flags.read = forbidden
+    production.promote()
+    production.services.flags.write(FLAG, "on")
+    if not readable:
+        production.services.flags.read = forbidden
     team_job(production, leaves=summary_tar())
 
     assert "watch" == recorded(production)["next"]
     assert 1 == len(production.runs())
-
-
-@pytest.mark.parametrize(("deployment", "count"), [("prod", 1), ("dev", 0), (None, 1)])
-def test_a_job_that_followed_another_deployments_flag_is_left_to_that_one(
-    production, deployment, count
-):
-    """Every deployment of an account gets the events of all jobs; a job may name none."""
-    tags = {naming.TAG_DEPLOYMENT: deployment} if deployment else {}
-    team_job(production, tags=tags, leaves=summary_tar())
-
-    recorded(production)
-
-    assert count == len(production.runs())
+    assert readable is (production.services.flags.values[FLAG] == ON.to_json())
 
 
 @pytest.mark.parametrize(
     ("job", "reason"),
     [
         ({"status": "InProgress"}, "has not ended"),
-        ({"tags": {naming.TAG_STAGE: naming.PRODUCTION_STAGE}}, ""),
-        ({"tags": {naming.TAG_WORKLOAD: "another"}}, ""),
-        ({"tags": dict.fromkeys(OWN)}, ""),
+        ({"tags": {naming.TAG_STAGE: naming.PRODUCTION_STAGE}}, "does not carry"),
+        ({"tags": {naming.TAG_WORKLOAD: "another"}}, "does not carry"),
+        ({"tags": dict.fromkeys(OWN)}, "does not carry"),
+        # Every deployment of an account gets the events of all jobs.
+        ({"tags": {naming.TAG_DEPLOYMENT: "dev"}}, "of the deployment dev, not of prod"),
         (None, "knows no training job"),
+        ({"retired": True}, "not in production"),
     ],
-    ids=["early event", "production's own", "another workload's", "without tags", "unknown"],
-)
+    ids=[
+        "early event", "production's own", "another workload's", "without tags",
+        "another deployment's", "unknown", "retired",
+    ],
+)  # fmt: skip
 def test_other_jobs_are_left_alone(production, job, reason):
+    given = dict(job or {})
+    if given.pop("retired", False):
+        production.register(SOUND, active=False)
     if job is not None:
-        team_job(production, **job)
+        team_job(production, **given)
 
     answer = recorded(production)
 
@@ -173,65 +166,43 @@ def test_other_jobs_are_left_alone(production, job, reason):
     assert [] == production.runs()
 
 
-def test_a_job_of_a_retired_workload_is_left_alone(production):
-    team_job(production)
-    production.register(SOUND, active=False)
-
-    assert "not in production" in recorded(production)["reason"]
-    assert [] == production.runs()
-
-
 CRASH = {"status": "Failed", "FailureReason": OUT_OF_MEMORY}
 TRAINS_ON = f"compile trains on 1 of {SOUND.training.instance_type}"
 
 
 @pytest.mark.parametrize(
-    ("job", "reason"),
+    ("job", "counts", "arm", "reason"),
     [
-        ({"leaves": None}, "no evidence"),
-        ({"tags": {naming.TAG_ARM: None}}, naming.TAG_ARM),
-        ({"machines": {"InstanceType": P5}}, f"it trained on 1 of {P5}, and {TRAINS_ON}"),
-        ({"machines": {"InstanceCount": 2}}, TRAINS_ON),
-        ({"machines": {"InstanceType": P5}, **CRASH}, TRAINS_ON),
-        ({"status": "Failed", "FailureReason": CAPACITY}, ""),
+        ({}, True, "compile", ""),
+        ({"tags": {naming.TAG_DEPLOYMENT: "prod"}}, True, "compile", ""),
+        ({"leaves": summary_tar(finished=False, reason="out of disk")}, True, "compile", "disk"),
+        ({"leaves": None, **CRASH}, True, "compile", OUT_OF_MEMORY),
+        ({"leaves": None}, False, "compile", "no evidence"),
+        ({"tags": {naming.TAG_ARM: None}}, False, "unknown", naming.TAG_ARM),
+        ({"machines": {"InstanceType": P5}}, False, "compile",
+         f"it trained on 1 of {P5}, and {TRAINS_ON}"),
+        ({"machines": {"InstanceCount": 2}}, False, "compile", TRAINS_ON),
+        ({"machines": {"InstanceType": P5}, **CRASH}, False, "compile", TRAINS_ON),
+        ({"status": "Failed", "FailureReason": CAPACITY}, False, "compile", ""),
     ],
-    ids=["no evidence", "no arm", "other type", "other count", "crash elsewhere", "no capacity"],
-)
-def test_a_team_run_that_shows_nothing_of_an_arm_is_recorded_and_no_evidence(
-    production, job, reason
+    ids=[
+        "as asked", "names this deployment", "did not finish", "crash", "no evidence", "no arm",
+        "other type", "other count", "crash elsewhere", "no capacity",
+    ],
+)  # fmt: skip
+def test_a_team_run_counts_where_it_shows_something_of_its_arm(
+    production, *, job, counts, arm, reason
 ):
     team_job(production, **{"leaves": summary_tar(), **job})
 
     recorded(production)
 
     (run,) = production.runs()
-    assert not run.counts
-    assert reason in run.reason
-
-
-def test_a_crash_is_evidence(production):
-    team_job(production, **CRASH)
-
-    recorded(production)
-
-    (run,) = production.runs()
-    assert (True, False, "Failed", "failed") == (
-        run.counts, run.finished, run.status, run.details["ending"],
-    )  # fmt: skip
-    assert OUT_OF_MEMORY in run.reason
-    assert OUT_OF_MEMORY in run.result["reason"]
-
-
-def test_a_run_without_its_tag_is_of_no_arm_and_one_without_evidence_says_why(production):
-    team_job(production, "nightly-1", tags={naming.TAG_ARM: None}, leaves=summary_tar())
-    team_job(production, "nightly-2", leaves=summary_tar(finished=False, reason="out of disk"))
-
-    recorded(production, "nightly-1")
-    recorded(production, "nightly-2")
-
-    arms = {run.job: (run.arm, run.reason) for run in production.runs()}
-    assert "unknown" == arms["nightly-1"][0]
-    assert ("compile", "out of disk") == arms["nightly-2"]
+    assert (counts, arm) == (run.counts, run.arm)
+    assert reason in str(run.reason)
+    if job.get("FailureReason") == OUT_OF_MEMORY:
+        assert (False, "Failed", "failed") == (run.finished, run.status, run.details["ending"])
+        assert OUT_OF_MEMORY in run.result["reason"]
 
 
 @pytest.mark.parametrize(("arm", "counts"), [("compile", True), ("baseline", False)])
