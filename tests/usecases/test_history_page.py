@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,8 @@ def next_arm(services: Any) -> tuple[str, bool]:
     """Which arm is next, and whether it checks an alarm; every sixth run is the baseline's."""
     if not parse_flag(services.flags.read(FLAG)).enabled:
         return "baseline", False
-    entries = list(services.ledger.raw.entries(WORKLOAD))
-    reviews = [entry for entry in entries if entry["kind"] == "watch"]
-    step = max(reviews, key=lambda entry: entry["at"])["next"] if reviews else None
+    entries, looks = services.ledger.raw.entries(WORKLOAD), reviews(services)
+    step = max(looks, key=lambda entry: entry["at"])["next"] if looks else None
     run = (step or {"runs": [{"arm": "compile", "confirm": False}]})["runs"][0]
     count = sum(entry["kind"] == "run" for entry in entries)
     if not run["confirm"] and count % 6 == 5:
@@ -75,8 +75,7 @@ def next_arm(services: Any) -> tuple[str, bool]:
 
 def reverted(services: Any) -> None:
     """Promoted, five sound runs, then one arm loses quality, and two runs after the revert."""
-    promote(services)
-    runs(services, range(1, 6))
+    promoted(services, 5)
     number = 6
     while parse_flag(services.flags.read(FLAG)).enabled:
         runs(services, range(number, number + 1), loss=LOSS)
@@ -84,25 +83,19 @@ def reverted(services: Any) -> None:
     runs(services, range(number, number + 2))
 
 
-def on_probation(services: Any) -> None:
+def promoted(services: Any, count: int) -> None:
+    """So many sound runs of a promotion."""
     promote(services)
-    runs(services, range(1, 5))
+    runs(services, range(1, 1 + count))
 
 
 def alarmed(services: Any) -> None:
-    promote(services)
-    runs(services, range(1, 4))
+    promoted(services, 3)
     runs(services, range(4, 6), loss=LOSS)
 
 
-def permanent(services: Any) -> None:
-    promote(services)
-    runs(services, range(1, 17))
-
-
 def by_hand(services: Any) -> None:
-    promote(services)
-    runs(services, range(1, 4))
+    promoted(services, 3)
     revert_by_hand(WORKLOAD, Override("ada", "price went up; see 12"), services=services)
 
 
@@ -131,6 +124,10 @@ def half_a_thousand(services: Any) -> None:
         record(services, number, "baseline" if number % 6 == 0 else "compile")
 
 
+def reviews(services: Any) -> list[Any]:
+    return [one for one in services.ledger.raw.entries(WORKLOAD) if one["kind"] == "watch"]
+
+
 def page_of(services: Any) -> tuple[Any, Any]:
     """The page and its document."""
     page = history_page(WORKLOAD, services)
@@ -138,23 +135,17 @@ def page_of(services: Any) -> tuple[Any, Any]:
 
 
 STATES: dict[str, tuple[Callable[[Any], None], str, str, bool]] = {
-    "reverted": (
-        reverted,
-        "Turned back off",
-        "automatically: compile: eval_loss is worse",
-        True,
-    ),
+    "reverted": (reverted, "Turned back off", "automatically: compile: eval_loss is worse", True),
     "probation": (
-        on_probation,
-        "On probation",
-        "run by run: compile: 4 of 12 production runs",
-        False,
-    ),
+        partial(promoted, count=4), "On probation",
+        "run by run: compile: 4 of 12 production runs", False),
     "alarm": (alarmed, "Alarm being checked", "an alarm is being checked", False),
-    "permanent": (permanent, "On permanently", "The candidate is on permanently: compile: ", True),
+    "permanent": (
+        partial(promoted, count=16), "On permanently",
+        "The candidate is on permanently: compile: ", True),
     "by hand": (by_hand, "Turned off by hand", "by hand: price went up; see 12", False),
     "retired": (retired, "Retired", "Retired; before that: bert-docs has trained", False),
-}
+}  # fmt: skip
 
 
 def test_the_page_shows_the_speed_up_and_the_saving_of_the_trials_report(services: Any) -> None:
@@ -192,7 +183,7 @@ def test_each_state_has_its_label_and_headline(
 def test_a_revert_has_its_events_in_order_and_the_sums_of_the_judge(services: Any) -> None:
     reverted(services)
 
-    _, document = page_of(services)
+    page, document = page_of(services)
 
     turns = [one["kind"] for one in document["events"] if not one["title"].startswith("Run ")]
     assert "alarm" == turns[1]
@@ -206,6 +197,21 @@ def test_a_revert_has_its_events_in_order_and_the_sums_of_the_judge(services: An
     assert alarm["place"] == alarms[0] + 0.5
     assert 0.0 == quality["points"][-1][1]  # begun anew after the check
     assert max(total for _, total, _, _ in speed["points"]) < speed["limit"]
+    # Listening to the replay changes nothing.
+    evidence = json.loads(services.store.get(reviews(services)[-1]["evidence_key"]))
+    arms: set[str] = set()
+    finding = replay_probation(read_evidence(evidence), lambda arm, _run, _monitors: arms.add(arm))
+    assert judge(evidence).verdict == finding.verdict
+    assert {"baseline", "compile"} == arms
+    # What next, links to what it names, and the runs as CSV.
+    there = replace(services, settings=replace(services.settings, stage="local"))
+    saved_runs = re.search(r'data:text/csv;base64,([^"]+)"', page.html)
+    assert "compilegate status bert-docs --stage prod" in re.sub("</?span[^>]*>", "", page.html)
+    assert re.search(r'<a href="https://us-east-1\.console[^"]+">s3://data/decisions/', page.html)
+    assert "console.aws" not in history_page(WORKLOAD, there).html
+    assert saved_runs is not None
+    runs_saved = base64.b64decode(saved_runs[1]).decode().splitlines()
+    assert 1 + len(services.ledger.history(WORKLOAD).runs) == len(runs_saved)
 
 
 def test_an_alarm_that_is_not_confirmed_is_one_event_each(services: Any) -> None:
@@ -216,20 +222,6 @@ def test_an_alarm_that_is_not_confirmed_is_one_event_each(services: Any) -> None
 
     kinds = [one["kind"] for one in document["events"] if one["kind"] in ("alarm", "cleared")]
     assert ["alarm", "cleared"] == kinds
-
-
-def test_listening_to_the_replay_changes_nothing(services: Any) -> None:
-    reverted(services)
-    reviews = [e for e in services.ledger.raw.entries(WORKLOAD) if e["kind"] == "watch"]
-    evidence = json.loads(services.store.get(reviews[-1]["evidence_key"]))
-    arms: list[str] = []
-
-    finding = replay_probation(
-        read_evidence(evidence), lambda arm, _run, _monitors: arms.append(arm)
-    )
-
-    assert judge(evidence).verdict == finding.verdict
-    assert {"baseline", "compile"} == set(arms)
 
 
 def test_before_the_first_run_there_is_nothing_to_draw(services: Any) -> None:
@@ -347,28 +339,20 @@ def test_text_from_outside_stays_text(services: Any) -> None:
     assert "<script>" not in page.markdown
 
 
-def test_the_page_lies_where_the_message_says(services: Any) -> None:
+def test_the_page_lies_where_the_message_says(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that cannot be written holds no message up."""
     reverted(services)
-    reviews = [
-        e for e in services.ledger.raw.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]
-    ]
+    (revert,) = [one for one in reviews(services) if one["change"]]
 
     place = write_history(WORKLOAD, services)
-    answer = watch(services, reviews[-1]["run"])
+    answer = watch(services, revert["run"])
 
     assert s3_object("us-east-1", "data", f"{PLACE}.html") == place
     assert place in answer["message"]
     stored = {key for key in services.store.objects if key.startswith(f"{PLACE}.")}
     assert {f"{PLACE}.{ending}" for ending in ("html", "md", "json")} == stored
-
-
-def test_a_page_that_cannot_be_written_holds_no_message_up(
-    services: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reverted(services)
-    reviews = [
-        e for e in services.ledger.raw.entries(WORKLOAD) if e["kind"] == "watch" and e["change"]
-    ]
     put = services.store.put
 
     def broken(key: str, body: bytes, content_type: str = "application/json") -> None:
@@ -377,26 +361,9 @@ def test_a_page_that_cannot_be_written_holds_no_message_up(
         put(key, body, content_type)
 
     monkeypatch.setattr(services.store, "put", broken)
-    answer = watch(services, reviews[-1]["run"])
-
+    answer = watch(services, revert["run"])
     assert answer["tell"] is True
     assert PLACE not in answer["message"]
-
-
-def test_the_page_says_what_next_links_what_it_names_and_gives_the_runs_as_csv(
-    services: Any,
-) -> None:
-    reverted(services)
-    page = history_page(WORKLOAD, services).html
-    there = replace(services, settings=replace(services.settings, stage="local"))
-    saved_runs = re.search(r'data:text/csv;base64,([^"]+)"', page)
-
-    assert "compilegate status bert-docs --stage prod" in re.sub("</?span[^>]*>", "", page)
-    assert re.search(r'<a href="https://us-east-1\.console[^"]+">s3://data/decisions/', page)
-    assert "console.aws" not in history_page(WORKLOAD, there).html
-    assert saved_runs is not None
-    runs_saved = base64.b64decode(saved_runs[1]).decode().splitlines()
-    assert 1 + len(services.ledger.history(WORKLOAD).runs) == len(runs_saved)
 
 
 @pytest.mark.slow
@@ -405,7 +372,10 @@ def test_the_page_says_what_next_links_what_it_names_and_gives_the_runs_as_csv(
     ("happens", "charts"),
     [
         (reverted, 4),
-        (on_probation, 3),  # without a baseline run of production nothing can be priced
+        (
+            partial(promoted, count=4),
+            3,
+        ),  # without a baseline run of production nothing can be priced
         (without_a_flag, 2),
         (half_a_thousand, 3),
     ],

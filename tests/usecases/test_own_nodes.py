@@ -64,32 +64,23 @@ def test_the_arms_of_a_block_come_together_from_several_jobs(services: Any) -> N
     assert nodes[BASELINE] == nodes[COMPILED] != nodes[OTHER]
 
 
-def test_every_speed_job_is_paid_at_its_own_clusters_price(services: Any) -> None:
+def test_every_speed_job_is_paid_at_its_own_clusters_price_also_a_stray_one(services: Any) -> None:
     planned(services, COMPILE, P4D)
     call_judge(services, 0, [], asks_speed("compile", "p4d"))
     outcomes = [
         ended(services, "s0a0", "baseline", "compile", hours=2),
         ended(services, "s0b0", "p4d", hours=1),
     ]
+    stray = f"{naming.job_base('bert-docs', TRIAL, 's0b0')}-r1"
+    services.jobs.add(stray, "InProgress", started=float(services.clock.seconds) - HOUR)
     call_judge(services, 1, outcomes, asks_full_runs("compile 17"))
 
+    assert "Stopped" == services.jobs.describe(stray)["TrainingJobStatus"]
     rates = [arm["usd_per_hour"] for arm in load(services, "plan")["arms"]]
     assert rates[BASELINE] != rates[OTHER]
-    spent = evidence(services)["plan"]["spent_usd"]
-    assert spent == pytest.approx(2 * rates[BASELINE] + rates[OTHER])
-
-
-def test_a_stray_job_of_another_cluster_is_stopped_and_paid_at_its_price(services: Any) -> None:
-    planned(services, COMPILE, P4D)
-    call_judge(services, 0, [], asks_speed("compile", "p4d"))
-    job = f"{naming.job_base('bert-docs', TRIAL, 's0b0')}-r1"
-    services.jobs.add(job, "InProgress", started=float(services.clock.seconds) - HOUR)
-    call_judge(services, 1, [], asks_full_runs("compile 17"))
-
-    assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
-    rate = load(services, "plan")["arms"][OTHER]["usd_per_hour"]
+    hours = 1 + (HOUR + STOP_SECONDS) / HOUR
     assert evidence(services)["plan"]["spent_usd"] == pytest.approx(
-        rate * (HOUR + STOP_SECONDS) / HOUR
+        2 * rates[BASELINE] + hours * rates[OTHER]
     )
 
 
@@ -142,26 +133,21 @@ def test_a_dropped_candidate_is_not_failed_by_another_ones_job_on_the_same_clust
     assert [0, 0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 
 
-def test_a_block_whose_other_half_the_cloud_lost_is_asked_for_again(services: Any) -> None:
+@pytest.mark.parametrize(("half", "kept"), [("measured", [1, 0]), ("stopped by the trial", [0, 0])])
+def test_a_block_whose_other_half_the_cloud_lost_is_asked_for_again(
+    services: Any, half: str, kept: list[int]
+) -> None:
     planned(services, P4D)
     call_judge(services, 0, [], asks_speed("p4d"))
     lost = outcome("s0b0", "Failed", infrastructure=True, reason="CapacityError: none left")
-    kept = ended(services, "s0a0", "baseline")
-    answer = judge_arms({**EVENT, "round": 1, "runs": [kept, lost]}, services=services)
+    measured = half == "measured"
+    other = ended(services, "s0a0", "baseline") if measured else own_stop(services, "s0a0")
+    answer = judge_arms({**EVENT, "round": 1, "runs": [other, lost]}, services=services)
 
-    assert ["s1a1", "s1b1"] == [run["run"] for run in answer["runs"]]
-    assert [1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
-    assert [1] == evidence(services)["plan"]["lost_rounds"]
-
-
-def test_a_half_that_the_trial_stopped_itself_is_no_result(services: Any) -> None:
-    planned(services, P4D)
-    call_judge(services, 0, [], asks_speed("p4d"))
-    lost = outcome("s0b0", "Failed", infrastructure=True, reason="CapacityError: none left")
-    answer = call_judge(services, 1, [own_stop(services, "s0a0"), lost], asks_speed("p4d"))
-
+    assert ["s1a1", "s1b1"] == [run["run"] for run in answer["runs"]] or not measured
     assert "continue" == answer["verdict"]
-    assert [0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+    assert kept == [len(arm["runs"]) for arm in evidence(services)["arms"]]
+    assert [1] == evidence(services)["plan"]["lost_rounds"]
 
 
 @pytest.mark.parametrize("cap", [600.0, 1234.5])
@@ -190,26 +176,22 @@ def test_every_speed_job_at_its_limit_stays_under_the_cap(cap: float, services: 
     assert rates[OTHER] > rates[BASELINE]
 
 
-@pytest.mark.parametrize("left", ["baseline", "compile", "nobody"])
-def test_a_job_that_left_evidence_of_an_arm_it_did_not_run_is_invalid(
-    left: str, services: Any
+@pytest.mark.parametrize(
+    ("number", "left", "block"),
+    [(0, "baseline", 0), (0, "compile", 0), (0, "nobody", 0), (3, None, 4)],
+)
+def test_a_job_that_left_evidence_of_an_arm_or_block_that_it_did_not_run_is_invalid(
+    number: int, left: str | None, block: int, services: Any
 ) -> None:
     planned(services, COMPILE, P4D)
-    call_judge(services, 0, [], asks_speed("compile", "p4d"))
-    answer = call_judge(services, 1, [ended(services, "s0b0", "p4d", left)], asks_speed())
+    call_judge(services, number, [], asks_speed("compile", "p4d", blocks=1 + bool(number)))
+    done = ended(services, f"s{number}b0", *filter(None, ("p4d", left)), block=block)
+    answer = call_judge(services, number + 1, [done], asks_speed())
 
     assert "invalid" == answer["verdict"]
     refusal = load(services, "decision")["reasons"][0]
     assert "evidence_invalid" == refusal["code"]
-    assert f"{left} in block 0" in refusal["message"]
-
-
-def test_a_job_that_left_evidence_of_another_jobs_block_is_invalid(services: Any) -> None:
-    planned(services, P4D)
-    call_judge(services, 3, [], asks_speed("p4d", blocks=2))
-    answer = call_judge(services, 4, [ended(services, "s3b0", "p4d", block=4)], asks_speed())
-
-    assert "invalid" == answer["verdict"]
+    assert f"{left or 'p4d'} in block {block}" in refusal["message"]
 
 
 def test_a_full_run_on_a_dearer_cluster_is_expected_to_cost_what_todays_does(services: Any) -> None:

@@ -163,15 +163,19 @@ def lost_to_the_cloud(run: str) -> dict[str, Any]:
     return outcome(run, "Failed", infrastructure=True, reason="CapacityError: none left")
 
 
-def test_what_the_cloud_could_not_run_does_not_matter_once_the_trial_is_decided(
-    services: Any,
+@pytest.mark.parametrize("lost", ["to the cloud", "by hand"])
+def test_what_was_not_run_does_not_matter_once_the_trial_is_decided(
+    services: Any, lost: str
 ) -> None:
     first_round(services)
     for round_number in (1, 2):
         call_judge(services, round_number, [lost_to_the_cloud("s0")], asks_speed())
+    done = outcome("q2b17")
+    put_output(services, done["job"], quality_output(17))
+    stopped = outcome("q2b18", "Stopped", **STOPPED)
+    other = stopped if lost == "by hand" else lost_to_the_cloud("q2b18")
 
-    last = call_judge(services, 3, [lost_to_the_cloud("q2b17")], says("stay_off"))
-    assert "stay_off" == last["verdict"]
+    assert "stay_off" == call_judge(services, 3, [done, other], says("stay_off"))["verdict"]
 
 
 def test_a_run_without_an_explanation_is_looked_up(services: Any) -> None:
@@ -197,31 +201,16 @@ def test_a_spot_job_that_got_no_capacity_is_asked_for_again(services: Any) -> No
     assert [1] == evidence(services)["plan"]["lost_rounds"]
 
 
-def test_a_job_stopped_by_hand_does_not_matter_once_the_trial_is_decided(services: Any) -> None:
-    first_round(services)
-    done = outcome("q1b17")
-    put_output(services, done["job"], quality_output(17))
-    stopped = outcome("q1b18", "Stopped", **STOPPED)
-
-    assert "stay_off" == call_judge(services, 2, [done, stopped], says("stay_off"))["verdict"]
-
-
-def test_what_the_trial_stopped_itself_is_no_result_and_no_failure(services: Any) -> None:
-    first_round(services)
-    done = outcome("q1b17")
-    put_output(services, done["job"], quality_output(17))
-    stopped = own_stop(services, "q1b18")
-    answer = call_judge(services, 2, [done, stopped], asks_full_runs("compile 18"))
-
-    assert ["q2b18"] == names(answer)
-    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
-
-
-def test_a_foreign_stop_beside_one_of_the_trials_own_is_still_a_failure(services: Any) -> None:
+def test_what_the_trial_stopped_itself_is_no_result_and_a_foreign_stop_is_a_failure(
+    services: Any,
+) -> None:
     first_round(services)
     done = outcome("q1b17")
     put_output(services, done["job"], quality_output(17))
     own, foreign = own_stop(services, "q1b18"), outcome("q1a17", "Stopped", **STOPPED)
+    answer = call_judge(services, 2, [done, own], asks_full_runs("compile 18"))
 
+    assert ["q2b18"] == names(answer)
+    assert [0, 1] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
     with pytest.raises(InfrastructureFailureError, match=rf"by this trial: {foreign['job']}\. Fix"):
         call_judge(services, 2, [done, own, foreign], asks_full_runs("compile 18"))
