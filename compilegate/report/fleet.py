@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from markupsafe import Markup
 
 from compilegate.domain.claims import FLAG_STATES, Label, command_at
 from compilegate.domain.formats import UNKNOWN, money, plural, shown
 from compilegate.domain.production.summaries import Fleet, WeeklySummary
-from compilegate.domain.utc import day
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.markup import command, render_page
 from compilegate.report.metric_cards import MetricCard
 from compilegate.report.tables import Table
+from compilegate.report.text import Row, paragraphs, rows
 
 # A row takes about 500 bytes; with as many the page stays below 400 kB.
 MOST_ROWS = 500
@@ -25,34 +23,27 @@ COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Task:
-    """What a workload waits for, and the command for it; above 0 a person has to act on it."""
-
-    urgency: int
-    text: str
-    command: str = ""
-
-    @property
-    def due(self) -> bool:
-        return self.urgency > 0
-
-
 def render_fleet(fleet: Fleet) -> str:
     """The page; the same summaries always give the same bytes."""
     tasks = {one.workload: _task(one) for one in fleet.summaries}
-    due = [name for name, task in tasks.items() if task.due]
+    due = sum(urgency > 0 for urgency, _, _ in tasks.values())
+    on = sum(one.enabled for one in fleet.summaries)
+    headline, *lede = paragraphs("fleet_lede", fleet=fleet, on=on, due=due, most=MOST_ROWS)
+    runs = sum(sum(one.runs.values()) for one in fleet.summaries)
+    label = DUE if due or fleet.unread else IN_ORDER
     values = {
         "workload": "all workloads",
         "stage": fleet.stage,
         "simulated": fleet.simulated,
-        "label": (DUE if due or fleet.unread else IN_ORDER).text,
-        "tone": (DUE if due or fleet.unread else IN_ORDER).tone,
-        "headline": _headline(fleet, len(due)),
-        "lede": _lede(fleet),
+        "label": label.text,
+        "tone": label.tone,
+        "headline": headline,
+        "lede": lede,
         "reasons": [],
         "controls": [],
-        "metric_cards": _cards(fleet, len(due)),
+        "metric_cards": [
+            MetricCard(*row) for row in rows("fleet_cards", fleet=fleet, runs=runs, due=due)
+        ],
         "not_measured": None if fleet.summaries else "No workload is registered for production.",
         "fleet": _table(fleet, tasks),
         "downloads": [],
@@ -61,69 +52,33 @@ def render_fleet(fleet: Fleet) -> str:
     return render_page("fleet.html.j2", (), values)
 
 
-def _headline(fleet: Fleet, due: int) -> str:
-    on = sum(one.enabled for one in fleet.summaries)
-    need = f"{plural(due, 'needs', 'need')} attention" if due else "none needs attention"
-    return f"{on} of {plural(len(fleet.summaries), 'workload')} with a candidate on; {need}"
+def _task(one: WeeklySummary) -> Row:
+    """The most urgent: how urgent it is, the command for it, and what it is."""
+    return next(iter(rows("fleet_task", one=one)), (0, "", ""))
 
 
-def _lede(fleet: Fleet) -> list[str]:
-    days = f"{day(fleet.window.since)} to {day(fleet.window.until)} (UTC)"
-    lines = [f"Runs are those that ended from {days}; savings count from each promotion."]
-    if fleet.unread:
-        names = ", ".join(sorted(fleet.unread)[:MOST_ROWS])
-        lines.append(f"Left out, because the records could not be read: {names}.")
-    return lines
-
-
-def _cards(fleet: Fleet, due: int) -> list[MetricCard]:
-    savings = [one.savings for one in fleet.summaries if one.savings]
-    saved = [one.saved_usd for one in savings if one.saved_usd is not None]
-    expected = [one.expected_usd for one in savings if one.expected_usd is not None]
-    priced = sum(one.priced_runs for one in savings)
-    note = "No run of a promoted candidate has a price and a baseline to compare with."
-    if saved:
-        note = f"over {plural(priced, 'run')} of promoted candidates"
-        # A sum that leaves some out would be compared with all of the other.
-        if len(expected) == len(savings) == len(saved):
-            note += f"; the trials had expected {money(sum(expected))}"
-    runs = sum(sum(one.runs.values()) for one in fleet.summaries)
-    failed, waited = (
-        sum(getattr(one, name) for one in fleet.summaries) for name in ("failed", "waited")
-    )
-    trials = sum(one.trial is not None for one in fleet.summaries)
-    return [
-        MetricCard("Saved so far", money(sum(saved)) if saved else UNKNOWN, note),
-        MetricCard("Runs in 7 days", f"{runs:,}", f"{failed} failed, {waited} waited for capacity"),
-        MetricCard("In a trial", f"{trials:,}", "their flags stay as they are until the verdict"),
-        MetricCard("Need attention", f"{due:,}", "first in the table" if due else "none"),
-    ]
-
-
-def _table(fleet: Fleet, tasks: dict[str, _Task]) -> Table | None:
+def _table(fleet: Fleet, tasks: dict[str, Row]) -> Table | None:
     """What a person has to do first, the most urgent of it at the top, then by saving."""
     if not fleet.summaries:
         return None
     ordered = sorted(
         fleet.summaries,
-        key=lambda one: (-tasks[one.workload].urgency, -_saved(one), one.workload),
+        key=lambda one: (-tasks[one.workload][0], -_saved(one), one.workload),
     )
-    rows = [_row(one, tasks[one.workload], fleet.stage) for one in ordered[:MOST_ROWS]]
-    more = len(ordered) - len(rows)
-    left_out = (
-        f" {plural(more, 'workload')} more: save a page for one owner (--owner)."
-        if more > 0
-        else ""
-    )
-    marked = frozenset(
-        place for place, one in enumerate(ordered[:MOST_ROWS]) if tasks[one.workload].due
-    )
-    mark = "Marked rows need a person. " if marked else ""
-    note = f"{mark}{UNKNOWN} is unknown.{left_out}"
-    return Table("fleet", "Workloads", COLUMNS, rows, note=note, marked=marked, stacked=True)
+    listed = ordered[:MOST_ROWS]
+    more = len(ordered) - len(listed)
+    marked = frozenset(place for place, one in enumerate(listed) if tasks[one.workload][0] > 0)
+    note = f"{'Marked rows need a person. ' if marked else ''}{UNKNOWN} is unknown."
+    if more > 0:
+        note += f" {plural(more, 'workload')} more: save a page for one owner (--owner)."
+    return Table(
+        "fleet", "Workloads", COLUMNS,
+        [_row(one, tasks[one.workload], fleet.stage) for one in listed],
+        note=note, marked=marked, stacked=True,
+    )  # fmt: skip
 
 
-def _row(one: WeeklySummary, task: _Task, stage: str) -> tuple[str, ...]:
+def _row(one: WeeklySummary, task: Row, stage: str) -> tuple[str, ...]:
     baseline = one.runs.get(BASELINE, 0)
     runs = sum(one.runs.values())
     savings = one.savings
@@ -140,34 +95,12 @@ def _row(one: WeeklySummary, task: _Task, stage: str) -> tuple[str, ...]:
     )
 
 
-def _to_do(task: _Task, stage: str) -> str:
+def _to_do(task: Row, stage: str) -> str:
     """The task and its command; one element, because a cell of a narrow screen is a grid."""
-    if not task.command:
-        return task.text
-    return Markup("<span>{}: {}</span>").format(task.text, command(command_at(task.command, stage)))
-
-
-def _task(one: WeeklySummary) -> _Task:
-    """The most urgent: an answer that is missing, then what went wrong, then what is under way."""
-    name, of = one.workload, f" of {one.probation_runs}" if one.probation_runs else ""
-    failed = f"{plural(one.failed, 'run')} failed, see why"
-    approve = f'compilegate flag approve {name} --reason "..."'
-    canary = " with canary runs" if one.canary else ""
-    tasks = (
-        (one.approval, _Task(4, "Approve or reject", approve)),
-        (
-            one.state == "reverted",
-            _Task(3, "Find out why it got worse", f"compilegate report {name} --history"),
-        ),
-        (
-            one.state == "stale",
-            _Task(2, "Changed since the proof, try it again", f"compilegate run {name}.yaml"),
-        ),
-        (one.failed, _Task(1, failed, f"compilegate status {name}")),
-        (one.trial, _Task(0, f"In a trial{canary}")),
-        (one.state == "probation", _Task(0, f"{one.watched}{of} runs watched")),
-    )
-    return next((task for holds, task in tasks if holds), _Task(0, ""))
+    _, typed, text = task
+    if not typed:
+        return str(text)
+    return Markup("<span>{}: {}</span>").format(text, command(command_at(typed, stage)))
 
 
 def _saved(one: WeeklySummary) -> float:

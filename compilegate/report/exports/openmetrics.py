@@ -5,15 +5,17 @@ https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import number
 from compilegate.report.trial_report import TrialReport
 
-Labels = Mapping[str, str]
+# Suffix, labels and value; a value that is no number is left out.
+Sample = tuple[str, Mapping[str, str], Any]
+# Name, kind, unit, help and samples of a metric family.
+Family = tuple[str, str, str, str, Sequence[Sample]]
 # Figures of an arm in a decision (docs/contracts.md#decision): name, unit, help, key. A family's
 # name ends with its unit.
 ARM_FIGURES = (
@@ -32,29 +34,6 @@ ARM_FIGURES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Family:
-    """One metric family with its samples: suffix, labels and value."""
-
-    name: str
-    kind: str
-    unit: str
-    help: str
-    samples: tuple[tuple[str, Labels, float], ...]
-
-    def lines(self) -> Iterator[str]:
-        """Its lines; none where nothing is known."""
-        if not self.samples:
-            return
-        yield f"# TYPE {self.name} {self.kind}"
-        if self.unit:
-            yield f"# UNIT {self.name} {self.unit}"
-        yield f"# HELP {self.name} {_escaped(self.help)}"
-        for suffix, labels, value in self.samples:
-            listed = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-            yield f"{self.name}{suffix}{{{listed}}} {float(value)!r}"
-
-
 def openmetrics(report: TrialReport, *, trial: str, at: int) -> str:
     """The exposition; ``at`` is when it was decided, epoch seconds.
 
@@ -62,8 +41,23 @@ def openmetrics(report: TrialReport, *, trial: str, at: int) -> str:
     alone, so that a new trial continues the series.
     """
     families = (*_of_the_decision(report, trial, at), *_of_the_candidate(report), *_of_arms(report))
-    lines = [line for family in families for line in family.lines()]
+    lines = [line for family in families for line in _lines(*family)]
     return "\n".join([*lines, "# EOF", ""])
+
+
+def _lines(name: str, kind: str, unit: str, about: str, samples: Sequence[Sample]) -> Iterator[str]:
+    """The lines of a family; none where nothing is known."""
+    figures = ((suffix, labels, number(value)) for suffix, labels, value in samples)
+    known = [one for one in figures if one[2] is not None]
+    if not known:
+        return
+    yield f"# TYPE {name} {kind}"
+    if unit:
+        yield f"# UNIT {name} {unit}"
+    yield f"# HELP {name} {about}"
+    for suffix, labels, value in known:
+        listed = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        yield f"{name}{suffix}{{{listed}}} {value!r}"
 
 
 def _of_the_decision(report: TrialReport, trial: str, at: int) -> Iterator[Family]:
@@ -72,18 +66,15 @@ def _of_the_decision(report: TrialReport, trial: str, at: int) -> Iterator[Famil
         "trial": trial, "verdict": str(report.verdict), "candidate": report.candidate or "",
         "decision_id": report.judged.decision_id, "judge_version": report.judged.judge_version,
     }  # fmt: skip
-    yield Family(
-        "compilegate_decision", "info", "", "The newest decision.", (("_info", of | described, 1),)
-    )
-    yield Family(
-        "compilegate_decision_timestamp_seconds", "gauge", "seconds", "When it was decided.",
-        (("", of, at),),
-    )  # fmt: skip
-    states = tuple(
+    info = [("_info", of | described, 1)]
+    yield "compilegate_decision", "info", "", "The newest decision.", info
+    time = "compilegate_decision_timestamp_seconds"
+    yield time, "gauge", "seconds", "When it was decided.", [("", of, at)]
+    states = [
         ("", {**of, "compilegate_verdict": str(one)}, float(one is report.verdict))
         for one in Verdict
-    )
-    yield Family("compilegate_verdict", "stateset", "", "The verdict.", states)
+    ]
+    yield "compilegate_verdict", "stateset", "", "The verdict.", states
 
 
 def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
@@ -91,7 +82,7 @@ def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
     if decision is None or report.candidate is None:
         return
     of = {"workload": report.workload, "arm": report.candidate}
-    for name, unit, help_, figures, key, ends in (
+    for name, unit, about, figures, key, ends in (
         ("compilegate_speedup_ratio", "ratio", "Speed-up of whole jobs.", decision.speedup,
          "estimate", "interval"),
         ("compilegate_quality_difference", "", "Candidate less baseline, positive is better.",
@@ -101,26 +92,19 @@ def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
          decision.saving if report.claims.money.has_amount else None,
          "usd_per_year", "interval_usd_per_year"),
     ):  # fmt: skip
-        bounds = getattr(figures, ends, None) or (None, None)
-        values = zip(
-            ("estimate", "low", "high"), (getattr(figures, key, None), *bounds), strict=True
-        )
-        yield _gauge(name, unit, help_, (({**of, "bound": end}, value) for end, value in values))
+        low, high = getattr(figures, ends, None) or (None, None)
+        values = {"estimate": getattr(figures, key, None), "low": low, "high": high}
+        samples = [("", {**of, "bound": end}, value) for end, value in values.items()]
+        yield name, "gauge", unit, about, samples
 
 
 def _of_arms(report: TrialReport) -> Iterator[Family]:
-    for name, unit, help_, key in ARM_FIGURES:
-        yield _gauge(
-            name, unit, help_,
-            (({"workload": report.workload, "arm": arm.name}, getattr(arm, key))
-             for arm in report.priced_arms),
-        )  # fmt: skip
-
-
-def _gauge(name: str, unit: str, help_: str, samples: Iterable[tuple[Labels, Any]]) -> Family:
-    numbers = ((labels, number(value)) for labels, value in samples)
-    kept = tuple(("", labels, value) for labels, value in numbers if value is not None)
-    return Family(name, "gauge", unit, help_, kept)
+    for name, unit, about, key in ARM_FIGURES:
+        samples = [
+            ("", {"workload": report.workload, "arm": arm.name}, getattr(arm, key))
+            for arm in report.priced_arms
+        ]
+        yield name, "gauge", unit, about, samples
 
 
 def _escaped(text: str) -> str:
