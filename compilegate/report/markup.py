@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -154,10 +154,10 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table; the cells' contents stay text."""
+def markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table and an empty line; the cells' contents stay text."""
     align = ["---", *("---:" for _ in columns[1:])]
     lines = [
         "| " + " | ".join(escape_markdown(cell) for cell in row) + " |" for row in (columns, *rows)
     ]
-    return [lines[0], "| " + " | ".join(align) + " |", *lines[1:], ""]
+    return "\n".join([lines[0], "| " + " | ".join(align) + " |", *lines[1:], ""])

@@ -49,6 +49,11 @@ class MetricCard:
     bullet: BulletChart | None = None
 
 
+def figures_of(cards: Sequence[MetricCard]) -> list[tuple[str, str, str]]:
+    """Name, value and note of each, for a table."""
+    return [(card.name, card.value, card.note) for card in cards]
+
+
 def metric_cards(trial: TrialReport) -> list[MetricCard]:
     """What decides, then what it is worth; none for a failed trial, which decided nothing."""
     if trial.verdict is None:

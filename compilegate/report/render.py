@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compilegate.domain.claims import SUBJECT_MAX, command_at, subject_line, verdict_label
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
-from compilegate.domain.notes import said
 from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
 from compilegate.report.background import (
@@ -25,11 +23,12 @@ from compilegate.report.background import (
     runs_csv,
 )
 from compilegate.report.charts import charts
-from compilegate.report.markup import TONE_MARKS, Download, markdown_table, render_page, stable_json
+from compilegate.report.markup import Download, render_page, stable_json
 from compilegate.report.measured import Document
-from compilegate.report.metric_cards import JUDGED_CARDS, MetricCard, metric_cards
+from compilegate.report.metric_cards import JUDGED_CARDS, MetricCard, figures_of, metric_cards
 from compilegate.report.recommendations import recommendations
 from compilegate.report.tables import SAME_QUALITY, arms_table, detail_tables, eligibility_table
+from compilegate.report.text import lines, markdown
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import (
     control_sentences,
@@ -44,7 +43,6 @@ MARKDOWN_ROWS = {
     "Recompilations", "Peak memory", "Cluster", "Price of 1,000 samples",
     "Price of a production run", "Full runs", "Failed runs", SAME_QUALITY,
 }  # fmt: skip
-MOST_CHANGES, MOST_REASONS = 3, 4
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def render(document: ReportInput) -> Report:
     outside the closed set.
     """
     trial = read_trial_report(document)
-    cards, changes = metric_cards(trial), recommendations(trial)
+    cards = metric_cards(trial)
     summary = stable_json({
         "schema": 1,
         "workload": trial.workload,
@@ -81,9 +79,11 @@ def render(document: ReportInput) -> Report:
         "context": dict(trial.source["context"]),
         "decision": trial.source["decision"],
     })  # fmt: skip
+    values = _values(trial, cards, summary)
+    kept = {*MARKDOWN_ROWS, f"Mean of {trial.metric}"}
     return Report(
-        html=_page(trial, cards, changes, summary),
-        markdown=_markdown(trial, cards, changes),
+        html=render_page("report.html.j2", charts(trial), values),
+        markdown=markdown("report", **values, kept=kept, figures=figures_of(cards)),
         json=summary + "\n",
         subject=subject_text(trial),
         message=message_text(trial, cards),
@@ -91,12 +91,11 @@ def render(document: ReportInput) -> Report:
     )
 
 
-def _page(
-    trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence[str], summary: str
-) -> str:
+def _values(trial: TrialReport, cards: Sequence[MetricCard], summary: str) -> dict[str, Any]:
+    """What the page and the comment show."""
     context = trial.source["context"]
     eligible = trial.eligibility.get("verdict")
-    values = {
+    return {
         "workload": trial.workload,
         "trial": context["trial"],
         "stage": context["stage"],
@@ -105,14 +104,11 @@ def _page(
         "tone": label(trial).tone,
         "headline": headline(trial),
         "lede": lede(trial),
-        "reasons": [
-            {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
-            for reason in trial.reasons
-        ],
+        "reasons": _reasons(trial),
         "controls": control_sentences(trial.judged.controls),
         "metric_cards": cards,
         "not_measured": trial.not_measured,
-        "changes": changes,
+        "changes": recommendations(trial),
         "facts": facts(trial),
         "next": next_command(trial),
         "places": places(trial),
@@ -124,7 +120,13 @@ def _page(
         "details": [*detail_tables(trial), *filter(None, [jobs_table(trial)])],
         "downloads": _downloads(trial, summary),
     }
-    return render_page("report.html.j2", charts(trial), values)
+
+
+def _reasons(trial: TrialReport) -> list[dict[str, str]]:
+    return [
+        {"code": reason.code, "message": with_fix(reason.message, reason.fix)}
+        for reason in trial.reasons
+    ]
 
 
 def _downloads(trial: TrialReport, summary: str) -> list[Download]:
@@ -142,33 +144,6 @@ def _downloads(trial: TrialReport, summary: str) -> list[Download]:
     return downloads
 
 
-def _markdown(trial: TrialReport, cards: Sequence[MetricCard], changes: Sequence[str]) -> str:
-    """Verdict, reasons, key figures, arms; short enough to be read in a conversation."""
-    context, text = trial.source["context"], escape_markdown
-    lines = [
-        f"### {TONE_MARKS[label(trial).tone]} {text(headline(trial))}",
-        "",
-        f"**{text(trial.workload)}**, trial {text(context['trial'])}, "
-        f"stage {text(context['stage'])}. {text(' '.join(lede(trial)))}",
-        "",
-    ]
-    if context.get("simulated"):
-        lines += [f"> {text(str(context['simulated']))}", ""]
-    lines += [f"- {text(with_fix(reason.message, reason.fix))}" for reason in trial.reasons]
-    lines += [f"- {text(sentence)}" for sentence in control_sentences(trial.judged.controls)]
-    lines.append("")
-    if cards:
-        rows = [(card.name, card.value, card.note) for card in cards]
-        lines += markdown_table(("Key figure", "", ""), rows)
-    arms = arms_table(trial)
-    if arms is not None:
-        kept = {*MARKDOWN_ROWS, f"Mean of {trial.metric}"}
-        lines += markdown_table(("Arm", *arms.columns[1:]), [r for r in arms.rows if r[0] in kept])
-    lines += ["**What would change the verdict**", ""]
-    lines += [f"- {text(change)}" for change in changes[:MOST_CHANGES]]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
-
-
 def subject_text(trial: TrialReport) -> str:
     """ASCII, one line, less than 100 characters (SNS): workload, verdict and its reason."""
     opening = subject_line(trial.source["context"]["stage"], f"{trial.workload}: ")
@@ -183,31 +158,20 @@ def subject_text(trial: TrialReport) -> str:
 def _figures(trial: TrialReport, cards: Sequence[MetricCard]) -> list[str]:
     """The key figures that are known: speed, quality and saving with their intervals."""
     judged = trial.verdict is not Verdict.INELIGIBLE
-    lines = (
-        statements.key_figures(trial.metric, trial.decision) if judged and trial.decision else []
-    )
+    known = statements.key_figures(trial.metric, trial.judged) if judged else []
     others = cards[JUDGED_CARDS:] if judged else cards
     rest = ", ".join(f"{card.name}: {card.value}" for card in others if card.value != UNKNOWN)
-    return [*lines, rest] if rest else lines
+    return [*known, rest] if rest else known
 
 
 def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:
     """What was decided, the figures, what happened to the flag, and how to see the report."""
-    context, reasons = trial.source["context"], trial.reasons
-    lines = [f"{trial.workload}: {headline(trial)}.", ""]
-    if trial.verdict is None:
-        lines += [*lede(trial), "The flag was left as it was.", ""]
-    lines += [f"- {with_fix(reason.message, reason.fix)}" for reason in reasons[:MOST_REASONS]]
-    more = len(reasons) - MOST_REASONS
-    lines += [f"- and {more} more reasons in the report"] if more > 0 else []
-    lines += [""] if reasons else []
-    figures = _figures(trial, cards) if cards else []
-    lines += [*figures, ""] if figures else []
-    notes = said(trial.notes) if trial.judged.speedup else []
-    lines += [line for text in notes for line in (text, "")]
-    lines += [flag_sentence(trial)] if trial.verdict is not None else []
-    lines += [str(context["simulated"])] if context.get("simulated") else []
+    context = trial.source["context"]
     report = f"compilegate report {trial.workload} --trial {context['trial']}"
-    command = command_at(report, context["stage"])
-    lines += [f"See the report: {context.get('place') or command}"]
-    return "\n".join(" ".join(line.split()) for line in lines) + "\n"
+    text = lines(
+        "message", trial=trial, headline=headline(trial), lede=lede(trial),
+        reasons=_reasons(trial), figures=_figures(trial, cards), flag=flag_sentence(trial),
+        simulated=context.get("simulated"), place=context.get("place"),
+        command=command_at(report, context["stage"]),
+    )  # fmt: skip
+    return "\n".join(text) + "\n"

@@ -16,16 +16,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from compilegate.domain import reasons, utc
 from compilegate.domain.claims import NO_AMOUNT, VERDICTS, command_at
+from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, shown, significant
 from compilegate.domain.notes import said
 from compilegate.domain.wording import formats
 from compilegate.report import statements
-from compilegate.report.markup import ASSETS
+from compilegate.report.markup import ASSETS, TONE_MARKS, markdown_table
 
 Row = tuple[Any, ...]
 # Private characters: a line break of a value, and the end of a paragraph.
 BREAK, END = "\ue000", "\ue001"
 FOLD, EMPTY_LINE = re.compile(r"\s*\n\s*"), re.compile(r"^\n", re.MULTILINE)
+EMPTY_LINES = re.compile(r"\n{3,}")
 
 
 def paragraphs(template: str, **values: Any) -> list[str]:
@@ -50,6 +52,19 @@ def rows(template: str, **values: Any) -> list[Row]:
 
     _environment().get_template(f"{template}.txt.j2").render(values, row=row)
     return put
+
+
+def lines(template: str, **values: Any) -> list[str]:
+    """The lines of a template that is a text of several; each value is within one."""
+    text = _environment().get_template(f"{template}.txt.j2").render(values).replace(END, "")
+    return [" ".join(line.replace(BREAK, " ").split()) for line in text.strip().split("\n")]
+
+
+def markdown(template: str, **values: Any) -> str:
+    """A document with at most one empty line between its parts."""
+    text = _environment().get_template(f"{template}.md.j2").render(values).replace(END, "")
+    text = "\n".join(line.rstrip() for line in text.replace(BREAK, "\n").split("\n"))
+    return EMPTY_LINES.sub("\n\n", text).strip() + "\n"
 
 
 def _folded(text: str) -> str:
@@ -77,9 +92,12 @@ def _environment() -> Environment:
         "said": said,
         "minute": utc.minute,
         "day": utc.day,
+        "bare_minute": utc.bare_minute,
+        "md": escape_markdown,
     }
     environment.globals |= {
         "statements": statements, "reasons": reasons, "NO_AMOUNT": NO_AMOUNT, "UNKNOWN": UNKNOWN,
         "VERDICTS": VERDICTS, "command_at": command_at, "significant": significant,
+        "TONE_MARKS": TONE_MARKS, "markdown_table": markdown_table,
     }  # fmt: skip
     return environment

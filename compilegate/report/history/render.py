@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from compilegate.domain.claims import command_at, run_reason
-from compilegate.domain.escaping import escape_markdown
 from compilegate.domain.formats import UNKNOWN, count, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
 from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
@@ -22,17 +21,11 @@ from compilegate.report.history.view import (
     HistoryReport,
     HistoryView,
 )
-from compilegate.report.markup import (
-    TONE_MARKS,
-    Download,
-    csv_text,
-    kept_at,
-    markdown_table,
-    render_page,
-    stable_json,
-)
+from compilegate.report.markup import Download, csv_text, kept_at, render_page, stable_json
 from compilegate.report.measured import Document
+from compilegate.report.metric_cards import figures_of
 from compilegate.report.tables import Table
+from compilegate.report.text import markdown
 
 # Markdown keeps the end of a long history.
 MOST_EVENTS = 40
@@ -42,14 +35,18 @@ def render_history(view: HistoryView) -> HistoryReport:
     """Render the history; the same records make the same page."""
     happened = timeline(view)
     summary = _document(view, happened)
-    text = stable_json(summary)
-    lines = folded(view, happened.events)
+    text, every = stable_json(summary), folded(view, happened.events)
+    values = _values(view, happened, every, summary["runs"], text)
+    left_out = max(0, len(every) - MOST_EVENTS)
     return HistoryReport(
-        html=_page(view, happened, lines, summary["runs"], text),
-        markdown=_markdown(view, lines, happened.left_out),
+        html=render_page("history.html.j2", charts(view, happened.events), values),
+        markdown=markdown(
+            "history", **values, lines=every[left_out:], figures=figures_of(values["metric_cards"]),
+            omitted=_left_out(left_out, happened.left_out).strip() if left_out else "",
+        ),
         json=text + "\n",
-        headline=headline(view),
-    )
+        headline=values["headline"],
+    )  # fmt: skip
 
 
 def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
@@ -96,11 +93,12 @@ def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _page(
+def _values(
     view: HistoryView, happened: Timeline, lines: Sequence[Event], runs: Sequence[Document],
     summary: str,
-) -> str:  # fmt: skip
-    values = {
+) -> dict[str, Any]:  # fmt: skip
+    """What the page and the ticket show."""
+    return {
         "workload": view.name,
         "stage": view.stage,
         "simulated": view.simulated,
@@ -134,7 +132,6 @@ def _page(
             *_runs_csv(view, runs),
         ],
     }
-    return render_page("history.html.j2", charts(view, happened.events), values)
 
 
 def _not_drawn(view: HistoryView) -> str:
@@ -197,29 +194,3 @@ def _runs_table(view: HistoryView) -> Table | None:
     columns = ("Run", "Arm", "Why", "Flag", view.metric, "Wall clock", "Cost", "Notes")
     every = f"The latest {count(len(rows))} production runs" if skipped else "Every production run"
     return Table("runs", every, columns, rows, stacked=True, note=_not_drawn(view))
-
-
-def _markdown(view: HistoryView, events: Sequence[Event], before: int) -> str:
-    """Headline, key figures, timeline; short enough for a ticket."""
-    text = escape_markdown
-    lines = [
-        f"### {TONE_MARKS[label(view).tone]} {text(headline(view))}",
-        "",
-        f"**{text(view.name)}**, stage {text(view.stage)}. {text(' '.join(lede(view)))}".rstrip(),
-        "",
-    ]
-    if view.simulated:
-        lines += [f"> {text(view.simulated)}", ""]
-    figures = [(card.name, card.value, card.note) for card in metric_cards(view)]
-    if figures:
-        lines += markdown_table(("Key figure", "", ""), figures)
-    if events:
-        lines += ["**What happened (UTC)**", ""]
-    omitted = max(0, len(events) - MOST_EVENTS)
-    if omitted:
-        lines += [_left_out(omitted, before).strip(), ""]
-    lines += [
-        f"- {bare_minute(event.at)} **{text(event.title)}** {text(event.text)}".rstrip()
-        for event in events[omitted:]
-    ]
-    return "\n".join(lines).strip() + "\n"
