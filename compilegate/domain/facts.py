@@ -10,23 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Protocol
 
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage, library
 
 # Framework versions as people write them: ``2.1`` names every ``2.1.x``.
-
-
-class Versions(Protocol):
-    """What names an image: a framework's versions, or a row of a table of images."""
-
-    @property
-    def version(self) -> str: ...  # noqa: D102 — the class says it
-    @property
-    def transformers(self) -> str | None: ...  # noqa: D102
-    @property
-    def python(self) -> str | None: ...  # noqa: D102
 
 
 @lru_cache(maxsize=1024)
@@ -41,17 +29,6 @@ def matches(version: str, available: str) -> bool:
     return available == version or (
         bool(version) and available.startswith(version) and available[len(version)] in ".-"
     )
-
-
-def age(row: Versions) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """For ordering rows from the oldest versions to the newest."""
-    return parts(row.version), parts(row.transformers or "")
-
-
-def label(row: Versions) -> str:
-    """``1.11.0 with transformers 4.21.1 (py38)``."""
-    transformers = f" with transformers {row.transformers}" if row.transformers else ""
-    return f"{row.version}{transformers}{f' ({row.python})' if row.python else ''}"
 
 
 # Which training image a framework, compiler and region get, or why there is none.
@@ -144,82 +121,23 @@ class CompilerImage:
         )
 
 
-def own_image(
-    rows: Sequence[OwnImage], framework: Framework, *, compiler: str, region: str
-) -> Image | None:
-    """The team's own image of these versions in the region, None where it brings none.
-
-    A compiler with images of its own is built into them; every other comes with the framework.
-    """
-    built_in = compiler if compiler_named(compiler).own_image else None
-    uris = [
-        row.uri
-        for row in rows
-        if row.framework == framework.name
-        and built_in == (row.compiler if compiler_named(row.compiler).own_image else None)
-        and _same(framework.version, row.version)
-        and _same(framework.transformers, row.transformers)
-        and _same(framework.python, row.python)
-    ]
-    if not uris:
-        return None
-    here = [uri for uri in uris if f".dkr.ecr.{region}." in uri]
-    if here:
-        return Image(here[0], source=CONFIGURED)
-    text = f"your image {uris[0]} is not in {region}, and SageMaker pulls from there only"
-    return Image(None, "region_unsupported", text, source=CROSS_REGION)
+# What names an image: a framework's versions, or a row of a table of images.
+Versions = Framework | FrameworkImage | CompilerImage
 
 
-def framework_image(
-    rows: Sequence[FrameworkImage],
-    registries: Mapping[str, Registry],
-    framework: Framework,
-    region: str,
-    gpu: bool,
-) -> Image:
-    """The newest image that matches what the workload names of the framework."""
-    family = [row for row in rows if row.framework == framework.name]
-    if not family:
-        return _none(f"no image of framework {framework.name} is on file")
-    fitting = [
-        row
-        for row in family
-        if matches(framework.version, row.version)
-        and _agrees(framework.transformers, row.transformers)
-        and _agrees(framework.python, row.python)
-    ]
-    if not fitting:
-        near = ", ".join(label(row) for row in _near(family, framework)[-6:])
-        return _none(f"no image of {framework.name} {label(framework)}; there are {near}")
-    row = max(fitting, key=age)
-    tag = row.gpu_tag if gpu else row.cpu_tag
-    if tag is None:
-        return _none(f"{row.repository} {row.version} has no {'GPU' if gpu else 'CPU'} variant")
-    uri = registries[row.registry].uri(region, row.repository, tag)
-    if uri is None:
-        return _none(f"{row.repository} is not published in {region}", "region_unsupported")
-    return Image(uri, patched_until=row.patched_until, source=row.source)
+def age(row: Versions) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """For ordering rows from the oldest versions to the newest."""
+    return parts(row.version), parts(row.transformers or "")
 
 
-def compiler_image(
-    rows: Sequence[CompilerImage],
-    registries: Mapping[str, Registry],
-    framework: Framework,
-    region: str,
-) -> Image:
-    """The managed compiler's image for a framework in a region."""
-    row = next((row for row in rows if row.fits(framework)), None)
-    if row is None:
-        return _none(f"the managed compiler has no image of {framework.name} {label(framework)}")
-    uri = registries[row.registry].uri(region, row.repository, row.tag)
-    if uri is None or region not in row.regions:
-        text = f"{row.repository} {row.version} is not published in {region}"
-        return _none(text, "region_unsupported")
-    return Image(uri, source=row.source)
+def label(row: Versions) -> str:
+    """``1.11.0 with transformers 4.21.1 (py38)``."""
+    transformers = f" with transformers {row.transformers}" if row.transformers else ""
+    return f"{row.version}{transformers}{f' ({row.python})' if row.python else ''}"
 
 
-def _none(why: str, code: str = "no_compiler_image") -> Image:
-    return Image(None, code, why)
+def _none(why: str, code: str = "no_compiler_image", source: str = "") -> Image:
+    return Image(None, code, why, source=source)
 
 
 def _same(version: str | None, own: str | None) -> bool:
@@ -229,14 +147,6 @@ def _same(version: str | None, own: str | None) -> bool:
 
 def _agrees(version: str | None, available: str | None) -> bool:
     return version is None or (available is not None and matches(version, available))
-
-
-def _near(family: Sequence[FrameworkImage], framework: Framework) -> list[FrameworkImage]:
-    """The images of this version, else three older and three newer ones."""
-    ordered = sorted(family, key=age)
-    older = [row for row in ordered if parts(row.version) <= parts(framework.version)]
-    same = [row for row in family if matches(framework.version, row.version)]
-    return same or [*older[-3:], *ordered[len(older) : len(older) + 3]]
 
 
 ABSENT = "ECR DescribeImages, by compilegate facts refresh"
@@ -420,10 +330,8 @@ class Facts:
         gpu = instance is None or instance.gpus > 0
         key = (framework, compiler, region, gpu)
         if key not in self._images_by_key:
-            own = own_image(self.own_images, framework, compiler=compiler, region=region)
-            self._images_by_key[key] = own or self._published(
-                framework, compiler=compiler, region=region, gpu=gpu
-            )
+            own = self._own_image(framework, compiler, region)
+            self._images_by_key[key] = own or self._published(framework, compiler, region, gpu)
         return self._images_by_key[key]
 
     def same_framework(
@@ -443,21 +351,84 @@ class Facts:
         """A cache: one check looks up the same few images again and again."""
         return {}
 
-    def _published(self, framework: Framework, *, compiler: str, region: str, gpu: bool) -> Image:
+    def _own_image(self, framework: Framework, compiler: str, region: str) -> Image | None:
+        """The team's own image of these versions in the region, None where it brings none.
+
+        A compiler with images of its own is built into them; every other comes with the framework.
+        """
+        built_in = compiler if compiler_named(compiler).own_image else None
+        uris = [
+            row.uri
+            for row in self.own_images
+            if row.framework == framework.name
+            and built_in == (row.compiler if compiler_named(row.compiler).own_image else None)
+            and _same(framework.version, row.version)
+            and _same(framework.transformers, row.transformers)
+            and _same(framework.python, row.python)
+        ]
+        here = [uri for uri in uris if f".dkr.ecr.{region}." in uri]
+        if here or not uris:
+            return Image(here[0], source=CONFIGURED) if here else None
+        text = f"your image {uris[0]} is not in {region}, and SageMaker pulls from there only"
+        return _none(text, "region_unsupported", CROSS_REGION)
+
+    def _published(self, framework: Framework, compiler: str, region: str, gpu: bool) -> Image:
         """AWS's image, unless a refresh has recorded that its registry lacks it."""
-        image = native = framework_image(self.images, self.registries, framework, region, gpu)
-        same = [row for row in self.managed.images if row.same_image and row.fits(framework)]
+        image = native = self._framework_image(framework, region, gpu)
+        fitting = [row for row in self.managed.images if row.fits(framework)]
+        same = any(row.same_image for row in fitting)
         if compiler == self.managed.compiler or (image.uri is None and same):
-            image = compiler_image(self.managed.images, self.registries, framework, region)
+            image = self._compiler_image(framework, fitting, region)
             if same and image.uri is not None and native.uri is not None:
                 image = native  # the compiler is inside: hyperparameters switch it on
         elif compiler_named(compiler).own_image:
-            text = f"no image of {framework.name} {label(framework)} with {compiler} is on file"
-            return Image(None, "no_compiler_image", text)
+            return _none(
+                f"no image of {framework.name} {label(framework)} with {compiler} is on file"
+            )
         if image.uri is None or image.uri not in self.absent_images:
             return image
         text = f"{image.uri} was not in its registry on {self.absent_images[image.uri]}"
-        return Image(None, "no_compiler_image", text, source=ABSENT)
+        return _none(text, source=ABSENT)
+
+    def _framework_image(self, framework: Framework, region: str, gpu: bool) -> Image:
+        """The newest image that matches what the workload names of the framework."""
+        family = sorted((row for row in self.images if row.framework == framework.name), key=age)
+        if not family:
+            return _none(f"no image of framework {framework.name} is on file")
+        same = [row for row in family if matches(framework.version, row.version)]
+        fitting = [
+            row
+            for row in same
+            if _agrees(framework.transformers, row.transformers)
+            and _agrees(framework.python, row.python)
+        ]
+        if not fitting:  # name those of this version, else three older and three newer ones
+            older = [row for row in family if parts(row.version) <= parts(framework.version)]
+            near = same or [*older[-3:], *family[len(older) : len(older) + 3]]
+            names = ", ".join(map(label, near[-6:]))
+            return _none(f"no image of {framework.name} {label(framework)}; there are {names}")
+        row = max(fitting, key=age)
+        tag, kind = (row.gpu_tag, "GPU") if gpu else (row.cpu_tag, "CPU")
+        if tag is None:
+            return _none(f"{row.repository} {row.version} has no {kind} variant")
+        uri = self.registries[row.registry].uri(region, row.repository, tag)
+        if uri is None:
+            return _none(f"{row.repository} is not published in {region}", "region_unsupported")
+        return Image(uri, patched_until=row.patched_until, source=row.source)
+
+    def _compiler_image(
+        self, framework: Framework, fitting: Sequence[CompilerImage], region: str
+    ) -> Image:
+        """The managed compiler's image for a framework in a region."""
+        if not fitting:
+            text = f"the managed compiler has no image of {framework.name} {label(framework)}"
+            return _none(text)
+        row = fitting[0]
+        uri = self.registries[row.registry].uri(region, row.repository, row.tag)
+        if uri is None or region not in row.regions:
+            text = f"{row.repository} {row.version} is not published in {region}"
+            return _none(text, "region_unsupported")
+        return Image(uri, source=row.source)
 
     def tested(
         self, framework: Framework, model: str, instance_type: str
