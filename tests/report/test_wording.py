@@ -101,7 +101,7 @@ def test_every_event_has_a_row_with_values_that_its_call_gives() -> None:
 
 
 def test_every_template_of_a_text_is_used_and_every_one_used_is_there() -> None:
-    named = [call.args[0] for _, call in calls("paragraph", "paragraphs", "rows")]
+    named = [call.args[0] for _, call in calls("paragraph", "paragraphs", "rows", "lines")]
     used = {name.value for name in named if isinstance(name, ast.Constant)}
     files = {file.name.removesuffix(".txt.j2"): file for file in ASSETS.glob("*.txt.j2")}
     texts = " ".join(file.read_text(encoding="utf-8") for file in files.values())
