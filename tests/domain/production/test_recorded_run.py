@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.production.attempts import FIRST_SECONDS, NO_ATTEMPT, Attempt, AttemptEnd
+from compilegate.domain.production.attempts import (
+    FIRST_SECONDS,
+    NO_ATTEMPT,
+    RUN_SECONDS,
+    Attempt,
+    AttemptEnd,
+    Wait,
+    attempt_number,
+    attempt_of,
+    most_wait_seconds,
+    next_wait,
+)
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.job_evidence import LARGEST_RUN
 from compilegate.domain.production.recorded_run import (
@@ -147,3 +158,158 @@ def test_of_the_runs_only_one_that_leaves_no_model_is_reported() -> None:
 def test_the_figures_that_these_tests_go_by() -> None:
     assert 100_000 == LARGEST_RUN
     assert 300 == FIRST_SECONDS
+
+
+# A run's attempts: how long it waits for machines, and what each attempt is for.
+
+
+DAY = 24 * 3600
+
+
+def waited(seconds, spent=0.0):
+    return CapacityWait(0, "r", 0, "j", "compile", None, spent, seconds, None)
+
+
+def waits(most, *fallbacks, spent=0.0):
+    """Every wait until the run gives up."""
+    entries, expected = [], []
+    while (wait := next_wait(entries, fallbacks, most)) is not None:
+        expected.append(wait)
+        entries.append(waited(wait.seconds, spent))
+        assert len(entries) < 1000
+    return expected
+
+
+def test_pauses_double_from_five_minutes_to_an_hour_and_end_within_the_bound():
+    seconds = [wait.seconds for wait in waits(DAY)]
+
+    assert [300, 600, 1200, 2400, 3600, 3600] == seconds[:6]
+    assert 3600 == max(seconds)
+    assert DAY - 3600 < sum(seconds) <= DAY
+
+
+@pytest.mark.parametrize(
+    ("hours", "fallbacks", "attempts", "longest"),
+    [(300, 0, 302, 3600), (672, 0, 487, 4998), (672, 1, 477, 10_338), (672, 3, 459, 22_194)],
+)
+def test_pauses_of_weeks_are_so_long_that_500_attempts_are_enough(
+    hours, fallbacks, attempts, longest
+):
+    made = waits(hours * 3600, *"abc"[:fallbacks])
+
+    assert (attempts, longest) == (len(made), max(wait.seconds for wait in made))
+
+
+def test_other_types_are_tried_at_once_and_the_own_one_again_after_each_pause():
+    made = waits(2000, "ml.a", "ml.b")
+
+    cycle = [Wait(0, "ml.a"), Wait(0, "ml.b")]
+    assert [*cycle, Wait(300), *cycle, Wait(600), *cycle] == made
+
+
+def test_no_time_to_wait_still_tries_the_other_types():
+    assert [Wait(0, "ml.a")] == waits(0, "ml.a")
+    assert [] == waits(0)
+
+
+def test_hours_that_an_attempt_itself_waited_count():
+    assert 1 == len(waits(DAY, spent=DAY))
+
+
+def test_a_first_pause_may_be_given():
+    assert Wait(1) == next_wait([], (), DAY, first_seconds=1)
+    given = [waited(1)]
+    assert Wait(2) == next_wait(given, (), DAY, first_seconds=1)
+    assert Wait(7200) == next_wait([], (), DAY, first_seconds=7200)
+
+
+@pytest.mark.parametrize(
+    ("per_week", "hours", "expected"), [(3, None, 24), (14, None, 12), (14, 2, 2), (3, 100, 100)]
+)
+def test_the_bound_is_the_teams_else_the_next_run_at_most_a_day(per_week, hours, expected):
+    workload = change(SOUND, schedule__runs_per_week=per_week, schedule__max_wait_hours=hours)
+
+    assert pytest.approx(expected * 3600) == most_wait_seconds(workload)
+
+
+def before(attempt, instance_type=None):
+    return CapacityWait(0, "r", attempt, "j", "compile", None, 0.0, 300, instance_type)
+
+
+@pytest.mark.parametrize(
+    ("number", "waits", "expected"),
+    [
+        (0, [], Attempt(0)),
+        (1, [], Attempt(1, rerun=True)),
+        (1, [before(0)], Attempt(1)),
+        (1, [before(0, "ml.p4d.24xlarge")], Attempt(1, instance_type="ml.p4d.24xlarge")),
+        (2, [before(0, "ml.p4d.24xlarge"), before(1)], Attempt(2)),
+        (2, [before(0)], Attempt(2, rerun=True)),
+        (2, [before(1)], Attempt(2, rerun=True)),
+    ],
+    ids=[
+        "first", "after a failure", "after a wait", "on another type", "back on the own type",
+        "waited, then failed", "failed, then waited",
+    ],
+)  # fmt: skip
+def test_an_attempt_waits_for_capacity_or_repeats_a_run(number, waits, expected):
+    assert expected == attempt_of(number, waits)
+
+
+@pytest.mark.parametrize(
+    ("job", "number"),
+    [("cg-a-p2-r1-0abc-p3-r0", 3), ("cg-a-0abc-p0", 0), ("cg-a-0abc-p12-r9", 12), ("nightly", 0)],
+)
+def test_a_jobs_name_says_which_attempt_it_was(job, number):
+    assert number == attempt_number(job)
+
+
+def test_the_longest_that_a_run_may_take() -> None:
+    assert 90 * 86_400 == RUN_SECONDS
+
+
+CHOSEN = BegunRun(0, "r", "e", "compile", "flag", 17, 1, "spec", "source")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "arm", "why"),
+    [
+        (Attempt(0), "compile", "flag"),
+        (Attempt(1, rerun=True), "baseline", "rerun"),
+        (Attempt(1, instance_type="ml.a"), "baseline", "fallback"),
+        (Attempt(2, rerun=True, instance_type="ml.a"), "baseline", "fallback"),
+    ],
+)
+def test_an_attempt_trains_what_was_chosen_or_the_baseline_and_says_why(attempt, arm, why):
+    assert (arm, why) == (attempt.arm(CHOSEN), attempt.why(CHOSEN))
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ({}, ("", "", 300)),
+        ({"error": None, "cause": None, "wait_seconds": "9"}, ("", "", 300)),
+        ({"error": "E", "cause": "why", "wait_seconds": 9}, ("E", "why", 9)),
+        ({"wait_seconds": 0.5}, ("", "", 0.5)),
+    ],
+)
+def test_the_end_of_an_attempt_is_read_from_the_machines_event(told, read):
+    attempt = {"number": 2, "rerun": True, "instance_type": None}
+    event = {"workload": "w", "run": "r", "job": "j", "attempt": attempt, **told}
+    end = AttemptEnd.from_event(event)
+
+    assert ("w", "r", "j", Attempt(2, rerun=True)) == (end.workload, end.run, end.job, end.attempt)
+    assert read == (end.error, end.cause, end.first_wait_seconds)
+
+
+@pytest.mark.parametrize(("earlier", "waits_again"), [(498, True), (499, False)])
+def test_the_five_hundredth_attempt_is_the_last(earlier, waits_again):
+    entries = [waited(0)] * earlier
+
+    assert waits_again == (next_wait(entries, (), 10**9) is not None)
+
+
+def test_a_pause_may_end_with_the_last_second_of_the_bound():
+    assert Wait(300) == next_wait([waited(0, spent=700)], (), 1300, first_seconds=150)
+    assert next_wait([waited(0, spent=701)], (), 1000, first_seconds=150) is None
+    assert Wait(300) == next_wait([waited(0, spent=700)], (), 1000, first_seconds=150)
