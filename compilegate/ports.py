@@ -205,11 +205,8 @@ class Schedules(Protocol):
     def enabled(self) -> Sequence[str]:
         """Workloads whose schedules start runs."""
 
-    def disable(self, workload: str) -> bool:
-        """Let the workload's schedule start nothing; False where there is none."""
-
-    def enable(self, workload: str) -> bool:
-        """Let the workload's schedule start runs again; False where there is none."""
+    def switch(self, workload: str, *, on: bool) -> bool:
+        """Let the workload's schedule start runs, or nothing; False where there is none."""
 
 
 class Clock(Protocol):

@@ -263,12 +263,8 @@ class MemorySchedules:
     def enabled(self) -> Sequence[str]:
         return sorted(set(self.expressions) - self.disabled)
 
-    def disable(self, workload: str) -> bool:
-        self.disabled.add(workload)
-        return workload in self.expressions
-
-    def enable(self, workload: str) -> bool:
-        self.disabled.discard(workload)
+    def switch(self, workload: str, *, on: bool) -> bool:
+        self.disabled = self.disabled - {workload} if on else self.disabled | {workload}
         return workload in self.expressions
 
 

@@ -158,7 +158,7 @@ MOST_ATTEMPTS = 185
 OLDEST_SECONDS = 6 * 3600
 # A first time that is nearer may have passed when the call arrives.
 SOON_SECONDS = 30
-ENABLED, DISABLED = "ENABLED", "DISABLED"
+ENABLED = "ENABLED"
 EXISTS, MISSING = ("ConflictException",), ("ResourceNotFoundException",)
 _RATE = re.compile(r"rate\((\d+) (minute|hour|day)s?\)")
 _SECONDS = {"minute": 60, "hour": 3600, "day": 86400}
@@ -194,21 +194,14 @@ class EventBridgeSchedules:
         items = listed(self._scheduler, "list_schedules", "Schedules", **asked)
         return [item["Name"] for item in items]
 
-    def disable(self, workload: str) -> bool:
-        return self._set_state(workload, DISABLED)
-
-    def enable(self, workload: str) -> bool:
-        return self._set_state(workload, ENABLED)
-
-    def _set_state(self, workload: str, state: str) -> bool:
+    def switch(self, workload: str, *, on: bool) -> bool:
         """As it is, but for its state, and for a rate's first time: Scheduler refuses old ones."""
         own = {"Name": workload, "GroupName": self._group}
         schedule = unless(MISSING, self._scheduler.get_schedule, **own)
         if not schedule:
             return False
-        expression, zone = (
-            schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"],
-        )  # fmt: skip
+        expression, zone = schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"]
+        state = ENABLED if on else "DISABLED"
         request = {**self._request(workload, expression, zone), "State": state}
         return bool(unless(MISSING, self._scheduler.update_schedule, **request))
 

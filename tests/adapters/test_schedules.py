@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import boto3
@@ -67,8 +68,8 @@ def test_a_schedule_is_replaced_and_removed_as_often_as_asked(scheduler: Any) ->
     for _ in range(2):
         schedules(scheduler).remove("bert-docs")
     assert [] == scheduler.list_schedules(GroupName=GROUP)["Schedules"]
-    assert not schedules(scheduler).disable("bert-docs")
-    assert not schedules(scheduler).enable("bert-docs")
+    assert not schedules(scheduler).switch("bert-docs", on=False)
+    assert not schedules(scheduler).switch("bert-docs", on=True)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +101,8 @@ def test_what_the_service_refuses_is_not_taken_for_done() -> None:
     """A group that is missing is an error too."""
     for code in ("AccessDeniedException", "ThrottlingException"):
         refused = schedules(Refusing(code))
-        for ask, *more in ((refused.put, NIGHTLY), (refused.remove,), (refused.enable,)):
+        for ask, *more in ((refused.put, NIGHTLY), (refused.remove,),
+                           (partial(refused.switch, on=True),)):  # fmt: skip
             with pytest.raises(ClientError, match=code):
                 ask("bert-docs", *more)
     with pytest.raises(ClientError, match="ResourceNotFoundException"):
@@ -148,7 +150,7 @@ def test_a_rate_is_registered_and_enabled_with_its_first_time_a_cron_says_itself
     )
 
     for _ in range(2):  # the second time when the first has long passed
-        of_one.enable("bert-docs") or of_one.put("bert-docs", "rate(1 day)")
+        of_one.switch("bert-docs", on=True) or of_one.put("bert-docs", "rate(1 day)")
         start = stored(scheduler)["StartDate"]
         assert start == first_time("bert-docs", "rate(1 day)", now[0])["StartDate"]
         assert now[0] < start.timestamp() <= now[0] + 86400 + 30
@@ -162,14 +164,14 @@ def test_a_disabled_schedule_keeps_everything_but_its_state(scheduler: Any) -> N
     both.put("ads", "rate(7 days)")
     before = stored(scheduler)
 
-    assert both.disable("bert-docs")
+    assert both.switch("bert-docs", on=False)
 
     assert ["ads"] == list(both.enabled())
     after = stored(scheduler)
     assert "DISABLED" == after["State"]
     same = ("ScheduleExpression", "ScheduleExpressionTimezone", "FlexibleTimeWindow", "Target")
     assert {key: before[key] for key in same} == {key: after[key] for key in same}
-    assert both.enable("bert-docs")
+    assert both.switch("bert-docs", on=True)
     assert ["ads", "bert-docs"] == sorted(both.enabled())
 
 

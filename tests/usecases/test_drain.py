@@ -86,7 +86,7 @@ def test_a_run_that_had_begun_is_answered_as_before(deployment: Deployment) -> N
 def test_schedules_are_disabled_and_only_those_are_enabled_again(deployment: Deployment) -> None:
     schedules = deployment.schedules
     assert isinstance(schedules, MemorySchedules)
-    schedules.disable("ads")  # by somebody, before
+    schedules.switch("ads", on=False)  # by somebody, before
 
     mark = begin_drain(deployment, "human:ada")
 
@@ -113,7 +113,7 @@ def test_an_end_of_draining_that_broke_off_is_completed_by_the_next_call(
     begin_drain(deployment, "human:ada")
 
     class Broken(MemorySchedules):
-        def enable(self, workload: str) -> bool:
+        def switch(self, workload: str, *, on: bool) -> bool:
             raise ConnectionError
 
     broken = replace(deployment, schedules=Broken())

@@ -71,7 +71,7 @@ def begin_drain(deployment: Deployment, by: str) -> DrainMark:
     if mark is None or not mark.drained or mark.schedules != schedules:
         mark = put_mark(deployment.services, mark, drained=True, by=by, schedules=schedules)
     for name in enabled:
-        deployment.schedules.disable(name)
+        deployment.schedules.switch(name, on=False)
     return mark
 
 
@@ -86,7 +86,7 @@ def end_drain(deployment: Deployment, by: str) -> tuple[str, ...] | None:
         return None
     if mark.drained:
         mark = put_mark(services, mark, drained=False, by=by, schedules=mark.schedules)
-    enabled = tuple(name for name in mark.schedules if deployment.schedules.enable(name))
+    enabled = tuple(name for name in mark.schedules if deployment.schedules.switch(name, on=True))
     if mark.schedules:
         put_mark(services, mark, drained=False, by=by)
     return enabled
