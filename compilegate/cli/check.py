@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -24,7 +24,6 @@ from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import BAD_INPUT, error_document, worst_exit_code
 from compilegate.cli.common.outcome import saving_between
 from compilegate.cli.common.output import TONE_STYLES, console, emit_json, error_text, progress, say
-from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.common.session import JsonOption, RegionOption
 from compilegate.cli.common.template import show
 from compilegate.domain.claims import verdict_label
@@ -38,10 +37,12 @@ from compilegate.domain.eligibility import (
 )
 from compilegate.domain.errors import InvalidInputError, printable
 from compilegate.domain.formats import money, plural
-from compilegate.domain.notes import Note, note_documents, said
+from compilegate.domain.naming import LAUNCHER
+from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents, said
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
+from compilegate_doctor import OwnCompiling, where_it_compiles
 
 EXIT_CODES = {
     EligibilityVerdict.ELIGIBLE: 0,
@@ -181,7 +182,10 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
     """
     by_resolved: dict[Path, Path] = {}
     for path in paths:
-        here = list(_in_folder(path)) if is_folder(path) else [path]
+        here = [path]
+        if is_folder(path):
+            below = files_below(path, SUFFIXES, lambda folder: folder.name in SKIPPED_FOLDERS)
+            here = [file for file in below if _looks_like_one(file)]
         for file in here:
             by_resolved.setdefault(file.absolute(), file)
         if not here:
@@ -201,23 +205,26 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def _in_folder(folder: Path) -> Iterator[Path]:
+def files_below(
+    folder: Path, suffixes: Collection[str], is_skipped: Callable[[Path], bool]
+) -> Iterator[Path]:
+    """Files with one of the suffixes, in order, without hidden ones and folders to skip."""
     for place, folders, names in os.walk(folder):
+        here = Path(place)
         folders[:] = sorted(
-            name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS
+            name for name in folders if not name.startswith(".") and not is_skipped(here / name)
         )
         for name in sorted(names):
-            file = Path(place, name)
-            if file.suffix not in SUFFIXES or name.startswith("."):
-                continue
-            try:
-                with file.open("rb") as opened:
-                    sections = set(_SECTION.findall(opened.read(MOST_BYTES)))
-            except OSError:
-                yield file  # reported when it is checked
-                continue
-            if len(sections) >= _ENOUGH:
-                yield file
+            if not name.startswith(".") and Path(name).suffix in suffixes:
+                yield here / name
+
+
+def _looks_like_one(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return len(set(_SECTION.findall(opened.read(MOST_BYTES)))) >= _ENOUGH
+    except OSError:
+        return True  # reported when it is checked
 
 
 def read_files(
@@ -428,3 +435,25 @@ def _group(group: Sequence[CandidateEligibility], said_of: dict[Wording, str]) -
         "fresh": fresh,
         "again": again,
     }
+
+
+def notes_on(file: WorkloadFile) -> tuple[Note, ...]:
+    """That the job's own script compiles, and where it does.
+
+    Only under the launcher, which leaves such a call out of the baseline; another entry point's
+    baseline is the script as it is.
+    """
+    training = file.workload.training
+    if training.entry_point != LAUNCHER:
+        return ()
+    script = str(training.hyperparameters.get("script", ""))
+    try:
+        content = (file.source_dir / script).read_bytes()
+    except OSError:
+        return ()
+    return note_of(script, where_it_compiles(content, training.hyperparameters))
+
+
+def note_of(script: str, compiling: OwnCompiling | None) -> tuple[Note, ...]:
+    """Of the place in a script of this name; nothing where it is not seen to compile."""
+    return (Note(SCRIPT_COMPILES, {"script": script, **compiling.to_dict()}),) if compiling else ()

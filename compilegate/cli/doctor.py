@@ -16,6 +16,7 @@ import typer
 
 from compilegate import __version__
 from compilegate.adapters.workload_files import read_workload
+from compilegate.cli.check import files_below
 from compilegate.cli.common.output import emit_json, progress
 from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
 from compilegate.cli.common.template import answer
@@ -217,7 +218,10 @@ def _targets(paths: Sequence[Path], compilers: tuple[str, ...]) -> Iterator[Targ
     for path in paths:
         problem, fix = "", "name a .py file, a folder or a workload file"
         if path.is_dir():
-            yield from (Target(file, compilers, in_folder=True) for file in _python_files(path))
+            root = path.resolve()
+            for file in files_below(path, (".py",), _is_skipped):
+                if _is_inside(file, root):
+                    yield Target(file, compilers, in_folder=True)
         elif not path.exists():
             problem, fix = "does not exist", "name a Python file, a folder or a workload file"
         elif path.suffix in WORKLOADS:
@@ -254,20 +258,8 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
         yield Target(file.source_dir / script, chosen, hyperparameters)
 
 
-def _python_files(folder: Path) -> Iterator[Path]:
-    """Python files below a folder, without hidden folders, environments and links out of it."""
-    root = folder.resolve()
-    for place, folders, files in os.walk(folder, followlinks=False):
-        here = Path(place)
-        folders[:] = sorted(
-            name for name in folders
-            if not name.startswith(".") and name not in SKIPPED
-            and not (here / name / ENVIRONMENT).is_file()
-        )  # fmt: skip
-        for name in sorted(files):
-            path = here / name
-            if path.suffix == ".py" and not name.startswith(".") and _is_inside(path, root):
-                yield path
+def _is_skipped(folder: Path) -> bool:
+    return folder.name in SKIPPED or (folder / ENVIRONMENT).is_file()
 
 
 def _is_inside(path: Path, root: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from compilegate.cli.common.help import CommandGroup
-from compilegate.cli.common.output import emit_json, say_line
+from compilegate.cli.common.output import emit_json
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.common.template import answer
 
@@ -101,9 +101,9 @@ def env(*, as_json: JsonOption = False) -> None:
     if as_json:
         emit_json(variables)
         return
-    say_line(f"unset {' '.join(local_cloud.OTHER_CREDENTIALS)}")
+    typer.echo(f"unset {' '.join(local_cloud.OTHER_CREDENTIALS)}")
     for name, value in variables.items():
-        say_line(f"export {name}={shlex.quote(value)}")
+        typer.echo(f"export {name}={shlex.quote(value)}")
 
 
 @app.command("logs")
@@ -138,11 +138,11 @@ def logs(
         emit_json({"part": log.part, "path": str(log.path), "lines": list(lines)})
         return
     for line in lines:
-        say_line(line)
+        typer.echo(line)
     shown = len(log.lines)
     while follow:
         time.sleep(FOLLOW_SECONDS)
         grown = local_cloud.logs(log.part).lines
         for line in grown[shown:]:
-            say_line(line)
+            typer.echo(line)
         shown = len(grown)

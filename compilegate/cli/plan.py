@@ -8,9 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from compilegate.adapters.workload_files import read_workload
+from compilegate.cli.check import notes_on
 from compilegate.cli.common import project
 from compilegate.cli.common.output import emit_json
-from compilegate.cli.common.own_compiling import notes_on
 from compilegate.cli.common.session import FileArgument, JsonOption, RegionOption
 from compilegate.cli.common.template import answer, show
 from compilegate.domain import naming

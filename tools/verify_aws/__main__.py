@@ -17,7 +17,7 @@ from compilegate import __version__
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
-from compilegate.cli.common.output import confirm, console, emit_json, say, say_line, say_table
+from compilegate.cli.common.output import confirm, console, emit_json, say, say_table
 from compilegate.cli.common.session import (
     JsonOption,
     LocalOption,
@@ -122,7 +122,7 @@ def verify_aws(
     if folder is not None:  # shown before: it was paid for, and the disk may be full
         files = record.save(folder)
         if not as_json:
-            say_line(f"Written to {' and '.join(map(str, files))}.")
+            typer.echo(f"Written to {' and '.join(map(str, files))}.")
     raise typer.Exit(DIFFERS if any(row.differs for row in record.rows) else 0)
 
 

@@ -78,11 +78,6 @@ def say(text: str = "", style: str | None = None, *, indent: int = 0, hang: int 
     out.print(Text("\n".join(lines), style=style or ""), soft_wrap=True)
 
 
-def say_line(text: str) -> None:
-    """A line that must stay whole, such as a path or a command to copy."""
-    typer.echo(text)
-
-
 def say_rows(rows: Iterable[tuple[str, str]]) -> None:
     """Names beside their values, below them where a word of theirs needs the room.
 
@@ -138,7 +133,7 @@ def reason_lines(reasons: Sequence[Reason], *, indent: int = 2) -> None:
             if line.endswith(":"):
                 say(line, indent=indent + 2)
             else:
-                say_line(" " * (indent + 4) + line)
+                typer.echo(" " * (indent + 4) + line)
 
 
 def error_text(message: str) -> str:

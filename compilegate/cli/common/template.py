@@ -29,6 +29,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import typer
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from compilegate.cli.common.output import (
@@ -36,7 +37,6 @@ from compilegate.cli.common.output import (
     reason_lines,
     say,
     say_cut,
-    say_line,
     say_rows,
     say_styled,
     say_table,
@@ -100,7 +100,7 @@ def show(template: str, document: Any = None, **more: Any) -> None:
             if line.startswith(BLOCK):
                 blocks[int(line[1:])]()
             elif line.startswith(WHOLE):
-                say_line(line[1:])
+                typer.echo(line[1:])
             else:
                 _say_paragraph(line)
 
