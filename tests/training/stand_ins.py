@@ -2,7 +2,10 @@
 
 from types import SimpleNamespace
 
+from compilegate_runtime.compilers import NoCompiler
+from compilegate_runtime.device import Processor
 from compilegate_runtime.ranks import Ranks
+from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.saving import AgreedSaves, SaveSchedule
 
 SUMMARY_KEYS = {
@@ -135,6 +138,12 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+
+def recorder_in(folder, steps=None, **more):
+    """A recorder of a run on a processor without a compiler; ``steps`` is None where unknown."""
+    kept = {"compiler": NoCompiler(), "device": Processor(), **more}
+    return Recorder(folder, {"arm": "a"}, steps=steps, **kept)
 
 
 def saves_of(clock, minutes=5.0):

@@ -123,22 +123,6 @@ def test_asking_whether_something_was_compiled_is_true_only_when_it_was(broken):
 
 
 @pytest.mark.training
-@pytest.mark.slow  # test_proof.py has each of them on a tiny model
-def test_blocks_optimizer_and_dynamic_shapes_are_compiled_and_proven(jobs):
-    done = jobs.run_in_few_files(
-        "causal_lm.py",
-        compiler="torch_compile", compile_regions="layers", compile_optimizer=True,
-        compile_dynamic="true", **{**LANGUAGE_MODEL, "layers": 2},
-    )  # fmt: skip
-    assert 0 == done.status, done.output
-    proof = done.summary()["compiler"]["proof"]
-
-    assert "mode default, dynamic true, 2 repeated blocks" in proof
-    assert ", 0 optimizer graphs" not in proof
-    assert "optimizer graphs" in proof
-
-
-@pytest.mark.training
 def test_a_region_that_the_model_lacks_fails_the_run(jobs):
     done = jobs.run(
         "causal_lm.py", compiler="torch_compile", compile_regions="towers", **LANGUAGE_MODEL

@@ -13,18 +13,16 @@ from pathlib import Path
 import pytest
 from compilegate_runtime import evidence
 from compilegate_runtime import recorder as recording
-from compilegate_runtime.compilers import NoCompiler
 from compilegate_runtime.device import Processor
 from compilegate_runtime.errors import DivergedError, TrainingError
 from compilegate_runtime.evidence import EvidenceFiles, LossCurve
 from compilegate_runtime.ranks import Ranks, account, unfinished
-from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.sampler import Nvml, Sampler
 from compilegate_runtime.timing import CudaTimer, HostTimer, detached
 
 from compilegate.adapters.job_outputs import read_steps
 from tests.training.jobs import ROOT, TRAINING, metric_patterns
-from tests.training.stand_ins import Clock, Library, Queue, Store, Tensor, torch_with
+from tests.training.stand_ins import Clock, Library, Queue, Store, Tensor, recorder_in, torch_with
 from tests.training.test_recorder import lines, summary
 
 
@@ -55,9 +53,7 @@ def clock():
 
 @pytest.fixture
 def on_gpu(tmp_path, clock, queue):
-    made = Recorder(
-        tmp_path, {"arm": "a"}, steps=50, compiler=NoCompiler(), device=Gpu(queue), clock=clock
-    )
+    made = recorder_in(tmp_path, 50, device=Gpu(queue), clock=clock)
     yield made
     made.close()
 
@@ -336,7 +332,7 @@ def test_a_process_that_dies_shows_and_no_sum_is_made_up():
 
 
 def test_a_run_whose_other_process_died_is_not_finished(tmp_path, clock, monkeypatch):
-    made = Recorder(tmp_path, {}, steps=1, compiler=NoCompiler(), device=Processor(), clock=clock)
+    made = recorder_in(tmp_path, 1, clock=clock)
     store = Store()
     made._ranks = Ranks(0, 2, store)
     Ranks(1, 2, store).report(**state(8, finished=False, reason="killed"))
@@ -378,7 +374,7 @@ def test_what_cannot_be_sampled_is_null_with_its_reason(recorder_summary):
 
 @pytest.fixture
 def recorder_summary(tmp_path, clock):
-    made = Recorder(tmp_path, {}, steps=1, compiler=NoCompiler(), device=Processor(), clock=clock)
+    made = recorder_in(tmp_path, 1, clock=clock)
     made.write_summary()
     made.close()
     return json.loads((tmp_path / "summary.json").read_text())
@@ -386,9 +382,7 @@ def recorder_summary(tmp_path, clock):
 
 def test_a_summary_is_not_written_in_every_step(tmp_path, clock, monkeypatch):
     written = []
-    made = Recorder(
-        tmp_path, {}, steps=None, compiler=NoCompiler(), device=Processor(), clock=clock
-    )
+    made = recorder_in(tmp_path, clock=clock)
     monkeypatch.setattr(made._files, "write_summary", written.append)
     for _ in range(1000):
         made.begin_step()
@@ -399,7 +393,7 @@ def test_a_summary_is_not_written_in_every_step(tmp_path, clock, monkeypatch):
 
 
 def test_every_metric_that_a_request_defines_is_printed_and_read(tmp_path, clock, capsys):
-    made = Recorder(tmp_path, {}, steps=10, compiler=NoCompiler(), device=Processor(), clock=clock)
+    made = recorder_in(tmp_path, 10, clock=clock)
     for loss in made.steps([2.5] * 10):
         clock.now += 0.5
         made.end_step(loss, samples=8)
@@ -420,17 +414,12 @@ def test_every_metric_that_a_request_defines_is_printed_and_read(tmp_path, clock
 
 
 def test_a_run_that_goes_on_has_one_evidence_without_a_gap(tmp_path):
-    def process(name):
-        return Recorder(
-            tmp_path / name, {"arm": "x"}, steps=4, compiler=NoCompiler(), device=Processor()
-        )
-
     def work(recorder, losses):
         for loss in losses:
             recorder.begin_step()
             recorder.end_step(loss, samples=2, tokens=5)
 
-    first, second = process("first"), process("second")
+    first, second = (recorder_in(tmp_path / name, 4) for name in ("first", "second"))
     work(first, [4.0, 3.0])
     state = json.loads(json.dumps(first.state()))
     second.resume(state, tmp_path / "first" / "steps.jsonl")

@@ -7,12 +7,10 @@ import subprocess
 
 import pytest
 from compilegate_runtime import outcomes
-from compilegate_runtime.compilers import NoCompiler
-from compilegate_runtime.device import Processor
-from compilegate_runtime.recorder import Recorder
 
 from compilegate.domain.judging.outcomes import BOUNDS, read_outcomes
 from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
+from tests.training.stand_ins import recorder_in
 
 TEXTS = [f"text {number}" for number in range(20)]
 RIGHT = [number % 3 > 0 for number in range(20)]
@@ -28,7 +26,7 @@ class Array(list):
 
 @pytest.fixture
 def recorder(tmp_path):
-    made = Recorder(tmp_path, {}, steps=1, compiler=NoCompiler(), device=Processor())
+    made = recorder_in(tmp_path, 1)
     outcomes.opened(made)
     yield made
     outcomes.closed()

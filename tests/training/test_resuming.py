@@ -6,18 +6,15 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from compilegate_runtime.compilers import NoCompiler
-from compilegate_runtime.device import Processor
 from compilegate_runtime.launching import frameworks
 from compilegate_runtime.launching.checkpoints import KeptEvidence
 from compilegate_runtime.launching.trainer_checkpoints import (
     LightningCheckpoints,
 )
 from compilegate_runtime.ranks import Ranks
-from compilegate_runtime.recorder import Recorder
 
 from tests.training.jobs import numbers, stopped_after
-from tests.training.stand_ins import Clock, saves_of, take_step
+from tests.training.stand_ins import Clock, recorder_in, saves_of, take_step
 from tests.training.test_launch import SCRIPTS
 
 OWN = {"script": SCRIPTS / "resuming.py", "argument_names": '{"seed": null}', "full_run_steps": 12}
@@ -96,7 +93,7 @@ class FromLightning:
 
 def a_process(monkeypatch, where, name, steps):
     """A process that has taken some steps of a Lightning script: recorder, listener, Trainer."""
-    recorder = Recorder(where / name, {}, steps=None, compiler=NoCompiler(), device=Processor())
+    recorder = recorder_in(where / name)
     kept, clock = KeptEvidence(recorder, where, {"seed": 1}), Clock()
     lightning = type(FromLightning.Trainer)("Trainer", (FromLightning.Trainer,), {})
     module = SimpleNamespace(Callback=FromLightning.Callback, Trainer=lightning)

@@ -5,18 +5,15 @@ import shutil
 from types import SimpleNamespace
 
 import pytest
-from compilegate_runtime.compilers import NoCompiler
-from compilegate_runtime.device import Processor
 from compilegate_runtime.errors import StoppedError
 from compilegate_runtime.launching import trainer_checkpoints
 from compilegate_runtime.launching.checkpoints import KeptEvidence
 from compilegate_runtime.launching.trainer_checkpoints import TrainerCheckpoints
 from compilegate_runtime.ranks import Ranks
-from compilegate_runtime.recorder import Recorder
 from compilegate_runtime.signals import STEP_SECONDS
 
 from tests.training.jobs import numbers, stopped_after
-from tests.training.stand_ins import Clock, saves_of, take_step
+from tests.training.stand_ins import Clock, recorder_in, saves_of, take_step
 from tests.training.test_launch import TRAINER, TRAINERS
 
 
@@ -44,9 +41,7 @@ class TrainerProcess:
 
     def __init__(self, folder, name, settings, ranks):
         self.output, self.clock = folder / f"output-{name}", Clock()
-        self.recorder = Recorder(
-            folder / name, {}, steps=None, compiler=NoCompiler(), device=Processor()
-        )
+        self.recorder = recorder_in(folder / name)
         kept = KeptEvidence(self.recorder, folder, settings)
         saves = saves_of(self.clock)
         self.checkpoints = TrainerCheckpoints(self.recorder, kept, folder, saves, ranks)
@@ -214,22 +209,15 @@ SHARDED = (
 
 
 @pytest.mark.parametrize("attributes", SHARDED, ids=str)
-def test_a_stop_of_a_sharded_trainer_makes_no_checkpoint_of_its_own(trainers, attributes):
+@pytest.mark.parametrize("saves", [False, True], ids=["between saves", "while its model is saved"])
+def test_a_stop_of_a_sharded_trainer_makes_no_checkpoint_of_its_own(trainers, attributes, saves):
     first = trainers.first_of(2, "first")
     vars(first.trainer).update(attributes)
-
-    assert NOT_SAVED == stop(trainers, first, 4)
-    assert [] == first.saved_with
-
-
-@pytest.mark.parametrize("attributes", SHARDED, ids=str)
-def test_a_stop_while_a_sharded_trainer_saves_its_model_alone_saves_no_more(trainers, attributes):
-    first = trainers.first_of(2, "first")
-    vars(first.trainer).update(attributes)
-    how = {"saves": (4,), "alone": True, "stopping": trainers.stopping}
+    how = {"saves": (4,), "alone": True, "stopping": trainers.stopping} if saves else {}
 
     assert NOT_SAVED == stop(trainers, first, 4, **how)
-    assert [(True, 1)] == first.saved_with  # as the script asks, and as the other processes do
+    # As the script asks, and as the other processes do.
+    assert [(True, 1)] * saves == first.saved_with
     assert [] == kept(trainers)
 
 

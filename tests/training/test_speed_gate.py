@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from compilegate_runtime import segments, speed_gate
-from compilegate_runtime.errors import HyperparameterError
+from compilegate_runtime.errors import HyperparameterError, TrainingError
 
 from compilegate.domain.argument_text import encoded_document
 from tests.training.jobs import TRAINING
@@ -81,37 +81,68 @@ def test_a_segment_gets_the_words_that_a_whole_run_gets():
     assert ["--flag", "True", "--rate", "1e-05", "--text", "a b", "-v", "9"] == words
 
 
-CHECKED = """
+# Leaves a summary. It ends badly after a numerical check, and where its learning rate is too large.
+TRAINS = """
 import json, os, pathlib, sys
 folder = pathlib.Path(os.environ["COMPILEGATE_EVIDENCE_DIR"])
 folder.mkdir(parents=True)
 checks = os.environ.get("COMPILEGATE_NUMERICS") == "1"
-(folder / "summary.json").write_text(json.dumps({"finished": True, "checks": checks}))
-os._exit(9 if checks else 0)
+reason = "the loss became nan" if "1e+30" in sys.argv else None
+summary = {"finished": not reason, "reason": reason, "checks": checks}
+(folder / "summary.json").write_text(json.dumps(summary))
+if reason:
+    pathlib.Path(os.environ["SM_OUTPUT_FAILURE"]).write_text(reason)
+os._exit(9 if checks or reason else 0)
 """
 
 
-def test_only_what_fills_the_cache_is_checked_and_what_ends_the_check_fails_no_arm(
-    tmp_path, monkeypatch
-):
-    (tmp_path / "train.py").write_text(CHECKED)
+@pytest.fixture
+def run_blocks(tmp_path, monkeypatch):
+    """Runs arms by their hyperparameters; the summaries by their place, the arms' failures."""
+    (tmp_path / "train.py").write_text(TRAINS)
     monkeypatch.setattr(speed_gate, "SOURCE", tmp_path)
     monkeypatch.setenv("COMPILEGATE_EVIDENCE_DIR", str(tmp_path / "evidence"))
-    arms = [
-        speed_gate.Arm("baseline", {}), speed_gate.Arm("compile", {"compiler": "torch_compile"})
-    ]  # fmt: skip
-    plan = SimpleNamespace(program="train.py", first_block=0, blocks=1, steps=5, launcher="none")
-    speed_gate.run_blocks(plan, arms)
 
-    assert [None, None] == [arm.failure for arm in arms]
-    made = {
-        path.parent.relative_to(tmp_path / "evidence").as_posix(): json.loads(path.read_text())
-        for path in tmp_path.rglob("summary.json")
-    }
+    def run(blocks=1, **by_name):
+        arms = [speed_gate.Arm(name, values) for name, values in by_name.items()]
+        plan = SimpleNamespace(
+            program="train.py", first_block=0, blocks=blocks, steps=5, launcher="none"
+        )
+        speed_gate.run_blocks(plan, arms)
+        summaries = {
+            path.parent.relative_to(tmp_path / "evidence").as_posix(): json.loads(path.read_text())
+            for path in tmp_path.rglob("summary.json")
+        }
+        return summaries, [arm.failure for arm in arms]
+
+    return run
+
+
+def test_only_what_fills_the_cache_is_checked_and_what_ends_the_check_fails_no_arm(run_blocks):
+    made, failures = run_blocks(baseline={}, compile={"compiler": "torch_compile"})
+
+    assert [None, None] == failures
     checked = {place for place, summary in made.items() if summary["checks"]}
     assert ({"cold/compile"}, {"block-0/baseline", "block-0/compile"}) == (
         checked, made.keys() - checked,
     )  # fmt: skip
+
+
+def test_a_candidate_that_fails_is_a_result_and_is_left_out_from_then_on(run_blocks):
+    made, failures = run_blocks(3, baseline={}, burst={"rate": 1e30})
+
+    assert [None, "the loss became nan"] == failures
+    assert (False, "the loss became nan") == (
+        made["block-0/burst"]["finished"], made["block-0/burst"]["reason"],
+    )  # fmt: skip
+    blocks = {f"block-{number}/baseline" for number in range(3)}
+    assert blocks == {place for place, summary in made.items() if summary["finished"]}
+    assert blocks | {"block-0/burst"} == made.keys()
+
+
+def test_a_baseline_that_fails_fails_the_job(run_blocks):
+    with pytest.raises(TrainingError, match="the baseline failed in block 0: the loss became nan"):
+        run_blocks(baseline={"rate": 1e30}, compile={})
 
 
 def test_a_segment_that_died_without_a_word_is_still_a_result(tmp_path):
