@@ -20,6 +20,7 @@ from distributions.localcloud.tests.helpers import (
     function_bundle,
     wait_for_none,
 )
+from distributions.localcloud.tests.state_language_cases import chain, jsonata, one, passing, task
 
 pytestmark = [
     pytest.mark.e2e,
@@ -119,8 +120,7 @@ def test_objects_items_and_parameters_are_there_after_two_kills(cloud):
     assert kill(cloud).resumed
     assert before == content(cloud.running_state())
     s3, names = cloud.client("s3"), {"Bucket": "bucket", "Key": "folder/key"}
-    for one in before["versions"][:1]:
-        s3.put_object(Bucket="bucket", Key="same", Body=one[1])
+    s3.put_object(Bucket="bucket", Key="same", Body=before["versions"][0][1])
     for version in s3.list_object_versions(Bucket="bucket", Prefix="folder/")["Versions"]:
         s3.delete_object(**names, VersionId=version["VersionId"])
     s3.delete_object(Bucket="bucket", Key="deleted")
@@ -185,13 +185,12 @@ def test_jobs_that_ended_stay_and_one_that_ran_has_lost_its_machine(cloud):
     assert "Completed" == trainer.run("print('again')")["TrainingJobStatus"]
 
 
-def task(function, **payload):
-    return {
-        "Type": "Task",
-        "Resource": "arn:aws:states:::lambda:invoke",
-        "Arguments": {"FunctionName": function, "Payload": payload},
-        "Output": "{% $states.result.Payload %}",
-    }
+def calling(function, **payload):
+    return task(
+        "lambda:invoke",
+        Arguments={"FunctionName": function, "Payload": payload},
+        Output="{% $states.result.Payload %}",
+    )
 
 
 def counted(path):
@@ -213,48 +212,37 @@ def test_execution_goes_on_and_what_it_had_done_is_not_done_again(cloud, functio
     """
     go = tmp_path / "go"
     counts = [tmp_path / f"count-{number}" for number in range(4)]
-    each = task(
-        function, count="{% $states.input.count %}", until="{% $states.input.until %}",
-        fails="{% $states.input.fails %}", **{"is": "{% $states.input.is %}"},
-    )  # fmt: skip
-    before_it = task(
+    of_item = {name: f"{{% $states.input.{name} %}}" for name in ("is", "count", "until", "fails")}
+    first = calling(function, count=str(counts[3]), **{"is": "{% $random() %}"})
+    before = calling(
         function, count=str(tmp_path / "before"), sleep="{% $states.input.sleep %}",
         **{"is": "{% $states.input.is %}"},
     )  # fmt: skip
     retry = {"ErrorEquals": ["ValueError"], "IntervalSeconds": 1, "MaxAttempts": 2}
-    machine = {
-        "QueryLanguage": "JSONata",
-        "StartAt": "First",
-        "States": {
-            "First": {
-                **task(function, count=str(counts[3]), **{"is": "{% $random() %}"}),
-                "Assign": {"drawn": "{% $states.result.Payload.is %}"},
-                "Next": "Each",
-            },
-            "Each": {
+    items = [
+        {"count": str(counts[number]), "is": number, "until": until, "fails": fails, "sleep": sleep}
+        for number, (until, fails, sleep) in enumerate([("", 0, 2), ("", 1, 0), (str(go), 0, 0)])
+    ]
+    each = chain(
+        Before={**before, "Output": "{% $states.input %}"},
+        One={**calling(function, **of_item), "Retry": [retry]},
+    )
+    machine = jsonata(
+        chain(
+            First={**first, "Assign": {"drawn": "{% $states.result.Payload.is %}"}},
+            Each={
                 "Type": "Map",
-                "Items": [
-                    {"count": str(counts[0]), "is": 0, "until": "", "fails": 0, "sleep": 2},
-                    {"count": str(counts[1]), "is": 1, "until": "", "fails": 1, "sleep": 0},
-                    {"count": str(counts[2]), "is": 2, "until": str(go), "fails": 0, "sleep": 0},
-                ],
-                "ItemProcessor": {
-                    "StartAt": "Before",
-                    "States": {
-                        "Before": {**before_it, "Output": "{% $states.input %}", "Next": "One"},
-                        "One": {**each, "Retry": [retry], "End": True},
-                    },
-                },
+                "Items": items,
+                "ItemProcessor": each,
                 "Output": {"drawn": "{% $drawn %}", "items": "{% $states.result %}"},
-                "End": True,
             },
-        },
-    }
+        )
+    )
     arn = Machines(cloud.client).start(machine)
     eventually(lambda: [1, 2, 1, 1] == [*map(counted, counts)], 20, "the tasks were not called")
     states = cloud.client("stepfunctions")
     eventually(lambda: 6 == events(states, arn).count("TaskSucceeded"), 10, "the tasks did not end")
-    before = outputs(states, arn)[0]
+    drawn = outputs(states, arn)[0]["is"]
     state = kill(cloud)
     eventually(lambda: counted(counts[2]) == 2, 20, "the task in the middle is not called again")
     go.touch()
@@ -262,22 +250,24 @@ def test_execution_goes_on_and_what_it_had_done_is_not_done_again(cloud, functio
 
     assert "SUCCEEDED" == end["status"], (end.get("error"), end.get("cause"))
     output = json.loads(end["output"])
-    assert before["is"] == output["drawn"]
+    assert drawn == output["drawn"]
     assert [(0, 1), (1, 2), (2, 2)] == [(one["is"], one["calls"]) for one in output["items"]]
     assert [1, 2, 2, 1, 3] == [*map(counted, [*counts, tmp_path / "before"])]
     assert 7 == events(state.client("stepfunctions"), arn).count("TaskSucceeded")
 
 
+def history(states, arn):
+    return states.get_execution_history(executionArn=arn, maxResults=1000)["events"]
+
+
 def events(states, arn):
-    history = states.get_execution_history(executionArn=arn, maxResults=1000)["events"]
-    return [event["type"] for event in history]
+    return [event["type"] for event in history(states, arn)]
 
 
 def outputs(states, arn):
-    history = states.get_execution_history(executionArn=arn, maxResults=1000)["events"]
     return [
         json.loads(event["taskSucceededEventDetails"]["output"])["Payload"]
-        for event in history
+        for event in history(states, arn)
         if event["type"] == "TaskSucceeded"
     ]
 
@@ -285,17 +275,15 @@ def outputs(states, arn):
 def test_execution_that_waited_waits_for_the_rest_of_its_time(cloud):
     """Of which nothing is left here when the next command comes."""
     seconds = 8
-    wait = {"Type": "Wait", "Seconds": seconds, "End": True}
     states = cloud.client("stepfunctions")
-    arn = Machines(cloud.client).start({"StartAt": "W", "States": {"W": wait}})
+    arn = Machines(cloud.client).start(one("Wait", Seconds=seconds))
     eventually(lambda: "WaitStateEntered" in events(states, arn), 10, "it does not wait")
     os.kill(cloud.running_state().pid, signal.SIGKILL)
     time.sleep(seconds)
     states = cloud.start(attached=False, extra_arguments=FAST).client("stepfunctions")
     assert "SUCCEEDED" == ended(states, arn, 30)["status"]
 
-    history = states.get_execution_history(executionArn=arn)["events"]
-    at = {event["type"]: event["timestamp"] for event in history}
+    at = {event["type"]: event["timestamp"] for event in history(states, arn)}
     waited = at["WaitStateExited"] - at["WaitStateEntered"]
     assert waited.total_seconds() < seconds / 2
 
@@ -303,19 +291,12 @@ def test_execution_that_waited_waits_for_the_rest_of_its_time(cloud):
 def test_job_that_an_execution_waited_for_fails_it_as_a_lost_machine_does(cloud):
     trainer = Trainer(cloud.client)
     request = trainer.request("import time\nprint('up', flush=True)\ntime.sleep(99)")
-    machine = {
-        "StartAt": "Train",
-        "States": {
-            "Train": {
-                "Type": "Task",
-                "Resource": "arn:aws:states:::sagemaker:createTrainingJob.sync",
-                "Parameters": request,
-                "Catch": [{"ErrorEquals": ["States.TaskFailed"], "Next": "Caught"}],
-                "End": True,
-            },
-            "Caught": {"Type": "Pass", "End": True},
-        },
-    }
+    train = task(
+        "sagemaker:createTrainingJob.sync",
+        Parameters=request,
+        Catch=[{"ErrorEquals": ["States.TaskFailed"], "Next": "Caught"}],
+    )
+    machine = chain(Train=train, Caught=passing())
     arn = Machines(cloud.client).start(machine)
     trainer.wait_until_training(request["TrainingJobName"])
     state = kill(cloud)

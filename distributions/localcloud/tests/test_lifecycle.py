@@ -21,14 +21,19 @@ from distributions.localcloud.tests.helpers import eventually
 e2e = pytest.mark.e2e
 
 
+@pytest.fixture
+def own_pythons(monkeypatch):
+    """This interpreter, which lacks the emulator's packages, for emulator and jobs."""
+    for part in ("LOCALCLOUD", "TRAINING"):
+        monkeypatch.setenv(f"COMPILEGATE_{part}_PYTHON", sys.executable)
+
+
 def test_missing_environment_is_an_error_that_says_what_to_run(tmp_path):
     with pytest.raises(NotReadyError, match="make setup"):
         find_places(repository=tmp_path)
 
 
-def test_local_cloud_that_never_ran_has_no_state(tmp_path, monkeypatch):
-    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
-    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+def test_local_cloud_that_never_ran_has_no_state(tmp_path, own_pythons):
     cloud = LocalCloud(tmp_path)
     status = api.status(cloud)
 
@@ -51,10 +56,7 @@ def test_a_python_for_the_jobs_without_the_container_toolkit_is_refused(tmp_path
         LocalCloud(tmp_path / "home")
 
 
-def test_emulator_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
-    """This interpreter lacks the emulator's packages."""
-    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
-    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+def test_emulator_that_does_not_start_shows_its_log(tmp_path, own_pythons):
     cloud = LocalCloud(tmp_path)
 
     with pytest.raises(NotReadyError, match="No module named 'hypercorn'"):
@@ -62,9 +64,7 @@ def test_emulator_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
     assert cloud.state() is None
 
 
-def test_home_that_cannot_be_written_is_one_error_that_names_it(tmp_path, monkeypatch):
-    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
-    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+def test_home_that_cannot_be_written_is_one_error_that_names_it(tmp_path, own_pythons):
     (tmp_path / "file").touch()
     home = tmp_path / "file" / "home"
 
@@ -72,9 +72,7 @@ def test_home_that_cannot_be_written_is_one_error_that_names_it(tmp_path, monkey
         LocalCloud(home).start(attached=True)
 
 
-def test_disk_without_space_is_one_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("COMPILEGATE_LOCALCLOUD_PYTHON", sys.executable)
-    monkeypatch.setenv("COMPILEGATE_TRAINING_PYTHON", sys.executable)
+def test_disk_without_space_is_one_error(tmp_path, own_pythons, monkeypatch):
     cloud = LocalCloud(tmp_path)
 
     def full(*_, **__):

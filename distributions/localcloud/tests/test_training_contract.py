@@ -10,10 +10,24 @@ pytestmark = pytest.mark.e2e
 
 REPORT = """
 import json, os, pathlib, sys
+print('compilegate step=1 loss=0.5')
+print('compilegate step=2 loss=0.25')
+env, channel = dict(os.environ), pathlib.Path(os.environ["SM_CHANNEL_TRAIN"])
+env["FILES"] = json.dumps({p.name: p.read_text() for p in channel.rglob("*") if p.is_file()})
+config = pathlib.Path(os.environ["SM_INPUT_CONFIG_DIR"], "hyperparameters.json")
+env["CONFIG"] = config.read_text()
 pathlib.Path(os.environ["SM_OUTPUT_DATA_DIR"], "seen.json").write_text(json.dumps(
-    {"env": dict(os.environ), "args": sys.argv[1:], "path": sys.path, "cwd": os.getcwd()}))
+    {"env": env, "args": sys.argv[1:], "path": sys.path, "cwd": os.getcwd()}))
 pathlib.Path(os.environ["SM_MODEL_DIR"], "model.bin").write_text("weights")
 """
+HYPERPARAMETERS = {
+    "epochs": "3", "name": '"bert"', "raw": "not-json", "flag": "true",
+    "nested": '{"b": 2, "a": 1}', "v": "9",
+}  # fmt: skip
+ENVIRONMENT = {
+    "CACHE": "/opt/ml/checkpoints/inductor", "PLAIN": "/opt/mlx", "ROOT": "/opt/ml",
+}  # fmt: skip
+METRICS = {"loss": "compilegate .*loss=([0-9.]+)", "never": "absent=([0-9.]+)"}
 
 
 @pytest.fixture(scope="module")
@@ -21,47 +35,17 @@ def seen(trainer):
     """What one script with every feature saw."""
     trainer.put("in/train/a.txt", b"alpha")
     trainer.put("in/train/deep/b.txt", b"beta")
-    script = REPORT.replace(
-        "import json, os, pathlib, sys",
-        "import json, os, pathlib, sys\n"
-        "print('compilegate step=1 loss=0.5')\nprint('compilegate step=2 loss=0.25')\n"
-        "files = {p.name: p.read_text() for p in pathlib.Path(os.environ['SM_CHANNEL_TRAIN'])"
-        ".rglob('*') if p.is_file()}\n"
-        "os.environ['FILES'] = json.dumps(files)\n"
-        "os.environ['CONFIG'] = open(os.environ['SM_INPUT_CONFIG_DIR'] + "
-        "'/hyperparameters.json').read()",
-    )
+    source = {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/in/train"}
     name = trainer.start(
-        script,
-        hyperparameters={
-            "epochs": "3",
-            "name": '"bert"',
-            "raw": "not-json",
-            "flag": "true",
-            "nested": '{"b": 2, "a": 1}',
-            "v": "9",
-        },
+        REPORT,
+        hyperparameters=HYPERPARAMETERS,
         AlgorithmSpecification={
             "TrainingImage": "image",
             "TrainingInputMode": "File",
-            "MetricDefinitions": [
-                {"Name": "loss", "Regex": "compilegate .*loss=([0-9.]+)"},
-                {"Name": "never", "Regex": "absent=([0-9.]+)"},
-            ],
+            "MetricDefinitions": [{"Name": name, "Regex": text} for name, text in METRICS.items()],
         },
-        InputDataConfig=[
-            {
-                "ChannelName": "train",
-                "DataSource": {
-                    "S3DataSource": {"S3DataType": "S3Prefix", "S3Uri": f"s3://{BUCKET}/in/train"}
-                },
-            }
-        ],
-        Environment={
-            "CACHE": "/opt/ml/checkpoints/inductor",
-            "PLAIN": "/opt/mlx",
-            "ROOT": "/opt/ml",
-        },
+        InputDataConfig=[{"ChannelName": "train", "DataSource": {"S3DataSource": source}}],
+        Environment=ENVIRONMENT,
     )
     job = trainer.wait(name)
     assert job["TrainingJobStatus"] == "Completed", job
@@ -225,21 +209,15 @@ def test_checkpoints_are_saved_while_the_job_runs(trainer):
         CheckpointConfig={"S3Uri": f"s3://{BUCKET}/cache/live"},
         Environment={"C": "/opt/ml/checkpoints"},
     )
-    listed = []
-    trainer.wait_until(
-        name,
-        lambda _: (
-            listed.extend(
-                trainer.client("s3")
-                .list_objects_v2(Bucket=BUCKET, Prefix="cache/live")
-                .get("Contents", [])
-            )
-            or listed
-        ),
-    )
+    s3 = trainer.client("s3")
+
+    def listed():
+        return s3.list_objects_v2(Bucket=BUCKET, Prefix="cache/live").get("Contents", [])
+
+    trainer.wait_until(name, lambda _: listed())
     trainer.client("sagemaker").stop_training_job(TrainingJobName=name)
 
-    assert listed[0]["Key"] == "cache/live/half"
+    assert listed()[0]["Key"] == "cache/live/half"
 
 
 def test_more_instances_run_as_one_process_and_the_log_says_so(trainer):
