@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.domain.judging.evidence import read_outcomes
-from tests.training.jobs import AFRESH, PYTHON, SCRIPTS, TRAINING
+from tests.training.jobs import AFRESH, PYTHON, SCRIPTS
 
 pytestmark = pytest.mark.training
 
@@ -287,8 +287,10 @@ def test_a_compiled_unet_starts_where_its_baseline_does(jobs, other_files):
 
 
 LOADED = """
-import sys, torch
+import json, os, sys, torch
 from families.checkpoints import saved_state
+
+os.environ["TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"] = "1"
 
 class Acts:
     def __reduce__(self):
@@ -305,17 +307,14 @@ torch.save(Acts(), file)
 try:
     saved_state(file)
 except Exception as error:
-    print(sound["schedule"], sound["random"].dtype, asked, type(error).__name__)
+    said = [sound["schedule"], str(sound["random"].dtype), asked, type(error).__name__]
+    print(json.dumps(said))
 """
 
 
-def test_a_checkpoint_is_read_without_running_what_is_in_it(tmp_path):
+def test_a_checkpoint_is_read_without_running_what_is_in_it(jobs, tmp_path):
     """Whatever the release of PyTorch does by itself; one before 1.13 knows no other way."""
-    done = subprocess.run(
-        [PYTHON, "-c", LOADED, str(tmp_path)],
-        env={"PYTHONPATH": str(TRAINING), "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    said = [{"last_epoch": 3}, "torch.uint8", [{}], "UnpicklingError"]
 
-    said = "{'last_epoch': 3} torch.uint8 [{}] UnpicklingError"
-    assert (said, False) == (done.stdout.strip(), (tmp_path / "acted").exists()), done.stderr
+    assert said == jobs.run_code(LOADED, str(tmp_path))
+    assert not (tmp_path / "acted").exists()

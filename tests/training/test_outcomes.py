@@ -3,13 +3,12 @@
 import base64
 import json
 import random
-import subprocess
 
 import pytest
 from compilegate_runtime import outcomes
 
 from compilegate.domain.judging.outcomes import BOUNDS, read_outcomes
-from tests.training.jobs import PYTHON, SCRIPTS, TRAINING
+from tests.training.jobs import SCRIPTS, TRAINING
 from tests.training.stand_ins import recorder_in
 
 TEXTS = [f"text {number}" for number in range(20)]
@@ -132,14 +131,8 @@ def test_without_a_run_nothing_happens(capsys):
 
 
 @pytest.fixture(scope="module")
-def seen():
-    if not PYTHON.exists():
-        pytest.skip("the training environment is not set up; run make setup")
-    done = subprocess.run(
-        [PYTHON, DRIVER, TRAINING], check=False, capture_output=True, text=True, timeout=120
-    )
-    assert 0 == done.returncode, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+def seen(jobs):
+    return jobs.run_code(DRIVER.read_text(), str(TRAINING))
 
 
 @pytest.mark.training
