@@ -173,6 +173,13 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
         yield deployed_app
 
 
+@pytest.fixture(scope="session")
+def app_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """Of the files that drain it, deploy another release and destroy it, in this order."""
+    with deployed(tmp_path_factory.mktemp("own")) as deployed_app:
+        yield deployed_app
+
+
 @contextmanager
 def deployed(home: Path, *arguments: str, enforce_iam: bool = False) -> Iterator[App]:
     """The app on an embedded cloud of its own; ``arguments`` are further ones for the emulator."""

@@ -17,7 +17,7 @@ from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command
 from distributions.localcloud.tests.failures import Failure, inject
 from distributions.localcloud.tests.helpers import eventually
-from tests.e2e.conftest import App, Running, deployed
+from tests.e2e.conftest import App, Running
 from tests.e2e.production import Production
 from tests.e2e.test_register import cloud_of
 from tests.fake_clouds import FakeProviders
@@ -28,11 +28,10 @@ Invoke = Callable[..., Result]
 Trial = Callable[..., Running]
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """A cloud of its own: what is drained must not be another test's."""
-    with deployed(tmp_path_factory.mktemp("app")) as app:
-        yield app
+@pytest.fixture
+def app(app_of_its_own: App) -> App:
+    """What is drained must not be another test's."""
+    return app_of_its_own
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,11 +11,8 @@ import app as cdk_app
 from compilegate.domain.naming import stack_name
 from compilegate_localcloud import api
 from compilegate_localcloud.deploy import deploy
-from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.names import STAGE
-from compilegate_localcloud.places import REPOSITORY, Places
 from stacks.assets import stage_bundle
-from tests.e2e.conftest import FAST, App
 
 pytestmark = pytest.mark.e2e
 CANDIDATE = 1
@@ -38,18 +33,10 @@ def logged(step, event):
 """
 
 
-@pytest.fixture(scope="module")
-def app(tmp_path_factory):
-    """A cloud of its own: what is deployed here would break every other test."""
-    places = Places(
-        repository=REPOSITORY,
-        home=tmp_path_factory.mktemp("upgraded"),
-        emulator_python=REPOSITORY / ".venv-localcloud" / "bin" / "python",
-        training_python=Path(sys.executable),
-    )
-    with LocalCloud(places=places) as cloud:
-        cloud.start(attached=True, extra_arguments=FAST)
-        yield App(cloud, api.up(cloud=cloud).outputs)
+@pytest.fixture
+def app(app_of_its_own):
+    """What is deployed here would break every other test."""
+    return app_of_its_own
 
 
 @pytest.fixture(scope="module")
