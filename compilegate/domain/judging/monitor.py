@@ -295,7 +295,7 @@ def speed_monitor(evidence: Evidence, promoted: Arm, speedup: float | None) -> M
 
     def figure(run: FullRun) -> float | None:
         seconds = (theirs if run.order in of_baseline else ours).seconds(run)
-        return None if seconds is None else -math.log(seconds)
+        return -math.log(seconds) if seconds else None
 
     return Monitor(
         code="speedup_gone",

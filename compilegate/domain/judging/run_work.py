@@ -42,7 +42,7 @@ UNTIMED_SECONDS, UNTIMED_SHARE, UNTIMED_OF_SHORT, LEAST_UNTIMED = 180.0, 0.05, 0
 OTHER_BATCH = frozenset({"batch_size", "instance_type", "instance_count", "distribution"})
 # Hyperparameters that say how long a run is.
 LENGTH = re.compile(r"epoch|step|iter|batch|accum|sample|token", re.IGNORECASE)
-Figure = Callable[[FullRun], float | None]
+Figure = Callable[[FullRun], float]
 
 
 def timed(runs: Sequence[FullRun]) -> list[FullRun]:
@@ -50,20 +50,18 @@ def timed(runs: Sequence[FullRun]) -> list[FullRun]:
     return [run for run in finished(runs) if run.wall_seconds]
 
 
-def steps_of(run: FullRun) -> float | None:
-    """The steps that a run did: by its lines, else by its own word; None where unknown."""
-    if run.work is not None and run.work.steps:
-        return run.work.steps
+def steps_of(run: FullRun) -> float:
+    """The steps that a run did: by its lines, else by its own word; 0 where unknown."""
     steps = figure(run, "steps")
-    return steps if steps is not None and steps >= 1 else None
+    return (run.work.steps if run.work else 0) or (steps if steps >= 1 else 0.0)
 
 
-def figure(run: FullRun, key: str) -> float | None:
-    """A figure above 0 of a run's record, None where it has none."""
+def figure(run: FullRun, key: str) -> float:
+    """A figure above 0 of a run's record, 0 where it has none."""
     value = run.record.get(key)
     if not isinstance(value, int | float) or isinstance(value, bool) or not is_figure(value):
-        return None
-    return float(value) if value > 0 else None
+        return 0.0
+    return max(float(value), 0.0)
 
 
 def declares_steps(candidate: Arm) -> bool:
@@ -94,12 +92,12 @@ def close(one: float, other: float, tolerance: float = SAME_WORK) -> bool:
 
 
 class Reference:
-    """One figure of the baseline's timed runs, to compare a run's with."""
+    """One figure of the baseline's timed runs, to compare a run's with; 0 is unknown."""
 
     def __init__(self, baseline: Arm, of: Figure) -> None:
         self.of = of
         runs = timed(baseline.full_runs)
-        self._known = [(run, value) for run in runs if (value := of(run)) is not None]
+        self._known = [(run, value) for run in runs if (value := of(run))]
         by_data: defaultdict[str, list[float]] = defaultdict(list)
         for run, value in self._known:
             by_data[_data(run)].append(value)
@@ -107,21 +105,20 @@ class Reference:
         self._orders = [run.order for run, _ in self._known]
         # Evidence may lack work; where one of these has it, all jobs recorded it.
         self.runs, self.known = len(runs), len(self._known)
-        self.recorded = any(run.work is not None for run in runs)
+        self.recorded = any(run.work for run in runs)
 
-    def same_data(self, run: FullRun) -> float | None:
-        """The middle figure of runs on the run's data, None where none was on the same."""
-        return self._by_data.get(_data(run))
+    def same_data(self, run: FullRun) -> float:
+        """The middle figure of runs on the run's data, 0 where none was on the same."""
+        return self._by_data.get(_data(run), 0.0)
 
     def near(self, run: FullRun) -> list[float]:
         """The figures of the last run before this one and of the next one, or of itself."""
         after = bisect(self._orders, run.order)
         return [value for _, value in self._known[max(after - 1, 0) : after + 1]]
 
-    def beside(self, run: FullRun) -> float | None:
+    def beside(self, run: FullRun) -> float:
         """The figure to compare a run's with: of the same data, else of the runs beside it."""
-        same, near = self.same_data(run), self.near(run)
-        return same if same is not None else (median(near) if near else None)
+        return self.same_data(run) or median(self.near(run) or [0.0])
 
 
 @dataclass(frozen=True)
@@ -131,8 +128,8 @@ class RunCheck:
     arm: Arm
     evidence: Evidence
 
-    def problem(self, run: FullRun) -> str | None:
-        """What keeps the run's wall clock from being compared, None where nothing does."""
+    def problem(self, run: FullRun) -> str:
+        """What keeps the run's wall clock from being compared, empty where nothing does."""
         return (
             self._contradiction(run)
             or self._steps(run)
@@ -145,91 +142,81 @@ class RunCheck:
     def shares(self) -> Reference:
         """The steps that runs did, as shares of the planned ones."""
         planned = self.evidence.baseline.steps
-        return Reference(
-            self.evidence.baseline,
-            lambda run: None if (steps := steps_of(run)) is None else steps / planned,
-        )
+        return Reference(self.evidence.baseline, lambda run: steps_of(run) / planned)
 
     @cached_property
     def _samples(self) -> Reference:
         return Reference(
-            self.evidence.baseline, lambda run: run.work.samples_per_step if run.work else None
+            self.evidence.baseline, lambda run: (run.work and run.work.samples_per_step) or 0.0
         )
 
     @cached_property
     def _tokens(self) -> Reference:
         return Reference(
-            self.evidence.baseline, lambda run: run.work.tokens_per_step if run.work else None
+            self.evidence.baseline, lambda run: (run.work and run.work.tokens_per_step) or 0.0
         )
 
-    def _contradiction(self, run: FullRun) -> str | None:
-        if run.work is None:
-            return None
+    def _contradiction(self, run: FullRun) -> str:
+        if not run.work:
+            return ""
         own, lines, name = figure(run, "steps"), run.work.steps, self.arm.name
         others = self.evidence.baseline.full_runs
+        seconds, summed = figure(run, "seconds"), run.work.seconds
         if not lines and any(other.work and other.work.steps for other in others):
             return f"a full run of {name} left no lines of its steps"
-        if steps_of(run) is None:
+        if not steps_of(run):
             return f"a full run of {name} recorded no steps"
         if lines and own and not close(lines, own):
             return f"a full run of {name} says {own:,.0f} steps, its lines {lines:,}"
-        seconds, summed = figure(run, "seconds"), run.work.seconds
         if seconds and summed and abs(seconds - summed) > max(SAME_WORK * seconds, 1.0):
             said = f"{seconds:,.1f} seconds of steps, its lines {summed:,.1f}"
             return f"a full run of {name} says {said}"
-        return None
+        return ""
 
-    def _steps(self, run: FullRun) -> str | None:
-        steps, shares = steps_of(run), self.shares
-        if steps is None:
+    def _steps(self, run: FullRun) -> str:
+        steps, shares, planned = steps_of(run), self.shares, self.arm.steps
+        if not steps:
             # Beside runs with work, one without it is not a record of ours.
-            silent = self._is_ours and not shares.recorded and shares.beside(run) is not None
-            return f"a full run of {self.arm.name} says nothing of its steps" if silent else None
-        if self.evidence.quality.early_stopping:
-            return None
-        share = shares.same_data(run)
-        if share is None and self.arm.full_run_steps and shares.runs and not shares.known:
+            silent = self._is_ours and not shares.recorded and shares.beside(run)
+            return f"a full run of {self.arm.name} says nothing of its steps" if silent else ""
+        share, near = shares.same_data(run), min(shares.near(run), default=0.0)
+        if not share and self.arm.full_run_steps and shares.runs and not shares.known:
             share = 1.0  # its own plan, where no baseline run counts its steps
-        if share is None:
-            near = min(shares.near(run), default=0.0)
-            share = near if steps / self.arm.steps < LEAST_NEAR * near else None
-        if share is None or close(steps / self.arm.steps, share):
-            return None
+        if not share and steps / planned < LEAST_NEAR * near:
+            share = near
+        may_differ = self.evidence.quality.early_stopping or not share
+        if may_differ or close(steps / planned, share):
+            return ""
         return (
-            f"a full run of {self.arm.name} did {steps:,.0f} steps, where "
-            f"{share * self.arm.steps:,.0f} are the work of the baseline's"
+            f"a full run of {self.arm.name} did {steps:,.0f} steps, where {share * planned:,.0f} "
+            "are the work of the baseline's"
         )
 
     @property
     def _is_ours(self) -> bool:
         return self.arm.name != self.evidence.baseline.name
 
-    def _beside(
-        self, run: FullRun, what: str, reference: Reference, tolerance: float
-    ) -> str | None:
-        own, beside = reference.of(run), reference.beside(run)
-        if own is None:
-            silent = run.work is not None and beside is not None
-            return f"a full run of {self.arm.name} recorded no {what}" if silent else None
-        if beside is None:
-            return f"only {self.arm.name} recorded {what}" if reference.recorded else None
+    def _beside(self, run: FullRun, what: str, reference: Reference, tolerance: float) -> str:
+        own, beside, name = reference.of(run), reference.beside(run), self.arm.name
+        if not own:
+            return f"a full run of {name} recorded no {what}" if run.work and beside else ""
+        if not beside:
+            return f"only {name} recorded {what}" if reference.recorded else ""
         if as_much((own, self.arm), (beside, self.evidence.baseline), tolerance):
-            return None
+            return ""
         return (
-            f"a full run of {self.arm.name} took {own:,.4g} {what} a step, those of the baseline "
+            f"a full run of {name} took {own:,.4g} {what} a step, those of the baseline "
             f"{beside:,.4g}"
         )
 
-    def _untimed(self, run: FullRun) -> str | None:
+    def _untimed(self, run: FullRun) -> str:
         """Seconds of the job that its run's clock leaves out, beyond the baseline's usual ones."""
-        gaps = [_gap(other) for other in timed(self.evidence.baseline.full_runs)]
-        usual = [gap for gap in gaps if gap is not None]
-        gap, seconds = _gap(run), run.job_seconds
-        if not self._is_ours or gap is None or seconds is None or not usual:
-            return None
+        usual = [gap for other in timed(self.evidence.baseline.full_runs) for gap in _gap(other)]
+        gaps, seconds = _gap(run), run.job_seconds or 0.0
         of_short = min(UNTIMED_SECONDS, UNTIMED_OF_SHORT * seconds)
-        if gap <= median(usual) + max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds):
-            return None
+        allowed = max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds)
+        if not self._is_ours or not gaps or not usual or gaps[0] <= median(usual) + allowed:
+            return ""
         return (
             f"a full run of {self.arm.name} timed {run.wall_seconds:,.0f} of the {seconds:,.0f} "
             f"seconds of its job, the baseline's all but {median(usual):,.0f}"
@@ -244,11 +231,11 @@ def _data(run: FullRun) -> str:
     return run.data or ("" if run.mode == SHADOW else f"order {run.order}")
 
 
-def _gap(run: FullRun) -> float | None:
-    """Seconds in which a job trained by the service's clock and not by its run's own."""
+def _gap(run: FullRun) -> list[float]:
+    """Seconds in which a job trained by the service's clock and not by its run's, where known."""
     if run.job_seconds is None or not run.wall_seconds:
-        return None
-    return max(run.job_seconds - run.wall_seconds, 0.0)
+        return []
+    return [max(run.job_seconds - run.wall_seconds, 0.0)]
 
 
 class ComparableWalls:
@@ -263,22 +250,21 @@ class ComparableWalls:
         # runs, where there are any: production's go with its data.
         known = [(run.mode == SHADOW, steps) for run in runs if (steps := steps_of(run))]
         own = [steps for of_trial, steps in known if of_trial] or [steps for _, steps in known]
-        self._usual = median(own) / evidence.baseline.steps if own else None
+        self._usual = median(own or [0.0]) / evidence.baseline.steps
 
     def of(self, runs: Sequence[FullRun]) -> list[float]:
         """Seconds of those that can be compared, in the order of time."""
-        every = [self.seconds(run) for run in finished(runs)]
-        return [seconds for seconds in every if seconds is not None]
+        return [seconds for run in finished(runs) if (seconds := self.seconds(run))]
 
-    def seconds(self, run: FullRun) -> float | None:
-        """Seconds at equal work, None for a run that was not timed or did other work.
+    def seconds(self, run: FullRun) -> float:
+        """Seconds at equal work, 0 for a run that was not timed or did other work.
 
         Only the time within steps is scaled: what no step explains beyond the baseline's counts as
         time within them.
         """
         wall = run.wall_seconds
         if not run.finished or not wall or self._check.problem(run):
-            return None
+            return 0.0
         factor = self._factor(run)
         if factor == 1:
             return wall
@@ -289,12 +275,12 @@ class ComparableWalls:
     def _factor(self, run: FullRun) -> float:
         """Steps of the baseline's usual run over those of this one."""
         steps, planned = steps_of(run), self._arm.full_run_steps
-        if steps is None or not planned:
+        if not steps or not planned:
             return 1.0
         if self._early:
             return planned / steps
         near = self._check.shares.near(run)
-        if self._usual is None or not near:
+        if not self._usual or not near:
             return 1.0
         # More steps than the runs beside it is a claim that makes nothing faster.
         return self._usual / min(steps / planned, max(near) * (1 + SAME_WORK))
@@ -303,5 +289,5 @@ class ComparableWalls:
 def _inside(run: FullRun) -> float:
     """Seconds within steps: by the lines, else by the run's own word, else the whole run."""
     whole = run.wall_seconds or 0.0
-    lines = run.work.seconds if run.work is not None else 0.0
+    lines = run.work.seconds if run.work else 0.0
     return min(lines or figure(run, "seconds") or whole, whole)
