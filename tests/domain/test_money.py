@@ -50,66 +50,64 @@ def figures(decision: Decision, name: str = "compile") -> dict[str, Any]:
     return shown
 
 
-def test_a_saving_is_the_baselines_price_times_the_share_of_time_saved() -> None:
+@pytest.mark.parametrize("price_ratio", [1.0, 1.1, 0.7])
+def test_a_saving_and_its_interval_are_those_of_the_speed_up(price_ratio: float) -> None:
     doc = document(metrics=GOOD)
-    money, share = saving(doc), 1 - 1 / speedup(doc)["estimate"]
-
-    assert pytest.approx(BASE_USD) == money["usd_per_run_baseline"]
-    assert pytest.approx(BASE_USD * share) == money["usd_per_run"]
-    assert pytest.approx(BASE_USD * share * 2800 * 52) == money["usd_per_year"]
-
-
-def test_the_savings_interval_is_the_speedups() -> None:
-    doc = document(metrics=GOOD)
-    money, bounds = saving(doc), [BASE_USD * (1 - 1 / s) for s in speedup(doc)["interval"]]
-
-    assert pytest.approx(bounds) == money["interval_usd_per_run"]
-    assert pytest.approx([x * 2800 * 52 for x in bounds]) == money["interval_usd_per_year"]
-
-
-def test_a_dearer_cluster_saves_less() -> None:
-    doc = document(metrics=GOOD)
-    arm(doc)["usd_per_hour"] = 1.1 * PRICE
-
-    assert (
-        pytest.approx(BASE_USD * (1 - 1.1 / speedup(doc)["estimate"]))
-        == (saving(doc)["usd_per_run"])
+    arm(doc)["usd_per_hour"] = price_ratio * PRICE
+    money, speed = saving(doc), speedup(doc)
+    saved, low, high = (
+        BASE_USD * (1 - price_ratio / ratio) for ratio in (speed["estimate"], *speed["interval"])
     )
 
-
-def test_a_trial_costs_its_segments_and_its_extra_runs() -> None:
-    doc = document(metrics=GOOD)
-    seconds = sum(sum(run["step_seconds"]) for name in ("baseline", "compile")
-                  for run in runs(doc, name, "speed"))  # fmt: skip
-    seconds += sum(run["wall_seconds"] for name in ("baseline", "compile")
-                   for run in runs(doc, name))  # fmt: skip
-    money = saving(doc)
-
-    assert pytest.approx(seconds / 3600 * PRICE) == money["trial_usd"]
-    assert pytest.approx(money["trial_usd"] / money["usd_per_run"]) == money["payback_runs"]
+    assert pytest.approx(BASE_USD) == money["usd_per_run_baseline"]
+    assert pytest.approx((saved, low, high)) == (
+        money["usd_per_run"], *money["interval_usd_per_run"],
+    )  # fmt: skip
+    assert pytest.approx([x * 2800 * 52 for x in (saved, low, high)]) == [
+        money["usd_per_year"], *money["interval_usd_per_year"],
+    ]  # fmt: skip
 
 
-def test_runs_that_production_made_anyway_cost_the_trial_nothing() -> None:
-    doc = document(metrics=GOOD)
-    before = saving(doc)["trial_usd"]
-    for run in runs(doc, "baseline"):
-        run["mode"] = "production"
-    for run in runs(doc):
-        run["mode"] = "canary"
-    walls = [run["wall_seconds"] for name in ("baseline", "compile") for run in runs(doc, name)]
-
-    assert pytest.approx(before - sum(walls) / 3600 * PRICE) == saving(doc)["trial_usd"]
+def production_makes_them(doc: dict[str, Any]) -> None:
+    for name, mode in (("baseline", "production"), ("compile", "canary")):
+        for run in runs(doc, name):
+            run["mode"] = mode
 
 
-def test_the_bill_knows_better_than_the_evidence() -> None:
-    assert 12.5 == saving({**document(metrics=GOOD), "plan": {"spent_usd": 12.5}})["trial_usd"]
+def one_crashed(doc: dict[str, Any]) -> None:
+    runs(doc, "baseline")[1].update(finished=False, metric=None, wall_seconds=None)
 
 
-def test_an_extra_run_of_unknown_length_leaves_the_trials_price_unknown() -> None:
-    doc = document(metrics=GOOD)
+def one_untimed(doc: dict[str, Any]) -> None:
     runs(doc)[0]["wall_seconds"] = None
 
-    assert (None, None) == (saving(doc)["trial_usd"], saving(doc)["payback_runs"])
+
+SHORT = ("baseline", "compile")
+COSTS: dict[str, tuple[Any, Any]] = {
+    "segments and extra runs": (lambda doc: None, lambda blocks, walls: blocks + sum(walls)),
+    "runs that production made": (production_makes_them, lambda blocks, walls: blocks),
+    "a crash of unknown length": (one_crashed, lambda blocks, walls: blocks + sum(walls) - JOB),
+    "a run of unknown length": (one_untimed, lambda blocks, walls: None),
+    "the bill": (lambda doc: doc.update(plan={"spent_usd": 12.5}),
+                 lambda blocks, walls: 12.5 * 3600 / PRICE),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", COSTS)
+def test_a_trial_costs_its_segments_and_its_extra_runs_unless_the_bill_knows(what: str) -> None:
+    change, expected = COSTS[what]
+    doc = document(metrics=GOOD)
+    blocks = [sum(run["step_seconds"]) for name in SHORT for run in runs(doc, name, "speed")]
+    seconds = expected(
+        sum(blocks), [run["wall_seconds"] for name in SHORT for run in runs(doc, name)]
+    )
+    change(doc)
+    money = saving(doc)
+
+    assert (seconds is None) == (money["trial_usd"] is None) == (money["payback_runs"] is None)
+    if seconds is not None:
+        assert pytest.approx(seconds / 3600 * PRICE) == money["trial_usd"]
+        assert pytest.approx(money["trial_usd"] / money["usd_per_run"]) == money["payback_runs"]
 
 
 @pytest.mark.parametrize("key", ["usd_per_hour", "runs_per_week"])
@@ -117,17 +115,18 @@ def test_without_a_price_or_a_schedule_there_is_no_saving(key: str) -> None:
     assert judge({**document(metrics=GOOD), key: None}).saving is None
 
 
-def test_before_any_full_run_prices_are_extrapolated_from_the_blocks() -> None:
-    decision = judge(document())
-
-    assert pytest.approx(60 / 3600 * PRICE, rel=0.1) == figures(decision, "baseline")["usd_per_run"]
-
-
-def test_past_wall_clocks_price_the_baseline() -> None:
+@pytest.mark.parametrize(
+    ("walls", "seconds", "tolerance"),
+    [([], 60, 0.1), ([100.0, 140.0], 120, 1e-9)],  # by the blocks; by past runs
+)
+def test_before_any_full_run_the_baseline_has_a_price(
+    walls: list[float], seconds: float, tolerance: float
+) -> None:
     doc = document()
-    doc["quality"]["history_wall_seconds"] = [100.0, 140.0]
+    doc["quality"]["history_wall_seconds"] = walls
+    price = figures(judge(doc), "baseline")["usd_per_run"]
 
-    assert pytest.approx(120 / 3600 * PRICE) == figures(judge(doc), "baseline")["usd_per_run"]
+    assert pytest.approx(seconds / 3600 * PRICE, rel=tolerance) == price
 
 
 def test_break_even_is_the_overhead_over_the_share_saved() -> None:
@@ -145,26 +144,26 @@ def with_curves(doc: dict[str, Any], *, faster: float, floor: float = 2.0) -> di
     return doc
 
 
-def test_fewer_steps_to_the_same_loss_cost_less() -> None:
-    same_quality = saving(with_curves(document(metrics=GOOD), faster=2.0))["same_quality"]
-    price = figures(judge(document(metrics=GOOD)))["usd_per_run"]
+@pytest.mark.parametrize(
+    ("faster", "floor", "loss_of", "steps"),
+    [
+        (2.0, 2.0, "baseline", (2000, 1050)),
+        (0.5, 2.0, "baseline", (2000, None)),  # never gets there, by more than chance
+        (1.0, 2.5, "baseline", (2000, None)),
+    ],
+)
+def test_dollars_to_the_same_loss_follow_the_steps_to_it(
+    faster: float, floor: float, loss_of: str, steps: tuple[int, int | None]
+) -> None:
+    doc = with_curves(document(metrics=GOOD), faster=faster, floor=floor)
+    same = saving(doc)["same_quality"]
 
-    assert 2000 == same_quality["steps_baseline"]
-    assert pytest.approx(1050, abs=60) == same_quality["steps_candidate"]
-    assert pytest.approx(BASE_USD) == same_quality["usd_baseline"]
-    assert (
-        pytest.approx(price * same_quality["steps_candidate"] / 2000)
-        == same_quality["usd_candidate"]
-    )
-
-
-def test_a_candidate_that_never_gets_there_has_no_price_for_the_same_quality() -> None:
-    same_quality = saving(with_curves(document(metrics=GOOD), faster=1.0, floor=2.5))[
-        "same_quality"
-    ]
-
-    assert (None, None) == (same_quality["steps_candidate"], same_quality["usd_candidate"])
-    assert same_quality["usd_baseline"] is not None
+    assert loss_of == same["loss_of"]
+    for side, name, expected in zip(("baseline", "candidate"), SHORT, steps, strict=True):
+        reached, usd = same[f"steps_{side}"], same[f"usd_{side}"]
+        price = figures(judge(document(metrics=GOOD)), name)["usd_per_run"]
+        assert reached == (None if expected is None else pytest.approx(expected, abs=60))
+        assert usd == (None if expected is None else pytest.approx(price * reached / 2000))
 
 
 @pytest.mark.parametrize("replicates", [2, 3, 4])

@@ -73,32 +73,26 @@ def test_more_runs_to_come_never_make_a_trial_worth_less(remaining: float, more:
     assert 0 <= gain(remaining) <= gain(remaining + more)
 
 
-@pytest.mark.parametrize(("remaining", "verdict"), [(5, "inconclusive"), (500, "continue")])
-def test_a_trial_that_cannot_save_its_price_is_refused_before_spending(
-    remaining: float, verdict: str
-) -> None:
-    decision = before_spending(remaining, full_run_steps=320)
-
-    assert verdict == decision.verdict
-    if verdict == "inconclusive":
-        assert {"saving_below_trial_cost"} == codes(decision)
-        assert FlagAction.KEEP == decision.flag_action
-        assert decision.next is None
+UNPAID = (Verdict.INCONCLUSIVE, {"saving_below_trial_cost"})
+WEIGHED: dict[str, tuple[float | None, dict[str, Any], tuple[Verdict, set[str]]]] = {
+    "few runs to come": (5, {"full_run_steps": 320}, UNPAID),
+    "many runs to come": (500, {"full_run_steps": 320}, (Verdict.CONTINUE, {"speed_unsettled"})),
+    "no run to prove quality on": (0, {}, UNPAID),
+    "too few runs to prove quality on": (3.9, {}, UNPAID),
+    "an unknown number": (None, {"full_run_steps": 320}, (Verdict.CONTINUE, {"speed_unsettled"})),
+}
 
 
-@pytest.mark.parametrize("remaining", [0, 1, 3.9])
-def test_too_few_runs_left_to_prove_quality_on_are_refused(remaining: float) -> None:
-    decision = before_spending(remaining)
+@pytest.mark.parametrize("what", WEIGHED)
+def test_a_trial_that_cannot_pay_is_refused_before_spending(what: str) -> None:
+    remaining, keys, expected = WEIGHED[what]
+    decision = before_spending(remaining, **keys)
+    refused = expected == UNPAID
 
-    assert (Verdict.INCONCLUSIVE, {"saving_below_trial_cost"}) == (
-        decision.verdict,
-        codes(decision),
-    )
-    assert "too few" in words(decision)
-
-
-def test_an_unknown_number_of_runs_left_refuses_nothing() -> None:
-    assert Verdict.CONTINUE == before_spending(None, full_run_steps=320).verdict
+    assert expected == (decision.verdict, codes(decision))
+    assert FlagAction.KEEP == decision.flag_action
+    assert refused == (decision.next is None)
+    assert ("too few" in words(decision)) == (refused and not keys)
 
 
 def test_what_was_measured_already_is_judged_and_not_refused() -> None:
@@ -124,41 +118,33 @@ def test_an_unprovable_margin_is_refused_before_spending_and_the_provable_one_na
     assert Verdict.CONTINUE == accepted.verdict
 
 
-def test_a_margin_that_history_shows_to_be_provable_is_not_refused() -> None:
-    assert Verdict.CONTINUE == before_spending(history=(2.5, 0.004), margin=0.02).verdict
+@pytest.mark.parametrize("sd", [0.004, 0.0])  # provable; never varied
+def test_a_margin_that_may_be_provable_is_not_refused(sd: float) -> None:
+    assert Verdict.CONTINUE == before_spending(history=(2.5, sd), margin=0.02).verdict
 
 
-def test_a_history_that_never_varied_refuses_nothing() -> None:
-    assert Verdict.CONTINUE == before_spending(history=(2.5, 0.0), margin=0.02).verdict
-
-
-def test_extra_runs_that_would_cost_more_than_they_save_end_the_trial() -> None:
-    doc = document(speedup=1.3, margin=0.02, metrics={"compile": sample(2, 2.5, 0.02)})
-    doc["arms"][0]["runs"] += [
-        {**run, "mode": "production"} for run in _baseline_runs(doc, sample(2, 2.501, 0.02))
-    ]
-    plenty, few = judge(doc), judge({**doc, "runs_remaining": 30})
-
-    assert Verdict.CONTINUE == plenty.verdict
-    assert Verdict.INCONCLUSIVE == few.verdict
-    assert "saving_below_trial_cost" in codes(few)
-    assert "would take about" in words(few)
-
-
-def _baseline_runs(doc: dict[str, Any], metrics: list[float]) -> list[dict[str, Any]]:
-    orders = [run["order"] for run in runs(doc)]
-    return [
-        {**run, "order": max(orders) + 1 + place, "metric": metric, "wall_seconds": 65.0}
-        for place, (run, metric) in enumerate(zip(runs(doc), metrics, strict=True))
-    ]
-
-
-def test_runs_that_production_makes_anyway_are_not_weighed() -> None:
+@pytest.mark.parametrize(
+    ("mode", "remaining", "verdict"),
+    [
+        ("shadow", 145_600, Verdict.CONTINUE),
+        ("shadow", 30, Verdict.INCONCLUSIVE),
+        ("canary", 30, Verdict.CONTINUE),  # made anyway
+    ],
+)
+def test_only_extra_runs_have_to_be_worth_their_price(
+    mode: str, remaining: int, verdict: Verdict
+) -> None:
     doc = document(speedup=1.3, margin=0.02, metrics={"compile": sample(2, 2.5, 0.02)},
-                   policy={"quality_runs": "canary"})  # fmt: skip
-    doc["arms"][0]["runs"] += _baseline_runs(doc, sample(2, 2.501, 0.02))
+                   policy={"quality_runs": mode})  # fmt: skip
+    made = "production" if mode == "shadow" else "shadow"
+    doc["arms"][0]["runs"] += [
+        {**run, "mode": made, "order": 10 + place, "metric": metric, "wall_seconds": 65.0}
+        for place, (run, metric) in enumerate(zip(runs(doc), sample(2, 2.501, 0.02), strict=True))
+    ]
+    decision = judge({**doc, "runs_remaining": remaining})
 
-    assert Verdict.CONTINUE == judge({**doc, "runs_remaining": 30}).verdict
+    assert verdict == decision.verdict
+    assert ("saving_below_trial_cost" in codes(decision)) == (verdict is Verdict.INCONCLUSIVE)
 
 
 def test_the_figures_that_these_tests_go_by() -> None:
