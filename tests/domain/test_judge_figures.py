@@ -36,8 +36,6 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
     evaluation: {
         "NORMAL_90": 1.2816,
         "FAR_BELOW": -2.5,
-        "FARTHEST": 9.0,
-        "BISECTIONS": 60,
         "LEAST_DF": 3,
         "ROUNDED": 0.0002,
         "FACTORS": (2, 4, 8, 16, 32, 64),

@@ -31,6 +31,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from operator import add, mul
+from statistics import NormalDist
 
 from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.decision import (
@@ -50,7 +51,6 @@ from compilegate.domain.reasons import Reason
 NORMAL_90 = 1.2816
 # Where the approximation of a chi-squared distribution by a cubed normal one is no longer good.
 FAR_BELOW = -2.5
-FARTHEST, BISECTIONS = 9.0, 60
 
 
 @dataclass(frozen=True)
@@ -126,16 +126,8 @@ def median_variance(measured: float, df: int, least: float) -> float:
     cut = ((measured / least) ** (1 / 3) - centre) / width
     if cut < FAR_BELOW:  # what remains of the distribution is a power of V alone
         return least * 2 ** (2 / df)
-    return max(least, measured * df_over_chi_squared(df, _normal_quantile(normal_below(cut) / 2)))
-
-
-def _normal_quantile(p: float) -> float:
-    """z with P(Z <= z) = p, by bisection."""
-    low, high = -FARTHEST, FARTHEST
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if normal_below(middle) < p else (low, middle)
-    return (low + high) / 2
+    z = NormalDist().inv_cdf(normal_below(cut) / 2)
+    return max(least, measured * df_over_chi_squared(df, z))
 
 
 def tau_squared(arms: Sequence[Sequence[Outcomes]]) -> float | None:

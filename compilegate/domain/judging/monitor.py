@@ -247,11 +247,6 @@ class Monitor:
         word = "over" if self.total > self.limit else "close to its limit of"
         return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
 
-    @property
-    def is_weak(self) -> bool:
-        """Whether this watch detects little, so that no alarm is not proof."""
-        return self.spread > RELIABLE_SPREAD * self.shift
-
 
 def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:
     """Watches the metric for a loss of one margin; half of one is tolerated when confirmed."""

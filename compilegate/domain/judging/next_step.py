@@ -170,7 +170,14 @@ def next_quality(
     """
     shadow, samples = is_shadow(evidence, candidate), samples_of(candidate, evidence)
     n, beside = len(samples.candidate), len(samples.baseline)
-    more = 0 if lacks_baseline_only else _candidate_runs(evidence, n, design, shadow=shadow)
+    if lacks_baseline_only:
+        more = 0
+    elif not shadow:  # one at a time: production should not train a loser longer than needed
+        more = 1 if n < design.n_max else 0
+    elif n == 0:
+        more = min(first_runs(evidence), design.n_max)
+    else:
+        more = (next_look(n, design.n_max) or n) - n
     missing, least = concurrent_runs_missing(candidate, evidence, n + more), 0 if more else 1
     if lacks_baseline_only:
         base = max(missing, 1)
@@ -200,14 +207,6 @@ def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
     if mode == "hybrid":
         return len(samples_of(candidate, evidence).candidate) < first_runs(evidence)
     return mode == SHADOW
-
-
-def _candidate_runs(evidence: Evidence, n: int, design: Design, *, shadow: bool) -> int:
-    if not shadow:  # one at a time: production should not train a loser longer than needed
-        return 1 if n < design.n_max else 0
-    if n == 0:
-        return min(first_runs(evidence), design.n_max)
-    return (next_look(n, design.n_max) or n) - n
 
 
 def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> Iterator[RequestedFullRun]:

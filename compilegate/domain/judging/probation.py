@@ -35,6 +35,7 @@ from compilegate.domain.judging.figures import (
 from compilegate.domain.judging.monitor import (
     FIRST,
     LAST,
+    RELIABLE_SPREAD,
     Look,
     Monitor,
     Outcome,
@@ -269,7 +270,7 @@ def _remarks(watch: _Watch) -> Iterator[Reason]:
     """Why no alarm is no proof, alarms that were cleared, and runs that were not watched."""
     name = watch.promoted.name
     for monitor in watch.monitors.values():
-        if monitor.is_weak:
+        if monitor.spread > RELIABLE_SPREAD * monitor.shift:
             text = (
                 f"{monitor.noun} varies by {monitor.spread:.4g} from run to run: {monitor.runs} "
                 f"runs do not show a fall of {monitor.shift:.4g} reliably"

@@ -335,7 +335,9 @@ def same_quality_figures(candidate: Arm, evidence: Evidence) -> SameQuality | No
     ahead = middles[1][-1][1] <= middles[0][-1][1]
     last = 0 if ahead or _ends_higher(base, mine) else 1
     target = middles[last][-1][1]
-    theirs, ours = (_steps_to(curve, target) for curve in middles)
+    theirs, ours = (
+        next((step for step, loss in curve if loss <= target), None) for curve in middles
+    )
     return SameQuality(
         loss=target,
         loss_of=("baseline", "candidate")[last],
@@ -396,11 +398,6 @@ def _ends_higher(base: Sequence[Curve], mine: Sequence[Curve]) -> bool:
     spread = math.sqrt(math.fsum(squares(losses) for losses in finals) / df)
     error = spread * math.sqrt(math.fsum(1 / len(losses) for losses in finals))
     return median(finals[1]) - median(finals[0]) > BEYOND_CHANCE * error
-
-
-def _steps_to(curve: Curve, target: float) -> float | None:
-    """The first step at or below ``target``."""
-    return next((step for step, loss in curve if loss <= target), None)
 
 
 def _usd(steps: float | None, curves: Sequence[Curve], price: float | None) -> float | None:
