@@ -22,7 +22,7 @@ from compilegate.cli.common.session import Session
 from compilegate.cli.demo import demo
 from compilegate.cli.demo_production import demo_production
 from compilegate.cli.doctor import doctor
-from compilegate.cli.init.command import init
+from compilegate.cli.init import init
 from compilegate.cli.judge import judge
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan

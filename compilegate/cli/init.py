@@ -19,7 +19,7 @@ from compilegate.cli.common import project
 from compilegate.cli.common.output import is_interactive
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.common.template import answer
-from compilegate.cli.init.proposal import (
+from compilegate.cli.init_proposal import (
     ASSUMED,
     CHANNEL,
     INPUTS,

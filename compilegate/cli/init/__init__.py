@@ -1,1 +1,0 @@
-"""``compilegate init``: a workload file from a script."""
