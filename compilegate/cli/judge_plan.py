@@ -1,10 +1,13 @@
-"""``judge --plan``: how many runs a proof of quality takes, as a table or for one case."""
+"""``judge --plan``: how many runs a proof of quality takes, as a table or for one case.
+
+And what so many runs could prove, before any is paid for.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -19,20 +22,39 @@ from compilegate.domain.formats import significant
 from compilegate.domain.judging.evidence import metrics
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
-from compilegate.domain.judging.statistics import SCHEDULE, Samples
+from compilegate.domain.judging.quality import ENOUGH_HISTORY
+from compilegate.domain.judging.statistics import (
+    LIKELY,
+    SCHEDULE,
+    VERY_LIKELY,
+    Design,
+    Samples,
+    design_for,
+    looks,
+    runs_for_one_look,
+)
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy, Quality
-from compilegate.explain.planning import (
-    Question,
-    answer,
-    default_policies,
-    planning_table,
-    with_shadow,
-)
 from compilegate.report.statements import evaluation_words
 
 WEEKS_PER_YEAR = 52
 NONE = "-"
+# Rows and columns of the planning table: spread of a run over the margin, length of the history.
+RELATIVE_SPREADS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
+HISTORIES = (0, 5, 20)
+
+
+@dataclass(frozen=True)
+class Question:
+    """One case: may a loss of ``margin`` be ruled out where runs differ by ``spread``?"""
+
+    spread: float
+    margin: float
+    history: int
+    candidates: int
+    policies: Sequence[Policy]
+    runs_remaining: float | None = None
+    label: str | None = None  # in place of the policy's mode
 
 
 def plan(file: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +67,7 @@ def plan(file: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
             )
     if file is not None:
         question, evaluation = _recorded(file)
-        answered = answer(_changed(question, options, file))
+        answered = _answer(_changed(question, options, file))
         return {**answered, "evaluation": write(evaluation)} if evaluation else answered
     if not {"--spread", "--margin"} & options.keys():
         for name in ("--history", "--max-runs"):
@@ -54,15 +76,17 @@ def plan(file: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
                     "requires --spread and --margin, or a FILE", field=name, value=options[name],
                     fix="add them, or name a FILE that has them",
                 )  # fmt: skip
-        return planning_table(
-            options.get("--alpha", Policy().alpha), options.get("--candidates", 1)
-        )
+        return _table(options.get("--alpha", Policy().alpha), options.get("--candidates", 1))
     for name in ("--spread", "--margin"):
         if name not in options:
             fix = "use both --spread and --margin"
             raise InvalidInputError("is missing", field=name, fix=fix)
-    question = Question(0.0, 0.0, 0, 1, default_policies(Policy().alpha))
-    return answer(_changed(question, options, file))
+    question = Question(0.0, 0.0, 0, 1, _both_modes(Policy().alpha))
+    return _answer(_changed(question, options, file))
+
+
+def _both_modes(alpha: float) -> list[Policy]:
+    return [Policy(alpha=alpha, quality_runs=mode) for mode in ("shadow", "hybrid")]
 
 
 def _changed(question: Question, options: Mapping[str, Any], file: str | None) -> Question:
@@ -95,7 +119,10 @@ def _recorded(file: str) -> tuple[Question, EvaluationFinding | None]:
             workload = parse_workload(load_yaml(Path(file)))
         except InvalidInputError as error:
             raise error if error.file else error.in_file(file) from error
-        candidates, policies = max(1, len(workload.candidates)), with_shadow(workload.policy)
+        # Besides its own mode extra runs only, which need no production.
+        shadow = replace(workload.policy, quality_runs="shadow")
+        policies = list(dict.fromkeys((shadow, workload.policy)))
+        candidates = max(1, len(workload.candidates))
         remaining = workload.schedule.runs_per_week * WEEKS_PER_YEAR
         return _case(workload.quality, (), candidates, policies, remaining), None
     evidence = read_evidence(read_json(file))
@@ -113,6 +140,80 @@ def _case(
     spread = math.sqrt(Samples((), runs, quality.history).pooled_variance or 0.0)
     past = len(quality.history)
     return Question(spread, quality.margin, past, candidates, policies, runs_remaining)
+
+
+def _table(alpha: float, candidates: int) -> dict[str, Any]:
+    """Runs needed by spread, mode and history, and the smallest provable margin by runs."""
+    cells, margins = [], []
+    for policy in _both_modes(alpha):
+        for history in HISTORIES:
+            design = design_for(policy, history=history, candidates=candidates, runs_remaining=None)
+            if design is None:
+                raise ValueError(f"a policy of {policy.max_quality_runs} runs proves nothing")
+            place = {"mode": policy.quality_runs, "max_runs": design.n_max, "history": history}
+            cells += [
+                {**place, "spread_per_margin": relative, **_runs(design, relative)}
+                for relative in RELATIVE_SPREADS
+            ]
+            margins += [
+                {**place, "runs": n, "margin_per_spread": design.provable_margin(n)}
+                for n in looks(design.n_max)
+            ]
+    return {
+        "alpha": alpha, "candidates": candidates,
+        "runs_needed": cells, "provable_margin": margins,
+    }  # fmt: skip
+
+
+def _answer(question: Question) -> dict[str, Any]:
+    """The case as it stands, then what each policy's runs can prove."""
+    return {
+        "spread": question.spread,
+        "margin": question.margin,
+        "spread_per_margin": question.spread / question.margin,
+        "history": question.history,
+        "candidates": question.candidates,
+        "alpha": question.policies[0].alpha,
+        "designs": [_design(question, policy) for policy in question.policies],
+    }
+
+
+def _design(question: Question, policy: Policy) -> dict[str, Any]:
+    design = design_for(
+        policy, history=question.history, candidates=question.candidates,
+        runs_remaining=question.runs_remaining,
+    )  # fmt: skip
+    document: dict[str, Any] = {"mode": question.label or policy.quality_runs}
+    if design is None:
+        return {**document, "max_runs": None, "refused": True, "runs_80": None, "runs_90": None}
+    relative = question.spread / question.margin
+    single_80, single_90 = (
+        runs_for_one_look(relative, history=question.history, level=design.level, chance=chance)
+        for chance in (LIKELY, VERY_LIKELY)
+    )
+    margins = {n: design.provable_margin(n) for n in looks(design.n_max)}
+    return {
+        **document,
+        "max_runs": design.n_max,
+        "level": design.level,
+        **_runs(design, relative),
+        "single_test_80": single_80,
+        "single_test_90": single_90,
+        "provable_margin": design.best_margin(LIKELY) * question.spread,
+        "provable_margin_by_runs": [
+            {"runs": n, "margin": margin and margin * question.spread}
+            for n, margin in margins.items()
+        ],
+        "least_chance": design.least_chance,
+        "refused": design.runs_needed(relative, design.least_chance) is None,
+        "refused_before_start": question.history >= ENOUGH_HISTORY,
+    }
+
+
+def _runs(design: Design, relative: float) -> dict[str, int | None]:
+    """None: no allowed number of runs has that chance."""
+    low, high = (design.runs_needed(relative, chance) for chance in (LIKELY, VERY_LIKELY))
+    return {"runs_80": low, "runs_90": high}
 
 
 def show_plan(plan: Mapping[str, Any]) -> None:
@@ -166,10 +267,10 @@ def _design_rows(designs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         )
     ]
     rows += [[""], ["margin that they prove, 80%"]]
-    for looks in zip_longest(*(design["provable_margin_by_runs"] for design in designs)):
-        runs = next(look["runs"] for look in looks if look)
+    for row in zip_longest(*(design["provable_margin_by_runs"] for design in designs)):
+        runs = next(look["runs"] for look in row if look)
         margins = (
-            look and (significant(look["margin"]) if look["margin"] else NONE) for look in looks
+            look and (significant(look["margin"]) if look["margin"] else NONE) for look in row
         )
         rows.append([f"{runs:>4} runs", *(margin or "" for margin in margins)])
     return rows
