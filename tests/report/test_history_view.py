@@ -12,7 +12,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.history import view as module
-from compilegate.report.history.sentences import headline, label, lede
+from compilegate.report.history.sentences import headline, label, lede, metric_cards
 from compilegate.report.history.timeline import timeline
 from compilegate.report.history.view import HistoryView, fault_in
 from tests.domain.production.run_builder import BEGIN, DAY, production_run
@@ -80,7 +80,7 @@ def test_the_codes_before_a_review_are_those_of_the_same_trial() -> None:
     view = view_of([], *(one.to_entry() for one in reversed(reviews)))
 
     assert [set(), set(), {"alarm", "weak"}, {"alarm_cleared"}, set()] == [
-        set(view.codes_before(one)) for one in reviews
+        set(view.codes_before[one.key]) for one in reviews
     ]
 
 
@@ -155,7 +155,7 @@ def test_figures_since_the_promotion_leave_out_the_runs_before_it() -> None:
     view = view_of(made, flag(1, 2, ON), flag(2, 4, REVERTED, by="train", action="revert"))
 
     assert [3, 4, 5] == [view.places[run.job] for run in view.since_promotion]
-    assert {"compile": 3, "baseline": 2} == view.counts
+    assert "3 compile, 2 baseline" == metric_cards(view)[1].note
     assert view.savings is not None
     assert 2 == view.savings.runs
     assert view.promotion is not None
@@ -238,7 +238,7 @@ def test_it_was_registered_if_it_ever_was(active: list[bool], registered: bool) 
         for number, one in enumerate(active, 1)
     ]
 
-    assert registered is view_of([], *changes).registered
+    assert registered is ("is registered" in headline(view_of([], *changes)))
 
 
 @pytest.mark.parametrize("evidence", [None, {"schema": 99}])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.claims import ALARM, FLAG_STATES, Label, verdict_label
@@ -98,6 +99,7 @@ def metric_cards(view: HistoryView) -> list[MetricCard]:
     put = rows(
         "history_cards", view=view, lost_runs=sum(failed(run) for run in view.runs),
         difference=quality_difference(view), gains=len(gains),
+        made=Counter(run.arm for run in view.runs),
         average=math.exp(mean([math.log(gain) for gain in gains])) if gains else None,
     )  # fmt: skip
     return [MetricCard(*row) for row in put]

@@ -107,6 +107,13 @@ def _row(view: HistoryView, row: Sequence[Event]) -> list[Event]:
     return [Event(row[-1].at, "run", title, text, place=float(last))]
 
 
+# Records whose line shows what they hold; the lines of others are put together.
+PLAIN = {
+    ApprovalRequested: "approval_requested", TrialFailed: "trial_failed",
+    TrialStarted: "trial_begun", Unlocked: "unlocked",
+}  # fmt: skip
+
+
 def _events(view: HistoryView, record: Record) -> Iterator[Event]:
     event = partial(_event, view, record)
     match record:
@@ -116,24 +123,17 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
             if record.flag_problem in PROBLEMS:
                 yield event("flag_not_followed", problem=record.flag_told)
             if record.run not in view.history.ended_runs:
-                why = run_reason(record.why)
-                yield event("run_begun", run=record.run, arm=record.arm, why=why)
-        case CapacityWait():
-            yield event(
-                "waits", run=record.run, arm=record.arm, reason=record.reason,
-                seconds=None if record.next_instance_type else float(record.wait_seconds),
-                next=record.next_instance_type,
-            )  # fmt: skip
+                yield event("run_begun", why=run_reason(record.why))
+        case CapacityWait(wait_seconds=seconds, next_instance_type=following):
+            yield event("waits", next=following, seconds=None if following else float(seconds))
         case IgnoredJob():
-            yield event("ignored", job=record.job, role=record.role, advice=advice(record.code))
+            yield event("ignored", advice=advice(record.code))
         case FlagVersion():
             yield _flag_changed(view, record)
         case Review():
             yield from _reviewed(view, record)
         case RegistrationChange():
             yield _registered(view, record)
-        case Unlocked():
-            yield event("unlocked", by=_person(record.by), reason=record.reason)
         case DamagedRecord():
             yield event("damaged", problem=record.problem)
         case _:
@@ -142,34 +142,28 @@ def _events(view: HistoryView, record: Record) -> Iterator[Event]:
 
 def _of_a_trial(event: Callable[..., Event], record: Record) -> Iterator[Event]:
     match record:
-        case TrialStarted():
-            yield event("trial_begun", trial=record.trial)
-        case TrialFailed():
-            yield event("trial_failed", trial=record.trial, reason=record.reason)
         case TrialDecided():
             verdict = verdict_label(record.verdict).text.lower()
             text = "; ".join(reason.rstrip(".") for reason in record.reasons)
-            promotes = record.verdict == Verdict.PROMOTE
-            decided = event("trial_decided", trial=record.trial, verdict=verdict, reasons=text)
-            yield replace(decided, tone="good" if promotes else "open", links=[record.decision_key])
+            decided = event("trial_decided", verdict=verdict, reasons=text)
+            tone = "good" if record.verdict == Verdict.PROMOTE else "open"
+            yield replace(decided, tone=tone, links=[record.decision_key])
         case CanaryRound():
             arms = ", ".join(run.arm for run in record.runs)
             yield event("canary_begun", runs=len(record.runs), arms=arms)
         case CanaryClosed():
-            kind = _or_plain(f"canary_{record.reason}", "canary_ended")
-            yield event(kind, reason=record.reason)
-        case ApprovalRequested():
-            yield event("approval_requested", candidate=record.candidate)
+            yield event(_or_plain(f"canary_{record.reason}", "canary_ended"))
         case ApprovalAnswer():
-            yield event(
-                "approved" if record.approved else "not_approved",
-                by=_person(record.by), reason=record.reason or "no reason recorded",
-            )  # fmt: skip
+            reason = record.reason or "no reason recorded"
+            yield event("approved" if record.approved else "not_approved", reason=reason)
+        case _ if type(record) in PLAIN:
+            yield event(PLAIN[type(record)])
 
 
 def _event(view: HistoryView, record: Record, what: str, **values: Any) -> Event:
-    """A line of the record's own kind, placed by when it was written."""
-    at = float(record.at)
+    """A line of the record's own kind, placed by when it was written, with what it holds."""
+    at, by = float(record.at), _person(getattr(record, "by", None) or "")
+    values = {**vars(record), "by": by, **values}
     event = Event(at, record.kind, "", place=view.place_at(at))
     row: dict[str, Any] = {key: fill(text, values) for key, text in event_row(what).items()}
     return replace(event, **row)
@@ -192,9 +186,9 @@ def _ended(view: HistoryView, run: ProductionRun) -> Event:
     scheduled = run.details.get("scheduled")
     sound = run.finished and run.counts and not run.confirm and fault is None
     event = _event(
-        view, run, "run_failed" if bad else "run", number=place, arm=run.arm,
-        why=run_reason(run.why), metric=view.metric, value=metric_of(run),
-        wall=wall_seconds_of(run), usd=run.usd, fault=fault, team=run.launched_by == TEAM,
+        view, run, "run_failed" if bad else "run", number=place, why=run_reason(run.why),
+        metric=view.metric, value=metric_of(run), wall=wall_seconds_of(run), usd=run.usd,
+        fault=fault, team=run.launched_by == TEAM,
         checks=run.confirm, problem=problem_of(run), no_evidence=not run.counts,
         due=bare_minute(datetime.fromisoformat(scheduled).timestamp()) if scheduled else None,
     )  # fmt: skip
@@ -205,18 +199,18 @@ def _ended(view: HistoryView, run: ProductionRun) -> Event:
 
 
 def _registered(view: HistoryView, change: RegistrationChange) -> Event:
-    event, fault, by = partial(_event, view, change), fault_in(change), _person(change.by or "")
+    event, fault = partial(_event, view, change), fault_in(change)
     names = ", ".join(str(one["field"]) for one in change.changes)
     schedule = (change.document or {}).get("schedule")
     if not change.active:
         return event("retired", by=_person(change.by))
     if fault:
-        return event("fault", fault=fault, by=by)
+        return event("fault", fault=fault)
     if fault == "":
-        return event("fault_removed", by=by)
+        return event("fault_removed")
     if names:
-        return event("registered_again", by=by, names=names)
-    return event("registered", by=by, schedule=schedule, team=not schedule)
+        return event("registered_again", names=names)
+    return event("registered", schedule=schedule, team=not schedule)
 
 
 def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
@@ -230,7 +224,7 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
     event = _event(
         view, version, by_hand if version.by_human else automatic,
         action=action, title=title, candidate=flag.candidate,
-        reason=version.reason.rstrip("."), by=_person(version.by),
+        reason=version.reason.rstrip("."),
         replaced=replaced and _person(replaced.by),
         replaced_reason=replaced and replaced.reason.rstrip("."),
         on=flag.enabled, off=not flag.enabled,
@@ -240,7 +234,7 @@ def _flag_changed(view: HistoryView, version: FlagVersion) -> Event:
 
 def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
     """New alarms and results, after the reviewed run; a change of the flag has its own line."""
-    place, codes_before = view.place_of(review), view.codes_before(review)
+    place, codes_before = view.place_of(review), view.codes_before[review.key]
     alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
     if alarm and "alarm" not in codes_before:
         yield replace(_event(view, review, "alarm", alarm=alarm), place=place)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from operator import attrgetter
 
 from compilegate.domain.claims import stated_usd_per_run
-from compilegate.domain.decision import Decision, Speedup
+from compilegate.domain.decision import Decision
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import OFF, Flag
 from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
@@ -136,28 +137,21 @@ class HistoryView:
         """The number of each run's last job."""
         return {run.run: place for place, run in enumerate(self.runs, 1)}
 
-    @cached_property
-    def _starts(self) -> Sequence[float]:
-        return [run.started_at for run in self.runs]
-
     def place_at(self, at: float) -> float:
         """Between which runs a moment lies: 3.5 is after the third."""
-        return bisect_right(self._starts, at) + 0.5
+        return bisect_right(self.runs, at, key=attrgetter("started_at")) + 0.5
 
     def place_of(self, review: Review) -> float:
         """Right after the run that it reviewed; by the clock where that is not recorded."""
         last = self._last_places.get(review.run)
         return self.place_at(float(review.at)) if last is None else last + 0.5
 
-    def codes_before(self, review: Review) -> frozenset[str]:
-        """What the review before it said of the same trial's candidate; nothing before the first.
+    @cached_property
+    def codes_before(self) -> Mapping[str, frozenset[str]]:
+        """What the review before one said of the same trial's candidate, by the one's key.
 
         Reviews are in the order of time (domain/production/history.py).
         """
-        return self._codes_before[review.key]
-
-    @cached_property
-    def _codes_before(self) -> Mapping[str, frozenset[str]]:
         codes: dict[str, frozenset[str]] = {}
         last: dict[str, frozenset[str]] = {}
         for review in self.history.reviews:
@@ -192,11 +186,6 @@ class HistoryView:
         return [run for run in self.runs if run.started_at >= since]
 
     @property
-    def registered(self) -> bool:
-        """Whether it ever was registered."""
-        return any(change.active for change in self.history.registrations)
-
-    @property
     def quality(self) -> Document:
         """``metric``, ``goal`` and ``margin``, from the latest record that has them."""
         for record in (self.evidence, self.workload):
@@ -215,11 +204,6 @@ class HistoryView:
         """What the promotion's trial expected a run to save."""
         return stated_usd_per_run(self.decision) if self.decision else None
 
-    @property
-    def expected_speed(self) -> Speedup | None:
-        """The whole job's speed-up that the promotion's trial measured."""
-        return self.decision.speedup if self.decision else None
-
     @cached_property
     def savings(self) -> Savings | None:
         """What the promotion has saved so far, None where nothing was ever turned on."""
@@ -234,11 +218,6 @@ class HistoryView:
         if self.promotion is None:
             return ()
         return self.history.reviews_of(str(self.promotion.trial), since=self.promotion.at)
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Runs by arm."""
-        return Counter(run.arm for run in self.runs)
 
     def fault_of(self, run: ProductionRun) -> str | None:
         """The fault that was put into this run on purpose, None for a sound one."""
@@ -283,7 +262,11 @@ class HistoryView:
     @cached_property
     def ahead(self) -> bool:
         """Whether runs were started before their scheduled time, as a demo's are."""
-        return any(_scheduled_later(run) for run in self.runs)
+        due = ((run, run.details.get("scheduled")) for run in self.runs)
+        return any(
+            at is not None and datetime.fromisoformat(at).timestamp() > run.ended_at
+            for run, at in due
+        )
 
     @cached_property
     def standards(self) -> list[Standard]:
@@ -297,10 +280,9 @@ class HistoryView:
             if run.started_at >= since and not (metrics or walls):
                 metrics.extend(before[0])
                 walls.extend(before[1])
-            own = run.arm == BASELINE and run.counts and run.finished
-            if own:
-                metrics.extend(_if_any(metric_of(run)))
-                walls.extend(_if_any(wall_seconds_of(run)))
+            if run.arm == BASELINE and run.counts and run.finished:
+                for seen, figure in ((metrics, metric_of(run)), (walls, wall_seconds_of(run))):
+                    seen.extend([] if figure is None else [figure])
             standards.append(Standard(mean_or_none(metrics), mean_or_none(walls)))
         return standards
 
@@ -324,11 +306,6 @@ def fault_in(registration: RegistrationChange) -> str | None:
     return None
 
 
-def _scheduled_later(run: ProductionRun) -> bool:
-    scheduled = run.details.get("scheduled")
-    return scheduled is not None and datetime.fromisoformat(scheduled).timestamp() > run.ended_at
-
-
 def _before_production(evidence: Evidence | None) -> tuple[list[float], list[float]]:
     """Metrics and wall clocks of the baseline in the trial, history first."""
     if evidence is None:
@@ -337,7 +314,3 @@ def _before_production(evidence: Evidence | None) -> tuple[list[float], list[flo
     metrics = [run.metric for run in runs if run.metric is not None]
     walls = [run.wall_seconds for run in runs if run.wall_seconds]
     return [*evidence.quality.history, *metrics], [*evidence.history_wall_seconds, *walls]
-
-
-def _if_any(figure: float | None) -> list[float]:
-    return [] if figure is None else [figure]
