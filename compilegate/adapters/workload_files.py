@@ -19,11 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.yaml_document import YamlDocument, read_yaml
-from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
-    InvalidInputError,
-    together,
-)
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, together
 from compilegate.domain.expected import Reading
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.workload.limits import check_script_arguments

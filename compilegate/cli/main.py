@@ -19,8 +19,7 @@ from compilegate.cli import facts, flag, local
 from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
-from compilegate.cli.demo import demo
-from compilegate.cli.demo_production import demo_production
+from compilegate.cli.demo import demo, demo_production
 from compilegate.cli.doctor import doctor
 from compilegate.cli.init import init
 from compilegate.cli.judge import judge

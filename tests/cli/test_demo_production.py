@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.yaml_document import load_yaml
-from compilegate.cli import demo, demo_production
+from compilegate.cli import demo
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.file import parse_workload
@@ -189,7 +189,7 @@ def test_ctrl_c_ends_the_cloud(
 
 
 def test_the_workload_that_is_shipped_has_no_fault_and_can_be_shown_twice() -> None:
-    workload = parse_workload(load_yaml(demo_production.FILE))
+    workload = parse_workload(load_yaml(demo.NIGHTLY))
 
     assert FAULT_VARIABLE not in workload.training.environment
     assert 0 == workload.policy.cooldown_days

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli.demo_production import Month
+from compilegate.cli.demo import Month
 from compilegate.cli.report import save_history
 from compilegate.domain import naming
 from tests.e2e.conftest import JOB, App, trial_document

@@ -18,11 +18,7 @@ from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_caller, os_user
 from compilegate.cli.common.error_handling import explain
 from compilegate.domain.claims import LOCAL_STAGE
-from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
-    NoStackError,
-    NotDeployedError,
-)
+from compilegate.domain.errors import EnvironmentNotReadyError, NoStackError, NotDeployedError
 from compilegate.domain.naming import stack_name
 from compilegate.ports import Settings
 
