@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib.util
 import warnings
 
-from compilegate.flags.forms import (
+from compilegate.flags.overlay import (
     estimator_arguments,
     model_trainer_arguments,
     pipeline_values,

@@ -10,8 +10,7 @@ import pytest
 
 from compilegate.domain.flag import Flag
 from compilegate.domain.followers import REFRESH_EVERY
-from compilegate.flags.forms import ESTIMATOR
-from compilegate.flags.overlay import FlagLookup, carry
+from compilegate.flags.overlay import ESTIMATOR, FlagLookup, carry
 from tests.flags.ssm import FakeSsm
 
 JOB = {"entry_point": "train.py", "hyperparameters": {"epochs": 3}}
