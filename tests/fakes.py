@@ -288,7 +288,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),
-        outputs=StoredOutputs(store),
+        outputs=StoredOutputs(store.fetch),
         roles=MemoryRoles(),
         quotas=FixedQuotas(otherwise=1000),
         tokens=MemoryTokens(),

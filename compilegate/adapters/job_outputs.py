@@ -10,10 +10,10 @@ import json
 import logging
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BufferedIOBase, BufferedReader, RawIOBase
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from compilegate.domain.errors import (
     BROKEN,
@@ -266,18 +266,11 @@ READ = frozenset({
 logger = logging.getLogger("compilegate")
 
 
-class Objects(Protocol):
-    """Objects by their s3:// URIs, as S3Store has them."""
-
-    def fetch(self, uri: str) -> Fetched:
-        """The object; raises NotFoundError, or OverwrittenEvidenceError."""
-
-
 @dataclass(frozen=True)
 class StoredOutputs:
-    """JobOutputs in S3."""
+    """JobOutputs in S3; ``fetch`` gives objects by their s3:// URIs, as S3Store does."""
 
-    objects: Objects
+    fetch: Callable[[str], Fetched]
 
     def segments(self, uri: str, job: str) -> Sequence[tuple[str, SpeedRun]]:
         return tuple(speed_runs(self._left(uri), job=job))
@@ -306,7 +299,7 @@ class StoredOutputs:
             return JobOutput()
 
     def _read(self, uri: str) -> JobOutput:
-        stored = self.objects.fetch(uri)
+        stored = self.fetch(uri)
         return replace(read_output(stored.stream, stored.size), identity=stored.identity)
 
 

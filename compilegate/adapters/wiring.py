@@ -57,13 +57,13 @@ def training_logs() -> TrainingLogs:
 class _LateOutputs:
     """StoredOutputs, loaded when an output is read: few functions do."""
 
-    def __init__(self, objects: S3Store) -> None:
-        self._objects = objects
+    def __init__(self, store: S3Store) -> None:
+        self._store = store
 
     def __getattr__(self, name: str) -> Any:
         from compilegate.adapters.job_outputs import StoredOutputs
 
-        return getattr(StoredOutputs(self._objects), name)
+        return getattr(StoredOutputs(self._store.fetch), name)
 
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:

@@ -42,11 +42,10 @@ from compilegate.adapters.job_outputs import StoredOutputs
 from compilegate.adapters.stores import Fetched
 from compilegate.domain.errors import InvalidEvidenceError
 
-class Stored:
-    def fetch(self, uri):
-        return Fetched(int(sys.argv[2]), open(uri, "rb"))
+def fetch(uri):
+    return Fetched(int(sys.argv[2]), open(uri, "rb"))
 
-read = getattr(StoredOutputs(Stored()), sys.argv[3])
+read = getattr(StoredOutputs(fetch), sys.argv[3])
 try:
     read(sys.argv[1], "j", *sys.argv[4:])
     end = "read"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from compilegate.adapters.job_outputs import StoredOutputs
 from compilegate.domain import naming
 from compilegate.domain.production.job_evidence import output_uri
 from compilegate.usecases.trial.judge_arms import judge_arms
@@ -60,17 +62,12 @@ def test_a_production_run_with_an_overwritten_output_is_no_evidence(services: An
     assert "was written 2 times" in str(found.problem)
 
 
-def test_a_run_keeps_which_object_it_was_read_from(services: Any, monkeypatch: Any) -> None:
+def test_a_run_keeps_which_object_it_was_read_from(services: Any) -> None:
     (run,) = call_judge(services, 0, [], asks_speed())["runs"]
     done = ended(services, run["run"], "baseline", "compile")
-    fetch = services.store.fetch
-    identity = {"output_etag": '"e"', "output_version": "v1"}
-    monkeypatch.setattr(
-        services.store,
-        "fetch",
-        lambda uri: fakes.Fetched(fetch(uri).size, fetch(uri).stream, identity),
-    )
-    call_judge(services, 1, [done], asks_speed(block=1))
+    identity, fetch = {"output_etag": '"e"', "output_version": "v1"}, services.store.fetch
+    outputs = StoredOutputs(lambda uri: replace(fetch(uri), identity=identity))
+    call_judge(replace(services, outputs=outputs), 1, [done], asks_speed(block=1))
 
     runs = [run for arm in load(services, "evidence")["arms"] for run in arm["runs"]]
     assert runs
