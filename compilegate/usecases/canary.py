@@ -17,22 +17,8 @@ from compilegate.domain.errors import lease_lost
 from compilegate.domain.followers import REJECTED, RELEASED
 from compilegate.domain.ledger_keys import CANARY_ENTRIES, canary_entries
 from compilegate.domain.planning.rounds import LEASE_SECONDS
-from compilegate.domain.production.canary import (
-    ABORTED,
-    REPORTED_ENDS,
-    RETIRED,
-    effect_of_run,
-    held_runs,
-    requested_round,
-    round_ending,
-)
-from compilegate.domain.records.production import (
-    CanaryClosed,
-    CanaryReported,
-    CanaryRound,
-    CanaryToken,
-    ProductionRun,
-)
+from compilegate.domain.production import canary
+from compilegate.domain.records import production
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial, load_decision, load_plan, load_spec
 
@@ -52,7 +38,7 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     services.locks.extend(trial.workload, execution, expires_at=until + LEASE_SECONDS)
     plan, spec = load_plan(services.store, trial), load_spec(services.store, trial)
     runs = [read(RequestedFullRun, run) for run in event["runs"]]
-    requested = requested_round(
+    requested = canary.requested_round(
         trial.trial,
         int(event["round"]),
         runs,
@@ -63,19 +49,19 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     )
     services.ledger.append(trial.workload, requested)
     if services.locks.holder(trial.workload) != execution:
-        close_canary(trial, ABORTED, services=services)
+        close_canary(trial, canary.ABORTED, services=services)
         raise lease_lost(trial.workload, execution)
     opened, workload = _with_token(requested, token, trial.workload, services), trial.workload
-    reason = opened.closed or round_ending(opened, services.ledger.history(workload))
+    reason = opened.closed or canary.round_ending(opened, services.ledger.history(workload))
     if reason is not None:  # an earlier wait ended before it was reported
         reason = _close(opened, reason, workload, services)
         services.tokens.send_success(token, {"round": opened.round, "reason": reason})
-        services.ledger.append(workload, CanaryReported(now, trial.trial, opened.round))
+        services.ledger.append(workload, production.CanaryReported(now, trial.trial, opened.round))
     return {"round": opened.round, "closed": reason}
 
 
 def close_after_run(
-    workload: str, run: ProductionRun, *, job: str | None, services: Services
+    workload: str, run: production.ProductionRun, *, job: str | None, services: Services
 ) -> None:
     """After ``run`` was recorded: close the rounds that are over and report their end.
 
@@ -86,7 +72,7 @@ def close_after_run(
     past = services.ledger.history(workload, CANARY_ENTRIES)
     if any(not one.reported for one in past.rounds):  # a trial waits for runs
         past = services.ledger.history(workload)
-    effect = effect_of_run(run, past, job)
+    effect = canary.effect_of_run(run, past, job)
     if effect.too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
     for one, reason in effect.over:
@@ -97,7 +83,7 @@ def end_canary(workload: str, *, services: Services) -> None:
     """The workload was retired: let every trial that waits for its runs continue at once."""
     for one in services.ledger.history(workload, CANARY_ENTRIES).rounds:
         if not one.reported:
-            _end(one, RETIRED, workload, services)
+            _end(one, canary.RETIRED, workload, services)
 
 
 def close_canary(
@@ -114,7 +100,7 @@ def close_canary(
             continue
         last = _close(one, reason, trial.workload, services)
         if not one.reported:
-            reported = CanaryReported(services.clock.now(), one.trial, one.round)
+            reported = production.CanaryReported(services.clock.now(), one.trial, one.round)
             services.ledger.append(trial.workload, reported)
     return last
 
@@ -140,7 +126,7 @@ def reject_models(trial: Trial, *, services: Services) -> None:
 def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[str, Any]:
     """Release the models of the arm ``released``, reject all others; the jobs by their new tag."""
     tagged: dict[str, Any] = {RELEASED: [], REJECTED: []}
-    for run in held_runs(services.ledger.history(trial.workload), trial.trial):
+    for run in canary.held_runs(services.ledger.history(trial.workload), trial.trial):
         value = RELEASED if run.arm == released else REJECTED
         services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
         tagged[value].append(run.job)
@@ -148,35 +134,35 @@ def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[
 
 
 def _with_token(
-    requested: CanaryRound, token: str, workload: str, services: Services
-) -> CanaryRound:
+    requested: production.CanaryRound, token: str, workload: str, services: Services
+) -> production.CanaryRound:
     """The round as it stands, with this wait's token on it."""
     while True:
         (opened,) = services.ledger.history(workload, requested.key).rounds
         if token in opened.tokens:
             return opened
         number = len(opened.tokens)
-        waiting = CanaryToken(requested.at, opened.trial, opened.round, number, token)
+        waiting = production.CanaryToken(requested.at, opened.trial, opened.round, number, token)
         services.ledger.put_once(workload, waiting)
 
 
-def _close(canary: CanaryRound, reason: str, workload: str, services: Services) -> str:
+def _close(opened: production.CanaryRound, reason: str, workload: str, services: Services) -> str:
     """Why the round ended: the reason that was recorded first."""
-    if canary.closed is not None:
-        return canary.closed
-    closed = CanaryClosed(services.clock.now(), canary.trial, canary.round, reason)
+    if opened.closed is not None:
+        return opened.closed
+    closed = production.CanaryClosed(services.clock.now(), opened.trial, opened.round, reason)
     return services.ledger.put_once(workload, closed).reason
 
 
-def _end(canary: CanaryRound, reason: str, workload: str, services: Services) -> None:
+def _end(opened: production.CanaryRound, reason: str, workload: str, services: Services) -> None:
     """Close the round and wake the trial that waits for it.
 
     By its newest token first; older tokens are of waits that were given up.
     """
-    recorded = _close(canary, reason, workload, services)
-    if recorded not in REPORTED_ENDS:
+    recorded = _close(opened, reason, workload, services)
+    if recorded not in canary.REPORTED_ENDS:
         return
-    for token in reversed(canary.tokens):
-        services.tokens.send_success(token, {"round": canary.round, "reason": recorded})
-    reported = CanaryReported(services.clock.now(), canary.trial, canary.round)
+    for token in reversed(opened.tokens):
+        services.tokens.send_success(token, {"round": opened.round, "reason": recorded})
+    reported = production.CanaryReported(services.clock.now(), opened.trial, opened.round)
     services.ledger.append(workload, reported)

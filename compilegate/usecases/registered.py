@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from compilegate.domain import naming
-from compilegate.domain.errors import (
-    CompilegateError,
-    InvalidInputError,
-    NotFoundError,
-)
+from compilegate.domain import errors, naming
 from compilegate.domain.facts import Facts
 from compilegate.domain.production.registration import Registration, read_registration
 from compilegate.domain.workload.model import Workload
@@ -35,7 +30,7 @@ def load_registered(workload: str, store: ObjectStore) -> Spec:
     """
     registration = load_registration(store, workload)
     if not registration.active:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             "was retired from production",
             field="workload",
             value=workload,
@@ -53,14 +48,14 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
     key = naming.registration_key(workload)
     try:
         body = store.get(key)
-    except NotFoundError as error:
-        raise NotFoundError(
+    except errors.NotFoundError as error:
+        raise errors.NotFoundError(
             f"{workload} is not registered", fix="register its file with `compilegate register`."
         ) from error
     try:
         return read_registration(json.loads(body))
     except (KeyError, TypeError, ValueError) as error:
-        raise InvalidInputError(
+        raise errors.InvalidInputError(
             f"cannot be read as a registration: {error}",
             file=f"s3://{store.bucket}/{key}",
             fix="register the workload's file again",
@@ -115,7 +110,7 @@ def readable_spec(trial: Trial, store: ObjectStore) -> Spec | None:
         return None
     try:
         return load_spec(store, trial)
-    except (CompilegateError, KeyError, ValueError):
+    except (errors.CompilegateError, KeyError, ValueError):
         return None
 
 
@@ -123,5 +118,5 @@ def owner_of_workload(workload: str, store: ObjectStore) -> str | None:
     """The registered owner; None where it was never registered or that cannot be read."""
     try:
         return load_registration(store, workload).owner
-    except (CompilegateError, KeyError, ValueError):
+    except (errors.CompilegateError, KeyError, ValueError):
         return None

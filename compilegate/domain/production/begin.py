@@ -14,13 +14,9 @@ from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import agrees, flag_of
 from compilegate.domain.followers import REFRESH_EVERY, STALE, WATCHED
+from compilegate.domain.production import fingerprint
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import Choice, open_slot
-from compilegate.domain.production.fingerprint import (
-    Fingerprint,
-    compare_with_proven,
-    registered_fingerprint,
-)
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.promotion import Promotion, standing_promotion
@@ -206,7 +202,7 @@ class BeginInput:
     spec_key: str
     source_key: str
     now: int
-    proven: Fingerprint | None = None
+    proven: fingerprint.Fingerprint | None = None
 
 
 def choose_run(inputs: BeginInput) -> BegunRun:
@@ -259,10 +255,10 @@ def _without_stale(inputs: BeginInput) -> FlagReading:
     reading, jobs = inputs.reading, inputs.jobs
     if reading.promotion is None or inputs.proven is None:
         return reading
-    registered = registered_fingerprint(
+    registered = fingerprint.registered_fingerprint(
         reading.promotion, jobs.trained, jobs.facts, region=jobs.site.region
     )
-    changed = compare_with_proven(inputs.proven, registered).changed
+    changed = fingerprint.compare_with_proven(inputs.proven, registered).changed
     if not changed:
         return reading
     explanation = "; ".join(reason.message for reason in changed)

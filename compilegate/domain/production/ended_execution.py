@@ -12,12 +12,7 @@ from compilegate.domain.errors import BROKEN
 from compilegate.domain.failures import ENDED, explain, job_end
 from compilegate.domain.fields import Fields
 from compilegate.domain.flag_change import Versions
-from compilegate.domain.production.attempts import (
-    AttemptEnd,
-    JobEvidence,
-    attempt_number,
-    attempt_of,
-)
+from compilegate.domain.production import attempts
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import billable_seconds, judged_result, times
 from compilegate.domain.records.production import TEAM, BegunRun, IgnoredJob, ProductionRun
@@ -53,7 +48,7 @@ class EndedExecution:
 
 def unrecorded_attempts(
     workload: str, begun: BegunRun, past: WorkloadHistory, same_prefix: Iterable[str]
-) -> list[AttemptEnd]:
+) -> list[attempts.AttemptEnd]:
     """The attempts of a run that the ledger does not have.
 
     ``same_prefix`` are the jobs whose names begin like its own. Of a run without any job it is the
@@ -66,7 +61,9 @@ def unrecorded_attempts(
     if not unrecorded and not recorded:
         unrecorded = [naming.job_base(workload, begun.run, naming.attempt(0))]
     return [
-        AttemptEnd(workload, begun.run, job, attempt_of(attempt_number(job), waits))
+        attempts.AttemptEnd(
+            workload, begun.run, job, attempts.attempt_of(attempts.attempt_number(job), waits)
+        )
         for job in unrecorded
     ]
 
@@ -116,7 +113,7 @@ def job_of_another_role(
 def team_run(
     described: Mapping[str, Any],
     tags: Mapping[str, str],
-    evidence: JobEvidence,
+    evidence: attempts.JobEvidence,
     training: Training,
     versions: Versions,
     *,

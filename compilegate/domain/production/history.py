@@ -16,29 +16,9 @@ from typing import Any, TypeVar
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.records import ledger
+from compilegate.domain.records import ledger, production, trials
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record
-from compilegate.domain.records.production import (
-    BegunRun,
-    CanaryClosed,
-    CanaryReported,
-    CanaryRound,
-    CanaryToken,
-    CapacityWait,
-    ProbationEnd,
-    ProductionRun,
-    RegistrationChange,
-    Review,
-)
-from compilegate.domain.records.trials import (
-    ApprovalAnswer,
-    ApprovalRequested,
-    ApprovalToken,
-    TrialDecided,
-    TrialFailed,
-    TrialStarted,
-)
 
 _Kind = TypeVar("_Kind")
 
@@ -50,9 +30,9 @@ class Approval:
     ``tokens`` wake the waiting trial, oldest first.
     """
 
-    asked: ApprovalRequested
+    asked: trials.ApprovalRequested
     tokens: tuple[str, ...] = ()
-    answer: ApprovalAnswer | None = None
+    answer: trials.ApprovalAnswer | None = None
 
     @property
     def trial(self) -> str:
@@ -75,17 +55,17 @@ class WorkloadHistory:
 
     records: tuple[Record, ...] = ()
     readable_flags: tuple[FlagVersion, ...] = ()
-    begun: tuple[BegunRun, ...] = ()
-    waits: tuple[CapacityWait, ...] = ()
-    runs: tuple[ProductionRun, ...] = ()
-    rounds: tuple[CanaryRound, ...] = ()
-    reviews: tuple[Review, ...] = ()
-    probation_ends: tuple[ProbationEnd, ...] = ()
-    started: tuple[TrialStarted, ...] = ()
-    decided: tuple[TrialDecided, ...] = ()
-    failed: tuple[TrialFailed, ...] = ()
+    begun: tuple[production.BegunRun, ...] = ()
+    waits: tuple[production.CapacityWait, ...] = ()
+    runs: tuple[production.ProductionRun, ...] = ()
+    rounds: tuple[production.CanaryRound, ...] = ()
+    reviews: tuple[production.Review, ...] = ()
+    probation_ends: tuple[production.ProbationEnd, ...] = ()
+    started: tuple[trials.TrialStarted, ...] = ()
+    decided: tuple[trials.TrialDecided, ...] = ()
+    failed: tuple[trials.TrialFailed, ...] = ()
     approvals: tuple[Approval, ...] = ()
-    registrations: tuple[RegistrationChange, ...] = ()
+    registrations: tuple[production.RegistrationChange, ...] = ()
 
     @cached_property
     def flags(self) -> tuple[FlagVersion, ...]:
@@ -124,29 +104,29 @@ class WorkloadHistory:
         decided = (decision.trial for decision in self.decided)
         return frozenset((*decided, *(failure.trial for failure in self.failed)))
 
-    def begun_run(self, run: str) -> BegunRun | None:
+    def begun_run(self, run: str) -> production.BegunRun | None:
         """How a run began, None for one that never did."""
         return next((begun for begun in self.begun if begun.run == run), None)
 
-    def run_of_execution(self, execution: str) -> BegunRun | None:
+    def run_of_execution(self, execution: str) -> production.BegunRun | None:
         """The run that an execution owns, None where it owns none."""
         return next((begun for begun in self.begun if begun.execution == execution), None)
 
-    def waits_of(self, run: str) -> tuple[CapacityWait, ...]:
+    def waits_of(self, run: str) -> tuple[production.CapacityWait, ...]:
         """A run's attempts that got no capacity."""
         return tuple(wait for wait in self.waits if wait.run == run)
 
-    def review_of(self, run: str) -> Review | None:
+    def review_of(self, run: str) -> production.Review | None:
         """The review after a run, None before it."""
         return next((review for review in self.reviews if review.run == run), None)
 
-    def reviews_of(self, trial: str, *, since: int) -> tuple[Review, ...]:
+    def reviews_of(self, trial: str, *, since: int) -> tuple[production.Review, ...]:
         """The reviews of a trial's promotion from epoch second ``since`` on."""
         return tuple(
             review for review in self.reviews if review.trial == trial and review.at >= since
         )
 
-    def rounds_of(self, trial: str) -> tuple[CanaryRound, ...]:
+    def rounds_of(self, trial: str) -> tuple[production.CanaryRound, ...]:
         """The canary rounds of a trial."""
         return tuple(one for one in self.rounds if one.trial == trial)
 
@@ -169,26 +149,26 @@ def history(entries: Iterable[Mapping[str, Any]]) -> WorkloadHistory:
     return WorkloadHistory(
         records=tuple(records),
         readable_flags=of(FlagVersion, "version"),
-        begun=of(BegunRun, "at", "run"),
-        waits=of(CapacityWait),
-        runs=of(ProductionRun, "started_at", "run", "job"),
+        begun=of(production.BegunRun, "at", "run"),
+        waits=of(production.CapacityWait),
+        runs=of(production.ProductionRun, "started_at", "run", "job"),
         rounds=_rounds(groups),
-        reviews=of(Review, "at", "run"),
-        probation_ends=of(ProbationEnd),
-        started=of(TrialStarted),
-        decided=of(TrialDecided),
-        failed=of(TrialFailed),
+        reviews=of(production.Review, "at", "run"),
+        probation_ends=of(production.ProbationEnd),
+        started=of(trials.TrialStarted),
+        decided=of(trials.TrialDecided),
+        failed=of(trials.TrialFailed),
         approvals=_approvals(groups),
-        registrations=of(RegistrationChange, "revision"),
+        registrations=of(production.RegistrationChange, "revision"),
     )
 
 
-def _rounds(groups: Mapping[type, Sequence[Any]]) -> tuple[CanaryRound, ...]:
+def _rounds(groups: Mapping[type, Sequence[Any]]) -> tuple[production.CanaryRound, ...]:
     """Each round with what later entries say of it, by trial and number."""
     place_of = attrgetter("trial", "round")
-    reasons = {place_of(one): one.reason for one in groups[CanaryClosed]}
-    ended = {*map(place_of, groups[CanaryReported])}
-    tokens = sorted(groups[CanaryToken], key=attrgetter("number"))
+    reasons = {place_of(one): one.reason for one in groups[production.CanaryClosed]}
+    ended = {*map(place_of, groups[production.CanaryReported])}
+    tokens = sorted(groups[production.CanaryToken], key=attrgetter("number"))
     return tuple(
         replace(
             opened,
@@ -196,25 +176,27 @@ def _rounds(groups: Mapping[type, Sequence[Any]]) -> tuple[CanaryRound, ...]:
             reported=place_of(opened) in ended,
             tokens=tuple(one.token for one in tokens if place_of(one) == place_of(opened)),
         )
-        for opened in sorted(groups[CanaryRound], key=place_of)
+        for opened in sorted(groups[production.CanaryRound], key=place_of)
     )
 
 
 def _approvals(groups: Mapping[type, Sequence[Any]]) -> tuple[Approval, ...]:
     """Each question with its tokens and its answer, by when it was asked."""
-    answers = {one.trial: one for one in groups[ApprovalAnswer]}
-    tokens = sorted(groups[ApprovalToken], key=attrgetter("number"))
+    answers = {one.trial: one for one in groups[trials.ApprovalAnswer]}
+    tokens = sorted(groups[trials.ApprovalToken], key=attrgetter("number"))
     return tuple(
         Approval(
             asked,
             tuple(one.token for one in tokens if one.trial == asked.trial),
             answers.get(asked.trial),
         )
-        for asked in sorted(groups[ApprovalRequested], key=attrgetter("at", "trial"))
+        for asked in sorted(groups[trials.ApprovalRequested], key=attrgetter("at", "trial"))
     )
 
 
-def check_answer(answer: ApprovalAnswer, *, approved: bool, workload: str, stage: str) -> None:
+def check_answer(
+    answer: trials.ApprovalAnswer, *, approved: bool, workload: str, stage: str
+) -> None:
     """Raises InvalidInputError where the recorded answer is the other one."""
     if answer.approved is approved:
         return
@@ -227,7 +209,7 @@ def check_answer(answer: ApprovalAnswer, *, approved: bool, workload: str, stage
     )
 
 
-def answer_words(answer: ApprovalAnswer) -> str:
+def answer_words(answer: trials.ApprovalAnswer) -> str:
     """``approved by ana``."""
     outcome = "approved" if answer.approved else "not approved"
     return f"{outcome} by {answer.by.removeprefix(HUMAN)}"

@@ -14,15 +14,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
 from compilegate.domain.failures import IN_PROGRESS, Ending, JobEnd, explain, job_end
-from compilegate.domain.production.attempts import (
-    NO_ATTEMPT,
-    Attempt,
-    AttemptEnd,
-    JobEvidence,
-    RunAnswer,
-    most_wait_seconds,
-    next_wait,
-)
+from compilegate.domain.production import attempts
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.savings import failed
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
@@ -48,12 +40,12 @@ class EndedAttempt:
     capacity, ``same_prefix`` the jobs in progress whose names begin like those of the run.
     """
 
-    reported: AttemptEnd
+    reported: attempts.AttemptEnd
     begun: BegunRun
     jobs: RunJobs
     described: Mapping[str, Any]
     now: int
-    evidence: JobEvidence = field(default_factory=JobEvidence)
+    evidence: attempts.JobEvidence = field(default_factory=attempts.JobEvidence)
     waits: tuple[CapacityWait, ...] = ()
     same_prefix: Sequence[str] = ()
 
@@ -63,7 +55,7 @@ class EndedAttempt:
         return job_end(self.described, self.reported.error, self.reported.cause)
 
     @property
-    def attempt(self) -> Attempt:
+    def attempt(self) -> attempts.Attempt:
         """Which attempt it is."""
         return self.reported.attempt
 
@@ -108,13 +100,13 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
         return AttemptOutcome(attempt_run(ended), stop)
     number = ended.attempt.number + 1
     fallbacks = {
-        one: ended.jobs.problem(begun, Attempt(number, instance_type=one))
+        one: ended.jobs.problem(begun, attempts.Attempt(number, instance_type=one))
         for one in ended.workload.training.fallback_instances
     }
-    following = next_wait(
+    following = attempts.next_wait(
         ended.waits,
         [one for one, refused in fallbacks.items() if refused is None],
-        most_wait_seconds(ended.workload),
+        attempts.most_wait_seconds(ended.workload),
         first_seconds=reported.first_wait_seconds,
     )
     if following is None:
@@ -182,7 +174,7 @@ def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> Productio
 
 
 def judged_result(
-    end: JobEnd, evidence: JobEvidence, seed: int | None
+    end: JobEnd, evidence: attempts.JobEvidence, seed: int | None
 ) -> tuple[Mapping[str, Any], bool, str | None]:
     """An ended job's run, whether it is evidence, and why it is not or did not finish."""
     result, problem = evidence.result, evidence.problem
@@ -195,30 +187,33 @@ def judged_result(
     return unfinished, end.about_arm, end.reason
 
 
-def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> RunAnswer:
+def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> attempts.RunAnswer:
     """The answer for an attempt, with what the ledger has of it."""
     attempt, owner = ended.attempt, ended.workload.owner
     if isinstance(record, ProductionRun):
         step = _what_next(record)
-        following = Attempt(attempt.number + 1, rerun=True) if step == RERUN else attempt
+        following = attempts.Attempt(attempt.number + 1, rerun=True) if step == RERUN else attempt
         return run_answer(step, record, owner, following)
-    return RunAnswer(
+    return attempts.RunAnswer(
         WAIT,
         record.run,
         attempt.arm(ended.begun),
         "Waiting",
         str(record.reason),
-        attempt=Attempt(attempt.number + 1, attempt.rerun, record.next_instance_type),
+        attempt=attempts.Attempt(attempt.number + 1, attempt.rerun, record.next_instance_type),
         wait_seconds=int(record.wait_seconds),
         owner=owner,
     )
 
 
 def run_answer(
-    step: str, run: ProductionRun, owner: str | None, attempt: Attempt = NO_ATTEMPT
-) -> RunAnswer:
+    step: str,
+    run: ProductionRun,
+    owner: str | None,
+    attempt: attempts.Attempt = attempts.NO_ATTEMPT,
+) -> attempts.RunAnswer:
     """The answer for a run that was recorded."""
-    return RunAnswer(
+    return attempts.RunAnswer(
         step, run.run, run.arm, run.status, run.reason, run.counts, attempt, owner=owner
     )
 
@@ -240,7 +235,7 @@ def _what_next(run: ProductionRun) -> str:
     return FAILED if run.arm == BASELINE else RERUN
 
 
-def notifies_owner(answer: RunAnswer, waits: Sequence[CapacityWait]) -> bool:
+def notifies_owner(answer: attempts.RunAnswer, waits: Sequence[CapacityWait]) -> bool:
     """Whether there is no new model, or the run, after ``waits``, pauses for the first time."""
     is_first = not any(wait.wait_seconds for wait in waits)
     return answer.next == FAILED or (answer.wait_seconds > 0 and is_first)

@@ -17,30 +17,10 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision, ProbationStep, 
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import Judge
-from compilegate.domain.production.fingerprint import (
-    Comparison,
-    Fingerprint,
-    compare_with_proven,
-    recorded,
-)
+from compilegate.domain.production import fingerprint, watch
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.savings import applied
-from compilegate.domain.production.watch import (
-    PERMANENT,
-    RESUME,
-    STALE,
-    TREATMENT,
-    WATCHED,
-    Findings,
-    Watched,
-    blind_spots,
-    flag_transition,
-    not_watched,
-    probation_document,
-    row_at_the_end,
-    watched_runs,
-)
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun, Review
 from compilegate.domain.workload.model import Policy
@@ -71,8 +51,8 @@ class ReviewInput:
     evidence: Mapping[str, Any] | None
     now: int
     flag_name: str
-    proven: Fingerprint = field(default_factory=dict)
-    registered: Fingerprint = field(default_factory=dict)
+    proven: fingerprint.Fingerprint = field(default_factory=dict)
+    registered: fingerprint.Fingerprint = field(default_factory=dict)
     policy: Policy | None = None
 
     @property
@@ -110,7 +90,7 @@ def review_promotion(inputs: ReviewInput, judge: Judge) -> ReviewOutcome:
         notes = (Reason("not_measured", text),)
         review = replace(review, notes=notes, cooldown_days=Policy().cooldown_days)
     else:
-        watched = watched_runs(runs, promotion)
+        watched = watch.watched_runs(runs, promotion)
         document = _document(inputs, inputs.evidence, watched.runs)
         decision = _ask(judge, document, promotion) if document else None
         review = _reviewed(review, inputs, inputs.evidence, watched, decision)
@@ -129,33 +109,35 @@ def _reviewed(
     review: Review,
     inputs: ReviewInput,
     evidence: Mapping[str, Any],
-    watched: Watched,
+    watched: watch.Watched,
     decision: Decision | None,
 ) -> Review:
     """The review with what was seen, what the judge decided on it, and what follows."""
     promotion = inputs.promotion
     today = [run for run in watched.runs if run.run == inputs.run]
-    measured = {arm["name"]: recorded(arm["runs"]) for arm in evidence["arms"]}
-    compared = compare_with_proven(inputs.proven, inputs.registered, measured=measured, runs=today)
-    findings = Findings(
+    measured = {arm["name"]: fingerprint.recorded(arm["runs"]) for arm in evidence["arms"]}
+    compared = fingerprint.compare_with_proven(
+        inputs.proven, inputs.registered, measured=measured, runs=today
+    )
+    findings = watch.Findings(
         decision,
         compared.changed,
         restored=_is_restored(inputs, compared, today),
         untreated=sum(run.without_change for run in watched.runs),
-        unwatched=not_watched(watched, promotion),
+        unwatched=watch.not_watched(watched, promotion),
     )
     # The trial's own policy holds where nothing is registered.
     policy = inputs.policy or read(Policy, evidence["policy"])
-    amiss = [TREATMENT] if findings.without_change else []
-    amiss += [WATCHED] if findings.unwatched else []
+    amiss = [watch.TREATMENT] if findings.without_change else []
+    amiss += [watch.WATCHED] if findings.unwatched else []
     following = decision.next if decision else None
-    is_permanent = promotion.flag.state == PERMANENT
+    is_permanent = promotion.flag.state == watch.PERMANENT
     return replace(
         review,
         verdict=str(decision.verdict) if decision else None,
         next=following if isinstance(following, ProbationStep) else None,
         reasons=tuple(decision.reasons) if decision else (),
-        notes=() if is_permanent else blind_spots(watched, promotion, inputs.history.damaged),
+        notes=() if is_permanent else watch.blind_spots(watched, promotion, inputs.history.damaged),
         changed=compared.changed,
         differs=tuple(sorted([*compared.differs, *amiss])),
         not_compared=compared.unknown,
@@ -163,24 +145,26 @@ def _reviewed(
         unseen=len(watched.unseen),
         launched_by=tuple(sorted({run.launched_by for run in watched.runs})),
         cooldown_days=policy.cooldown_days,
-        transition=flag_transition(promotion, findings, policy.on_stale),
+        transition=watch.flag_transition(promotion, findings, policy.on_stale),
     )
 
 
-def _is_restored(inputs: ReviewInput, compared: Comparison, today: Sequence[ProductionRun]) -> bool:
+def _is_restored(
+    inputs: ReviewInput, compared: fingerprint.Comparison, today: Sequence[ProductionRun]
+) -> bool:
     """Whether all that was amiss since the promotion became stale was seen to be as it was.
 
     By a run that is evidence: missing runs restore nothing.
     """
     reviews = inputs.earlier
-    stale = [place for place, review in enumerate(reviews) if review.action == STALE]
+    stale = [place for place, review in enumerate(reviews) if review.action == watch.STALE]
     if not stale or not today:
         return False
     amiss = {name for review in reviews[stale[-1] :] for name in review.differs}
     mine = [run for run in today if run.arm == inputs.promotion.candidate]
-    seen = set(compared.same) | ({WATCHED} if mine else set())
+    seen = set(compared.same) | ({watch.WATCHED} if mine else set())
     if any(run.finished and applied(run) for run in mine):
-        seen.add(TREATMENT)
+        seen.add(watch.TREATMENT)
     return amiss <= seen
 
 
@@ -189,12 +173,12 @@ def _document(
 ) -> dict[str, Any] | None:
     """The evidence to judge; once permanent only a row of runs that went wrong."""
     promotion = inputs.promotion
-    if promotion.flag.state == PERMANENT:
-        watched = row_at_the_end(watched, promotion)
+    if promotion.flag.state == watch.PERMANENT:
+        watched = watch.row_at_the_end(watched, promotion)
         if not watched:
             return None
     earlier = [run for run in inputs.history.runs if run.started_at < promotion.at]
-    return probation_document(evidence, promotion, watched, earlier)
+    return watch.probation_document(evidence, promotion, watched, earlier)
 
 
 def _ask(judge: Judge, document: Mapping[str, Any], promotion: Promotion) -> Decision:
@@ -223,7 +207,7 @@ def message_kind(review: Review, before: Review | None) -> str | None:
         last = before.transition
         if last is not None and last.change_id == review.transition.change_id:
             return None  # a manual change holds the flag, and its author has the message
-        return STALE if review.action == RESUME else review.action
+        return watch.STALE if review.action == watch.RESUME else review.action
     if ALARM in review.codes - before.codes:
         return ALARM
     unproven = (str(Verdict.INCONCLUSIVE), str(Verdict.INVALID))

@@ -8,29 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar, get_args
 
 from compilegate.domain.errors import UnreadableRecordError
-from compilegate.domain.records import LAST_SECOND, LedgerRecord
+from compilegate.domain.records import LAST_SECOND, LedgerRecord, production, trials
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import (
-    BegunRun,
-    CanaryClosed,
-    CanaryReported,
-    CanaryRound,
-    CanaryToken,
-    CapacityWait,
-    IgnoredJob,
-    ProbationEnd,
-    ProductionRun,
-    RegistrationChange,
-    Review,
-)
-from compilegate.domain.records.trials import (
-    ApprovalAnswer,
-    ApprovalRequested,
-    ApprovalToken,
-    TrialDecided,
-    TrialFailed,
-    TrialStarted,
-)
 
 Entry = Mapping[str, Any]
 LedgerRecordT = TypeVar("LedgerRecordT", bound=LedgerRecord)
@@ -132,16 +111,18 @@ class DamagedRecord(UnknownRecord):
 
 
 Record = (
-    ApprovalAnswer | ApprovalRequested | ApprovalToken | BegunRun | CanaryClosed | CanaryReported
-    | CanaryRound | CanaryToken | CapacityWait | DrainMark | FlagVersion | IgnoredJob | ProbationEnd
-    | ProductionRun | RegistrationChange | Review | Swept | TrialDecided | TrialFailed
-    | TrialStarted | UnknownRecord | Unlocked
+    trials.ApprovalAnswer | trials.ApprovalRequested | trials.ApprovalToken | production.BegunRun
+    | production.CanaryClosed | production.CanaryReported | production.CanaryRound
+    | production.CanaryToken | production.CapacityWait | DrainMark | FlagVersion
+    | production.IgnoredJob | production.ProbationEnd | production.ProductionRun
+    | production.RegistrationChange | production.Review | Swept | trials.TrialDecided
+    | trials.TrialFailed | trials.TrialStarted | UnknownRecord | Unlocked
 )  # fmt: skip
 
 _READERS: dict[str, Callable[[Entry], Record]] = {
     kind.kind: kind.from_entry for kind in get_args(Record) if issubclass(kind, LedgerRecord)
 }
-_READERS[RegistrationChange.RETIRED] = RegistrationChange.from_entry
+_READERS[production.RegistrationChange.RETIRED] = production.RegistrationChange.from_entry
 KINDS = tuple(_READERS)
 
 

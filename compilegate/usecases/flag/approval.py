@@ -17,15 +17,8 @@ from compilegate.domain.errors import InvalidInputError, lease_lost
 from compilegate.domain.flag_change import Override
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.history import Approval, check_answer
+from compilegate.domain.records import trials
 from compilegate.domain.records.flags import HUMAN
-from compilegate.domain.records.trials import (
-    NOBODY,
-    STOPPED,
-    WAIT_SECONDS,
-    ApprovalAnswer,
-    ApprovalRequested,
-    ApprovalToken,
-)
 from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Ledger, ObjectStore, Services, Tokens
 from compilegate.report.notifications.decision import approval_needed
@@ -33,7 +26,7 @@ from compilegate.usecases.flag.change_flag import latest_flag
 from compilegate.usecases.records import Trial, load_decision, load_spec
 from compilegate.usecases.registered import readable_spec
 
-UNANSWERED = f"nobody answered within {WAIT_SECONDS // 86400} days"
+UNANSWERED = f"nobody answered within {trials.WAIT_SECONDS // 86400} days"
 
 
 def needs_approval(trial: Trial, action: FlagAction, store: ObjectStore) -> bool:
@@ -46,12 +39,12 @@ def needs_approval(trial: Trial, action: FlagAction, store: ObjectStore) -> bool
 def ask_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Record the question and answer with the message that puts it to people."""
     trial, now = Trial.from_event(event), services.clock.now()
-    key, until = str(event["decision_key"]), now + WAIT_SECONDS
+    key, until = str(event["decision_key"]), now + trials.WAIT_SECONDS
     decision = load_decision(services.store, key)
     # A month may pass until the next step: the lease has to outlive it. As in open_canary.
     execution = str(event["execution"])
     services.locks.extend(trial.workload, execution, expires_at=until + LEASE_SECONDS)
-    request = ApprovalRequested(
+    request = trials.ApprovalRequested(
         at=now,
         until=until,
         trial=trial.trial,
@@ -91,7 +84,7 @@ def await_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
         if token in approval.tokens:
             break
         number = len(approval.tokens)
-        waiting = ApprovalToken(services.clock.now(), trial.trial, number, token)
+        waiting = trials.ApprovalToken(services.clock.now(), trial.trial, number, token)
         services.ledger.put_once(trial.workload, waiting)
     if approval.answer is not None:
         _wake(approval, services.tokens)
@@ -101,7 +94,7 @@ def await_approval(event: Mapping[str, Any], *, services: Services) -> dict[str,
 def close_approval(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """The answer; none in time is recorded as a refusal."""
     trial = Trial.from_event(event)
-    answer = answer_once(trial, NOBODY, UNANSWERED, approved=False, services=services)
+    answer = answer_once(trial, trials.NOBODY, UNANSWERED, approved=False, services=services)
     return {"approved": answer.approved, "by": answer.by, "reason": answer.reason}
 
 
@@ -110,23 +103,23 @@ def abandon_approval(trial: Trial, *, services: Services) -> None:
     approval = approval_of(trial, services.ledger)
     if approval is not None and approval.answer is None:
         reason = "the trial was stopped while it waited"
-        answer_once(trial, STOPPED, reason, approved=False, services=services)
+        answer_once(trial, trials.STOPPED, reason, approved=False, services=services)
 
 
 def approval_of(trial: Trial, ledger: Ledger) -> Approval | None:
     """The question of one trial, None where there is none."""
-    key = ApprovalRequested.key_of(trial=trial.trial)
+    key = trials.ApprovalRequested.key_of(trial=trial.trial)
     return ledger.history(trial.workload, key).approval_of(trial.trial)
 
 
 def answer_once(
     trial: Trial, by: str, reason: str, *, approved: bool, services: Services
-) -> ApprovalAnswer:
+) -> trials.ApprovalAnswer:
     """The answer that stands: this one, or an earlier one."""
     # The answer accounts for every flag change up to this version.
     _, seen = latest_flag(trial.workload, services)
     now = services.clock.now()
-    answer = ApprovalAnswer(now, trial.trial, by, approved, reason, flag_version=seen)
+    answer = trials.ApprovalAnswer(now, trial.trial, by, approved, reason, flag_version=seen)
     return services.ledger.put_once(trial.workload, answer)
 
 
@@ -138,7 +131,7 @@ class Answered:
     """
 
     trial: str
-    answer: ApprovalAnswer
+    answer: trials.ApprovalAnswer
     repeated: bool
     woken: bool
 

@@ -13,17 +13,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import flag_change, ledger_keys, naming
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.flag_change import (
-    agrees,
-    changes_nothing,
-    flag_of,
-    held_by,
-    next_version,
-    same_change,
-    superseded_by,
-)
 from compilegate.domain.records.flags import Author, FlagVersion
 from compilegate.ports import Services
 
@@ -58,20 +49,23 @@ def change_flag(workload: str, change: FlagVersion, *, services: Services) -> Ch
     name = naming.flag_parameter(services.settings.stage, workload)
     while True:
         versions = flag_versions(workload, services)
-        made = same_change(versions, change.change_id)
+        made = flag_change.same_change(versions, change.change_id)
         if made is None:
-            holder, newer = held_by(change, versions), superseded_by(change, versions)
-            if holder or newer or changes_nothing(change, versions):
+            holder, newer = (
+                flag_change.held_by(change, versions),
+                flag_change.superseded_by(change, versions),
+            )
+            if holder or newer or flag_change.changes_nothing(change, versions):
                 repair_flag(workload, services)
                 return Changed(
                     changed=False,
-                    flag=flag_of(versions),
+                    flag=flag_change.flag_of(versions),
                     version=len(versions),
                     held_by=holder.author if holder else None,
                     superseded_by=newer.author if newer else None,
                 )
             now = services.clock.now()
-            following = next_version(change, versions, name=name, at=now)
+            following = flag_change.next_version(change, versions, name=name, at=now)
             made = services.ledger.put_once(workload, following)
             versions = [*versions, made]
         if made.change_id == change.change_id:
@@ -94,7 +88,7 @@ def flag_versions(workload: str, services: Services) -> Sequence[FlagVersion]:
 def latest_flag(workload: str, services: Services) -> tuple[Flag, int]:
     """What the ledger says the flag is, and its version; ``(OFF, 0)`` before any change."""
     versions = flag_versions(workload, services)
-    return flag_of(versions), len(versions)
+    return flag_change.flag_of(versions), len(versions)
 
 
 def repair_flag(workload: str, services: Services) -> bool:
@@ -102,7 +96,7 @@ def repair_flag(workload: str, services: Services) -> bool:
     # Parameter first: the other way round, a change between the two would be undone for a moment.
     text = services.flags.read(naming.flag_parameter(services.settings.stage, workload))
     versions = flag_versions(workload, services)
-    if agrees(text, versions):
+    if flag_change.agrees(text, versions):
         return False
     _bring_up_to_date(workload, versions, services)
     return True

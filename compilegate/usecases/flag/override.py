@@ -6,18 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from compilegate.domain import ledger_keys
+from compilegate.domain import flag_change, ledger_keys
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import Flag
-from compilegate.domain.flag_change import (
-    REVERT_BY_HAND,
-    SET,
-    Override,
-    override_change,
-    same_change,
-    turned_off,
-)
 from compilegate.domain.trial.planned_candidates import (
     PlannedCandidate,
     candidate_named,
@@ -45,13 +37,19 @@ def find_candidate(workload: str, name: str, services: Services) -> PlannedCandi
 
 
 def set_by_hand(
-    workload: str, candidate: PlannedCandidate, override: Override, *, services: Services
+    workload: str,
+    candidate: PlannedCandidate,
+    override: flag_change.Override,
+    *,
+    services: Services,
 ) -> Changed:
     """Turn the flag on with a candidate, in probation so that production is watched."""
-    return _override(workload, SET, candidate.flag, override, services, details=candidate.details)
+    return _override(
+        workload, flag_change.SET, candidate.flag, override, services, details=candidate.details
+    )
 
 
-def revert_by_hand(workload: str, override: Override, *, services: Services) -> Changed:
+def revert_by_hand(workload: str, override: flag_change.Override, *, services: Services) -> Changed:
     """Turn the flag off; one that is off stays so, and the override is kept.
 
     Raises InvalidInputError for a workload without a ledger.
@@ -62,20 +60,22 @@ def revert_by_hand(workload: str, override: Override, *, services: Services) -> 
             fix=f"see `{command_at('compilegate status', services.settings.stage)}`",
         )  # fmt: skip
     now, _ = latest_flag(workload, services)
-    return _override(workload, REVERT_BY_HAND, turned_off(now), override, services)
+    return _override(
+        workload, flag_change.REVERT_BY_HAND, flag_change.turned_off(now), override, services
+    )
 
 
 def _override(
     workload: str,
     action: str,
     flag: Flag,
-    override: Override,
+    override: flag_change.Override,
     services: Services,
     *,
     details: Mapping[str, Any] | None = None,
 ) -> Changed:
     """Make the change; one that the ledger has but the parameter has not yet is made as well."""
-    change = override_change(
+    change = flag_change.override_change(
         action,
         flag,
         override,
@@ -87,7 +87,7 @@ def _override(
     try:
         return change_flag(workload, change, services=services)
     except Exception as error:
-        made = same_change(flag_versions(workload, services), change.change_id)
+        made = flag_change.same_change(flag_versions(workload, services), change.change_id)
         if made is None:
             raise
         return replace(changed_by(made), unwritten=f"{error}")

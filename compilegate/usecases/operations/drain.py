@@ -10,16 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from compilegate.domain import ledger_keys, naming
-from compilegate.domain.draining import (
-    DrainSteps,
-    HeldLease,
-    RunningExecution,
-    RunPhase,
-    UnfinishedJob,
-    Work,
-    phase_between_jobs,
-)
+from compilegate.domain import draining, ledger_keys, naming
 from compilegate.domain.failures import STOPPING
 from compilegate.domain.flag_change import Override
 from compilegate.domain.production.orphans import ExecutionEnd
@@ -98,11 +89,11 @@ class Drainage:
 
     deployment: Deployment
     monotonic: Callable[[], float]
-    _jobs: dict[str, UnfinishedJob | None] = field(default_factory=dict)
+    _jobs: dict[str, draining.UnfinishedJob | None] = field(default_factory=dict)
     _inputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _ended: dict[str, float] = field(default_factory=dict)
 
-    def read(self) -> Work:
+    def read(self) -> draining.Work:
         """What is in progress now."""
         # Jobs first: none of them can then belong to an execution that starts after this reading.
         jobs = self._unfinished_jobs()
@@ -111,15 +102,15 @@ class Drainage:
         running, now, leases = {*trials, *runs}, self.monotonic(), []
         for workload, owner in self.deployment.leases():
             ended_for = None if owner in running else now - self._ended.setdefault(owner, now)
-            leases.append(HeldLease(workload, owner, ended_for))
-        return Work(
-            trials=tuple(RunningExecution(arn) for arn in trials),
-            runs=tuple(RunningExecution(arn, self._phase(arn, jobs)) for arn in runs),
+            leases.append(draining.HeldLease(workload, owner, ended_for))
+        return draining.Work(
+            trials=tuple(draining.RunningExecution(arn) for arn in trials),
+            runs=tuple(draining.RunningExecution(arn, self._phase(arn, jobs)) for arn in runs),
             jobs=tuple(jobs),
             leases=tuple(leases),
         )
 
-    def take(self, steps: DrainSteps) -> None:
+    def take(self, steps: draining.DrainSteps) -> None:
         """Stop what is to be stopped, and clean up after trials whose own clean-up was lost."""
         services = self.deployment.services
         for execution in steps.executions:
@@ -136,7 +127,7 @@ class Drainage:
             abort_trial(event, services=services)
             services.locks.release(lease.workload, lease.owner)
 
-    def _unfinished_jobs(self) -> list[UnfinishedJob]:
+    def _unfinished_jobs(self) -> list[draining.UnfinishedJob]:
         """Jobs of this deployment; not those of another stage, or that are gone."""
         jobs, runs, unfinished = self.deployment.services.jobs, self.deployment.runs, []
         for name, status in jobs.unfinished(f"{naming.JOB_PREFIX}-").items():
@@ -144,29 +135,29 @@ class Drainage:
                 execution = jobs.tags(name).get(naming.TAG_EXECUTION, "")
                 job, production = None, runs.owns(execution)
                 if production or self.deployment.trials.owns(execution):
-                    job = UnfinishedJob(name, execution, production)
+                    job = draining.UnfinishedJob(name, execution, production)
                 self._jobs[name] = job
             own = self._jobs[name]
             if own is not None:
                 unfinished.append(replace(own, stopping=status == STOPPING))
         return unfinished
 
-    def _phase(self, arn: str, unfinished: Sequence[UnfinishedJob]) -> RunPhase:
+    def _phase(self, arn: str, unfinished: Sequence[draining.UnfinishedJob]) -> draining.RunPhase:
         if any(job.execution == arn for job in unfinished):
-            return RunPhase.TRAINING
+            return draining.RunPhase.TRAINING
         if arn not in self._inputs:
             self._inputs[arn] = self.deployment.runs.input_of(arn)
         execution_input = self._inputs[arn]
         if "job" in execution_input or "detail" in execution_input:  # a team's job
-            return RunPhase.RECORDING
+            return draining.RunPhase.RECORDING
         services, workload = self.deployment.services, str(execution_input.get("workload", ""))
         runs = services.ledger.history(workload, ledger_keys.RUN_ENTRIES)
         begun = runs.run_of_execution(arn)
         if begun is None:
-            return RunPhase.WAITING
+            return draining.RunPhase.WAITING
         jobs = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
         own = {job: jobs[job] for job in naming.own_jobs(workload, begun.run, jobs)}
-        return phase_between_jobs(own, {wait.job for wait in runs.waits_of(begun.run)})
+        return draining.phase_between_jobs(own, {wait.job for wait in runs.waits_of(begun.run)})
 
 
 def unlock(

@@ -12,17 +12,7 @@ from itertools import chain
 from typing import Any
 
 from compilegate.domain import arithmetic, ledger_keys, naming
-from compilegate.domain.production.orphans import (
-    ENDED_BADLY,
-    GRACE_SECONDS,
-    ExecutionEnd,
-    Orphans,
-    TaggedJob,
-    is_over,
-    lacks_clean_up,
-    of_deployment,
-    orphans_by_workload,
-)
+from compilegate.domain.production import orphans
 from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.ledger import Swept
 from compilegate.domain.records.production import BegunRun
@@ -75,12 +65,12 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     What fails does not keep back the rest; raises the last failure at the end, so that it sets off
     an alarm.
     """
-    grace_seconds = float(event.get("grace_seconds", GRACE_SECONDS))
+    grace_seconds = float(event.get("grace_seconds", orphans.GRACE_SECONDS))
     jobs, leases = _own_jobs(services), _leases(services)
     executions = [*(job.execution for job in jobs), *(execution for _, execution in leases)]
     ends = {one: end for one in executions if (end := services.ends.end_of(one)) is not None}
     now = services.clock.now()
-    left = orphans_by_workload(jobs, leases, ends, now=now, grace_seconds=grace_seconds)
+    left = orphans.orphans_by_workload(jobs, leases, ends, now=now, grace_seconds=grace_seconds)
     try:
         try_each(
             ((f"{workload} was not swept", workload) for workload in left),
@@ -92,24 +82,26 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
         finally:
             recorded = _record_lost_runs(services, grace_seconds)
     return {
-        "stopped_jobs": sum(len(orphans.jobs) for orphans in left.values()),
-        "released_leases": sum(len(orphans.leases) for orphans in left.values()),
+        "stopped_jobs": sum(len(one.jobs) for one in left.values()),
+        "released_leases": sum(len(one.leases) for one in left.values()),
         "recorded_runs": recorded,
     }
 
 
-def _own_jobs(services: Services) -> list[TaggedJob]:
+def _own_jobs(services: Services) -> list[orphans.TaggedJob]:
     """Jobs in progress that this deployment's executions have started."""
     jobs, stage = services.jobs, services.settings.stage
     tagged = [_tagged(name, jobs) for name in jobs.active(f"{naming.JOB_PREFIX}-")]
-    return [job for job in tagged if job is not None and of_deployment(job.execution, stage)]
+    return [
+        job for job in tagged if job is not None and orphans.of_deployment(job.execution, stage)
+    ]
 
 
-def _tagged(name: str, jobs: TrainingJobs) -> TaggedJob | None:
+def _tagged(name: str, jobs: TrainingJobs) -> orphans.TaggedJob | None:
     """The job with its tags; None for one that has none of ours, or is gone."""
     tags, described = jobs.tags(name), jobs.describe(name)
     try:
-        return TaggedJob(
+        return orphans.TaggedJob(
             name=name,
             workload=tags[naming.TAG_WORKLOAD],
             execution=tags[naming.TAG_EXECUTION],
@@ -129,28 +121,28 @@ def _leases(services: Services) -> list[tuple[str, str]]:
 
 def _clean_up(
     workload: str,
-    orphans: Orphans,
-    ends: Mapping[str, ExecutionEnd],
+    left: orphans.Orphans,
+    ends: Mapping[str, orphans.ExecutionEnd],
     services: Services,
     topic: Topic,
 ) -> bool:
-    for execution in orphans.executions:
+    for execution in left.executions:
         clean_up_after(execution, ends[execution], services=services)
-    for job in orphans.jobs:
+    for job in left.jobs:
         services.jobs.stop(job.name)
-    for execution in orphans.leases:
+    for execution in left.leases:
         services.locks.release(workload, execution)
     swept = Swept(
         services.clock.now(),
-        stopped_jobs=tuple(job.name for job in orphans.jobs),
-        released_leases_of=orphans.leases,
+        stopped_jobs=tuple(job.name for job in left.jobs),
+        released_leases_of=left.leases,
     )
     services.ledger.append(workload, swept)
     message = swept_message(
         workload,
         stopped_jobs=swept.stopped_jobs,
         released_leases_of=swept.released_leases_of,
-        owner=next((job.owner for job in orphans.jobs if job.owner), None),
+        owner=next((job.owner for job in left.jobs if job.owner), None),
         stage=services.settings.stage,
     )
     topic.publish(message)
@@ -175,9 +167,9 @@ def _record_lost_runs(services: Services, grace_seconds: float) -> int:
 
     def record(begun: BegunRun) -> bool:
         end = services.ends.end_of(begun.execution)
-        if end is None or end.status not in ENDED_BADLY or end.at is None:
+        if end is None or end.status not in orphans.ENDED_BADLY or end.at is None:
             return False
-        if not is_over(end, now, grace_seconds):
+        if not orphans.is_over(end, now, grace_seconds):
             return False
         return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])
 
@@ -202,9 +194,11 @@ def _end_lost_trials(services: Services, grace_seconds: float) -> int:
 
     def end_trial(started: TrialStarted) -> bool:
         end = services.ends.end_of(started.execution)
-        if end is None or not lacks_clean_up(started.execution, end, services.settings.stage):
+        if end is None or not orphans.lacks_clean_up(
+            started.execution, end, services.settings.stage
+        ):
             return False
-        if not is_over(end, services.clock.now(), grace_seconds):
+        if not orphans.is_over(end, services.clock.now(), grace_seconds):
             return False
         abort_trial({"detail": end.detail}, services=services)
         return True

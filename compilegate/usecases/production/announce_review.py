@@ -29,16 +29,9 @@ from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
+from compilegate.usecases import records
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
 from compilegate.usecases.planning import past_overheads, plan_for
-from compilegate.usecases.records import (
-    Trial,
-    console_region,
-    find_decision,
-    find_plan,
-    link_to,
-    of_plan,
-)
 from compilegate.usecases.registered import load_registered, load_registration, owner_of
 
 logger = logging.getLogger("compilegate")
@@ -63,7 +56,7 @@ def history_page(workload: str, services: Services) -> HistoryReport:
     promotion, trained, decision = latest_promotion(past.flags), None, None
     if promotion is not None:  # what other trials decided the ledger says in a line
         keys = [one.decision_key for one in past.decided if one.trial == promotion.trial]
-        decision = find_decision(store, keys[-1]) if keys else None
+        decision = records.find_decision(store, keys[-1]) if keys else None
     try:
         spec = _document(store, load_registration(store, workload).spec_key)
         trained = (spec or {}).get("workload")
@@ -78,7 +71,7 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         workload=trained,
         faults=dict(_faults(past, store)),
         simulated=services.settings.simulated,
-        region=console_region(services),
+        region=records.console_region(services),
         bucket=store.bucket,
     ))  # fmt: skip
 
@@ -90,7 +83,7 @@ def write_history(workload: str, services: Services) -> str:
         key = naming.history_key(workload, extension)
         services.store.put(key, body, f"{FORMATS[extension]}; charset=utf-8")
     key = naming.history_key(workload, "html")
-    return link_to(key, services) or f"s3://{services.store.bucket}/{key}"
+    return records.link_to(key, services) or f"s3://{services.store.bucket}/{key}"
 
 
 def bodies(page: HistoryReport) -> dict[str, bytes]:
@@ -128,13 +121,13 @@ def announce_review(
     workload: str, review: Review, change: Changed | None, services: Services
 ) -> dict[str, Any]:
     """Write the pages and return the message for the state machine to publish."""
-    stage, of_trial = services.settings.stage, Trial(workload, review.trial, "")
-    plan = find_plan(services.store, of_trial)
+    stage, of_trial = services.settings.stage, records.Trial(workload, review.trial, "")
+    plan = records.find_plan(services.store, of_trial)
     report = place = link = price = None
     # Staleness has its own text; the judge's report explains every other review.
     if review.decision_key is not None and review.message_kind != STALE:
         key = naming.probation_report_key(workload, review.trial, str(review.decision_id), "html")
-        place, link = f"s3://{services.store.bucket}/{key}", link_to(key, services)
+        place, link = f"s3://{services.store.bucket}/{key}", records.link_to(key, services)
         report = _report(workload, review, plan, link or place, services)
     act = command_at(f"compilegate flag history {workload}", stage)
     if review.action == STALE:
@@ -156,7 +149,7 @@ def announce_review(
         workload=workload,
         subject=subject(news, report),
         text="\n\n".join(lines) + "\n",
-        owner=owner_of(of_plan(of_trial, plan), services.store),
+        owner=owner_of(records.of_plan(of_trial, plan), services.store),
         report=place,
         link=link,
         act=act,
@@ -172,7 +165,7 @@ def _report(
 ) -> Report:
     """Renders the report with its charts, and leaves it beside the trial's own."""
     store, name = services.store, str(review.decision_id)
-    records: ReportInput = {
+    documents: ReportInput = {
         "decision": json.loads(store.get(str(review.decision_key))),
         "evidence": json.loads(store.get(str(review.evidence_key))),
         "eligibility": None,
@@ -183,11 +176,11 @@ def _report(
             "workload": workload,
             "simulated": services.settings.simulated,
             "place": place,
-            "region": console_region(services),
+            "region": records.console_region(services),
             "bucket": store.bucket,
         },
     }
-    report = render(records)
+    report = render(documents)
     for extension, text in (("html", report.html), ("md", report.markdown)):
         key = naming.probation_report_key(workload, review.trial, name, extension)
         store.put(key, text.encode(), f"{FORMATS[extension]}; charset=utf-8")

@@ -14,15 +14,8 @@ from compilegate.domain.arithmetic import FLAG_PROBLEMS
 from compilegate.domain.codec import read, write
 from compilegate.domain.errors import CompilegateError, InvalidInputError, NotFoundError
 from compilegate.domain.followers import STALE
+from compilegate.domain.production import begin
 from compilegate.domain.production.attempts import Attempt
-from compilegate.domain.production.begin import (
-    SCHEDULED,
-    BeginInput,
-    FlagReading,
-    RunStart,
-    choose_run,
-    read_flag,
-)
 from compilegate.domain.production.fingerprint import planned
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
@@ -48,7 +41,7 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     registered, InvalidInputError for one that is retired or whose job cannot be built, and
     DrainedError while the deployment is drained.
     """
-    start = RunStart.from_event(event)
+    start = begin.RunStart.from_event(event)
     name, text, problem = naming.flag_parameter(services.settings.stage, start.workload), None, None
     # Parameter first, then ledger: a change between the two shows as a difference.
     try:
@@ -60,8 +53,8 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
     if begun is not None:
         workload = spec_at(services.store, begun.spec_key).workload
     else:
-        inputs = _read(start, read_flag(name, text, past, error=problem), past, services)
-        begun, workload = choose_run(inputs), inputs.jobs.trained.workload
+        inputs = _read(start, begin.read_flag(name, text, past, error=problem), past, services)
+        begun, workload = begin.choose_run(inputs), inputs.jobs.trained.workload
         begun = _write(start.workload, begun, services)
     return {
         "duplicate": begun.execution != start.execution,
@@ -74,8 +67,8 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
 
 
 def _read(
-    start: RunStart, reading: FlagReading, past: WorkloadHistory, services: Services
-) -> BeginInput:
+    start: begin.RunStart, reading: begin.FlagReading, past: WorkloadHistory, services: Services
+) -> begin.BeginInput:
     """Everything else that the run is chosen from."""
     refuse_if_drained(services)
     if reading.repair:
@@ -96,7 +89,7 @@ def _read(
             # The watch reports it after the run; it is never a reason not to train.
             message = "what %s trains was not compared with what was proven"
             logger.exception(message, start.workload)
-    return BeginInput(
+    return begin.BeginInput(
         start=start,
         reading=reading,
         history=past,
@@ -165,8 +158,8 @@ def check_trainable(document: Mapping[str, Any], services: Services) -> None:
     """
     spec = Spec(read_document(document["workload"]), str(document["source_key"]))
     begun = BegunRun(
-        at=0, run=naming.trial_id(0), execution="", arm=BASELINE, why=SCHEDULED, seed=1, number=1,
-        spec_key="", source_key=spec.source_key,
+        at=0, run=naming.trial_id(0), execution="", arm=BASELINE, why=begin.SCHEDULED, seed=1,
+        number=1, spec_key="", source_key=spec.source_key,
     )  # fmt: skip
     try:
         run_jobs(spec.job, services).request(begun, Attempt())

@@ -15,25 +15,9 @@ from compilegate.domain.codec import write
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.failures import ENDED
 from compilegate.domain.fields import Fields
+from compilegate.domain.production import ended_execution, recorded_run
 from compilegate.domain.production.attempts import AttemptEnd, RunAnswer
-from compilegate.domain.production.ended_execution import (
-    EndedExecution,
-    job_of_another_role,
-    refusal,
-    team_run,
-    unrecorded_attempts,
-)
 from compilegate.domain.production.orphans import FAILED
-from compilegate.domain.production.recorded_run import (
-    END,
-    WATCH,
-    EndedAttempt,
-    attempt_answer,
-    attempt_outcome,
-    attempt_run,
-    notifies_owner,
-    run_answer,
-)
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
@@ -63,15 +47,15 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
             f"production run {end.run} of {end.workload} was never begun. {lost}".strip()
         )
     ended = read_attempt(end, begun, past.waits_of(end.run), services)
-    outcome = attempt_outcome(ended)
+    outcome = recorded_run.attempt_outcome(ended)
     for instance_type, refused in outcome.fallbacks.items():
         if refused is not None:
             logger.warning("%s: no fallback to %s: %s", end.workload, instance_type, refused)
     for stopped in outcome.stop:
         services.jobs.stop(stopped)
     written = append_record(outcome.record, ended, services)
-    answer = attempt_answer(written, ended)
-    if notifies_owner(answer, ended.waits):
+    answer = recorded_run.attempt_answer(written, ended)
+    if recorded_run.notifies_owner(answer, ended.waits):
         message = attempt_message(written, ended.workload, stage=services.settings.stage)
         answer = replace(answer, tell=message.to_answer())
     document: dict[str, Any] = write(answer)
@@ -80,14 +64,14 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
 
 def read_attempt(
     end: AttemptEnd, begun: BegunRun, waits: Iterable[CapacityWait], services: Services
-) -> EndedAttempt:
+) -> recorded_run.EndedAttempt:
     """Everything that recording the attempt reads beside the ledger's records of its run."""
     described, spec = services.jobs.describe(end.job), spec_at(services.store, begun.spec_key)
     # Only a retried job can have others in progress beside it. SageMaker allows an account two
     # lists of jobs a second, so jobs are not listed for a first try.
     is_first = end.job.endswith(naming.FIRST_TRY)
     prefix = naming.trial_job_prefix(end.workload, end.run)
-    return EndedAttempt(
+    return recorded_run.EndedAttempt(
         reported=end,
         begun=begun,
         waits=tuple(wait for wait in waits if wait.attempt < end.attempt.number),
@@ -100,7 +84,7 @@ def read_attempt(
 
 
 def append_record(
-    record: ProductionRun | CapacityWait, ended: EndedAttempt, services: Services
+    record: ProductionRun | CapacityWait, ended: recorded_run.EndedAttempt, services: Services
 ) -> ProductionRun | CapacityWait:
     """The record as the ledger has it.
 
@@ -131,7 +115,7 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     if not described:
         return _ignored(workload, job, f"SageMaker knows no training job {job}")
     tags = services.jobs.tags(job)
-    problem = refusal(workload, described, tags, stage=services.settings.stage)
+    problem = ended_execution.refusal(workload, described, tags, stage=services.settings.stage)
     if problem is not None:
         return _ignored(workload, job, problem)
     try:
@@ -140,25 +124,31 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
         return _ignored(workload, job, f"{workload} is not in production: {error}")
     now = services.clock.now()
     own = services.settings.role_of(workload)
-    foreign = job_of_another_role(described, own, registered, now=now)
+    foreign = ended_execution.job_of_another_role(described, own, registered, now=now)
     if foreign is not None:
         services.ledger.append(workload, foreign)
         fix = advice(foreign.code)
         return _ignored(workload, job, f"it ran as {foreign.role} ({foreign.code}). {fix}")
     evidence = services.outputs.production_run(described, registered.quality.metric)
     versions = flag_versions(workload, services)
-    run = team_run(described, tags, evidence, registered.training, versions, now=now)
+    run = ended_execution.team_run(
+        described, tags, evidence, registered.training, versions, now=now
+    )
     run = services.ledger.put_once(workload, run)
     close_after_run(workload, run, job=None, services=services)
     # A team's pipeline reads the parameter itself: what its next run reads has to be right.
     repair_if_possible(workload, services)
-    answer: dict[str, Any] = write(run_answer(WATCH if run.counts else END, run, registered.owner))
+    answer: dict[str, Any] = write(
+        recorded_run.run_answer(
+            recorded_run.WATCH if run.counts else recorded_run.END, run, registered.owner
+        )
+    )
     return answer
 
 
 def _ignored(workload: str, job: str, problem: str) -> dict[str, Any]:
     logger.warning("%s: not recorded: %s", job, problem, extra={"workload": workload})
-    answer: dict[str, Any] = write(RunAnswer(END, reason=problem))
+    answer: dict[str, Any] = write(RunAnswer(recorded_run.END, reason=problem))
     return answer
 
 
@@ -169,7 +159,7 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
     because its model is needed; where a person stopped the execution, or its time was up, the job
     is stopped. Returns which jobs were recorded, and which continue unattended.
     """
-    end = EndedExecution.from_event(event["detail"])
+    end = ended_execution.EndedExecution.from_event(event["detail"])
     answer: dict[str, list[str]] = {"recorded": [], "going_on": []}
     if end.workload is None:
         return answer  # a team's job: its event can be sent again
@@ -178,7 +168,7 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
     if begun is None:  # a duplicate, or nothing to train
         return answer
     same_prefix = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
-    for attempt in unrecorded_attempts(end.workload, begun, past, same_prefix):
+    for attempt in ended_execution.unrecorded_attempts(end.workload, begun, past, same_prefix):
         described = services.jobs.describe(attempt.job)
         if described and described["TrainingJobStatus"] not in ENDED:
             if end.status == FAILED:
@@ -189,7 +179,7 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
             services.jobs.stop(attempt.job)
         gave_up = None if described else f"the execution ended: {end.why}"
         ended = read_attempt(attempt, begun, past.waits_of(begun.run), services)
-        append_record(attempt_run(ended, gave_up=gave_up), ended, services)
+        append_record(recorded_run.attempt_run(ended, gave_up=gave_up), ended, services)
         answer["recorded"].append(attempt.job)
     return answer
 

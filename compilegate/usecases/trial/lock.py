@@ -6,13 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import ledger_keys
-from compilegate.domain.errors import (
-    RESTART,
-    DrainedError,
-    WorkloadLockedError,
-    lease_lost,
-)
+from compilegate.domain import errors, ledger_keys
 from compilegate.domain.planning.rounds import LEASE_SECONDS
 from compilegate.domain.production.orphans import GRACE_SECONDS, ExecutionEnd
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
@@ -34,14 +28,14 @@ def acquire_lock(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     trial, execution = Trial.from_event(event), str(event["execution"])
     try:
         refuse_if_drained(services)
-    except DrainedError as error:
+    except errors.DrainedError as error:
         # By this name the state machine knows that the trial owns nothing to clean up.
-        raise WorkloadLockedError(error.problem, fix=error.fix) from error
+        raise errors.WorkloadLockedError(error.problem, fix=error.fix) from error
     now = services.clock.now()
     expires_at = now + LEASE_SECONDS
     try:
         services.locks.acquire(trial.workload, execution, now=now, expires_at=expires_at)
-    except WorkloadLockedError:
+    except errors.WorkloadLockedError:
         owner = services.locks.holder(trial.workload)
         if owner is not None and not _release_if_ended(trial.workload, owner, services):
             raise
@@ -85,7 +79,7 @@ def _release_if_ended(workload: str, owner: str, services: Services) -> bool:
 
 def _lost_by(
     execution: str, started: TrialStarted, trial: Trial, services: Services
-) -> WorkloadLockedError | None:
+) -> errors.WorkloadLockedError | None:
     """Why this execution may not go on, None where it may.
 
     The clean-up after an execution that was stopped at once may be over before this step took the
@@ -94,13 +88,13 @@ def _lost_by(
     """
     if started.execution != execution:
         problem = f"trial {trial.trial} of {trial.workload} was begun by {started.execution}"
-        return WorkloadLockedError(problem, fix=RESTART)
+        return errors.WorkloadLockedError(problem, fix=errors.RESTART)
     is_aborted = services.ledger.history(trial.workload, TrialFailed.key_of(trial=trial.trial))
     if not is_aborted.records:
         end = _end_of(execution, services)
         if end is None or end.status is None:
             return None
-    return lease_lost(trial.workload, execution)
+    return errors.lease_lost(trial.workload, execution)
 
 
 def _end_of(execution: str, services: Services) -> ExecutionEnd | None:

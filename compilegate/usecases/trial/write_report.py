@@ -11,16 +11,7 @@ from compilegate.ports import Services
 from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
-from compilegate.usecases.records import (
-    Trial,
-    console_region,
-    find_decision,
-    find_flag_outcome,
-    find_plan,
-    find_record,
-    link_to,
-    of_plan,
-)
+from compilegate.usecases import records
 from compilegate.usecases.registered import owner_of
 
 MOST_EARLIER = 8
@@ -28,7 +19,7 @@ MOST_EARLIER = 8
 
 def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
     """Store HTML, Markdown and JSON; returns where, and the notification."""
-    trial = Trial.from_event(event)
+    trial = records.Trial.from_event(event)
     report = render_trial(trial, services)
     for extension, body, kind in (
         ("html", report.html, "text/html"),
@@ -38,7 +29,7 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         key = naming.report_key(trial.workload, trial.trial, extension)
         services.store.put(key, body.encode(), f"{kind}; charset=utf-8")
     key = naming.report_key(trial.workload, trial.trial, "html")
-    place, link = f"s3://{services.store.bucket}/{key}", link_to(key, services)
+    place, link = f"s3://{services.store.bucket}/{key}", records.link_to(key, services)
     stage = services.settings.stage
     notification = decision_notification(
         report.decision,
@@ -55,32 +46,32 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     return {"report_key": key, **notification.to_answer()}
 
 
-def render_trial(trial: Trial, services: Services) -> Report:
+def render_trial(trial: records.Trial, services: Services) -> Report:
     """The report of a trial from its kept documents."""
     return render(trial_records(trial, services))
 
 
-def trial_records(trial: Trial, services: Services) -> ReportInput:
+def trial_records(trial: records.Trial, services: Services) -> ReportInput:
     """The kept documents of a trial."""
-    store, plan = services.store, find_plan(services.store, trial)
+    store, plan = services.store, records.find_plan(services.store, trial)
     # The latest trials of the workload before this one; their ids sort by time.
     names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
     before = sorted((name for name in names if name < trial.trial), reverse=True)[:MOST_EARLIER]
-    keys = {name: Trial(trial.workload, name, "").record_key("decision") for name in before}
+    keys = {name: records.Trial(trial.workload, name, "").record_key("decision") for name in before}
     return {
-        "decision": find_record(store, trial, "decision"),
-        "evidence": find_record(store, trial, "evidence"),
-        "eligibility": find_record(store, trial, "eligibility"),
+        "decision": records.find_record(store, trial, "decision"),
+        "evidence": records.find_record(store, trial, "evidence"),
+        "eligibility": records.find_record(store, trial, "eligibility"),
         "plan": plan,
-        "flag": find_flag_outcome(store, trial),
-        "earlier": [(name, find_decision(store, key)) for name, key in keys.items()],
+        "flag": records.find_flag_outcome(store, trial),
+        "earlier": [(name, records.find_decision(store, key)) for name, key in keys.items()],
         "context": {
             "stage": services.settings.stage,
             "trial": trial.trial,
             "workload": trial.workload,
             "simulated": services.settings.simulated,
-            "owner": owner_of(of_plan(trial, plan), store),
-            "region": console_region(services),
+            "owner": owner_of(records.of_plan(trial, plan), store),
+            "region": records.console_region(services),
             "bucket": store.bucket,
         },
     }
