@@ -23,9 +23,16 @@ from compilegate.adapters.yaml_document import MOST_BYTES
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import BAD_INPUT, error_document, worst_exit_code
 from compilegate.cli.common.outcome import saving_between
-from compilegate.cli.common.output import TONE_STYLES, console, emit_json, error_text, progress, say
+from compilegate.cli.common.output import (
+    TONE_STYLES,
+    console,
+    emit_json,
+    error_text,
+    progress,
+    say,
+    show,
+)
 from compilegate.cli.common.session import JsonOption, RegionOption
-from compilegate.cli.common.template import show
 from compilegate.domain.claims import verdict_label
 from compilegate.domain.economics import Range
 from compilegate.domain.eligibility import (

@@ -30,9 +30,8 @@ from compilegate.adapters.workload_files import SCRIPT, WorkloadFile
 from compilegate.cli.common.cloud import Cloud, StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.outcome import Outcome, decision_rows, read_outcome
-from compilegate.cli.common.output import console, moves
+from compilegate.cli.common.output import answer, console, moves
 from compilegate.cli.common.session import REPORTS, JsonOption, Providers, ReportsOption, session
-from compilegate.cli.common.template import answer
 from compilegate.cli.flag import on_words
 from compilegate.cli.register import register_files
 from compilegate.cli.report import page_files, save_history

@@ -15,8 +15,8 @@ from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.connect import stack_outputs
+from compilegate.cli.common.output import answer
 from compilegate.cli.common.session import Providers
-from compilegate.cli.common.template import answer
 from compilegate.cli.doctor import Part
 from compilegate.domain.claims import LOCAL_STAGE
 from compilegate.domain.deployment import (

@@ -17,9 +17,8 @@ import typer
 from compilegate import __version__
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.check import files_below
-from compilegate.cli.common.output import emit_json, progress
+from compilegate.cli.common.output import answer, emit_json, progress
 from compilegate.cli.common.session import JsonOption, LocalOption, StageOption, session
-from compilegate.cli.common.template import answer
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER

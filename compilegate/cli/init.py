@@ -16,9 +16,8 @@ from compilegate.adapters.workload_files import write_whole
 from compilegate.adapters.yaml_document import NOTEBOOK, SCRIPT
 from compilegate.cli.check import note_of
 from compilegate.cli.common import project
-from compilegate.cli.common.output import is_interactive
+from compilegate.cli.common.output import answer, is_interactive
 from compilegate.cli.common.session import JsonOption
-from compilegate.cli.common.template import answer
 from compilegate.cli.init_proposal import (
     ASSUMED,
     CHANNEL,

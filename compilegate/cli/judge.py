@@ -20,9 +20,8 @@ from compilegate.cli.common import project
 from compilegate.cli.common.cloud import check_workload_exists
 from compilegate.cli.common.error_handling import BAD_INPUT, INVALID_EVIDENCE
 from compilegate.cli.common.outcome import decision_rows
-from compilegate.cli.common.output import emit_json, progress
+from compilegate.cli.common.output import emit_json, progress, show
 from compilegate.cli.common.session import Invocation, JsonOption, LocalOption, StageOption, session
-from compilegate.cli.common.template import show
 from compilegate.domain import naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from compilegate.cli.common.template import show
+from compilegate.cli.common.output import show
 from compilegate.domain.formats import UNKNOWN, Format, count, fixed, money, number, significant
 from compilegate.explain.item import ANSWER, Item, Section
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.yaml_document import load_yaml
-from compilegate.cli.common.template import show
+from compilegate.cli.common.output import show
 from compilegate.cli.judge import PLAN_OPTIONS, STANDARD_INPUT, read_json
 from compilegate.domain.codec import read, write
 from compilegate.domain.decision import EvaluationFinding, EvaluationSplit

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from compilegate.cli.common.help import CommandGroup
-from compilegate.cli.common.output import emit_json
+from compilegate.cli.common.output import answer, emit_json
 from compilegate.cli.common.session import JsonOption
-from compilegate.cli.common.template import answer
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 FOLLOW_SECONDS = 0.5

@@ -10,9 +10,8 @@ import typer
 from compilegate.adapters.workload_files import read_workload
 from compilegate.cli.check import notes_on
 from compilegate.cli.common import project
-from compilegate.cli.common.output import emit_json
+from compilegate.cli.common.output import answer, emit_json, show
 from compilegate.cli.common.session import FileArgument, JsonOption, RegionOption
-from compilegate.cli.common.template import answer, show
 from compilegate.domain import naming
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.formats import estimated_money

@@ -21,9 +21,8 @@ from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.check import find_files, is_folder, notes_on, read_files
 from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.error_handling import error_fields, exit_code, explain, worst_exit_code
-from compilegate.cli.common.output import error_text, progress
+from compilegate.cli.common.output import error_text, progress, show
 from compilegate.cli.common.session import Invocation, on_cloud
-from compilegate.cli.common.template import show
 from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fields import Fields

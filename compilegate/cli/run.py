@@ -24,7 +24,7 @@ from compilegate.cli.common.cloud import Cloud, check_registered
 from compilegate.cli.common.error_handling import FAILURE, STOPPED, worst_exit_code
 from compilegate.cli.common.kept_cloud import Keeper
 from compilegate.cli.common.outcome import Outcome, decision_rows, full_run_words, read_outcome
-from compilegate.cli.common.output import console, emit_json
+from compilegate.cli.common.output import console, emit_json, show
 from compilegate.cli.common.session import (
     REPORTS,
     Invocation,
@@ -32,7 +32,6 @@ from compilegate.cli.common.session import (
     ReportsOption,
     on_cloud,
 )
-from compilegate.cli.common.template import show
 from compilegate.cli.flag import on_words
 from compilegate.cli.trials import RunWatcher, TrialWatcher, View, Watcher, screen
 from compilegate.domain import naming

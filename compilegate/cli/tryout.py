@@ -27,9 +27,8 @@ from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.workload_files import PYTHON, WorkloadFile, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
-from compilegate.cli.common.output import waiting
+from compilegate.cli.common.output import answer, show, waiting
 from compilegate.cli.common.session import FileArgument, JsonOption
-from compilegate.cli.common.template import answer, show
 from compilegate.cli.plan import full_runs
 from compilegate.domain.argument_text import argument
 from compilegate.domain.compilers import compiler_named

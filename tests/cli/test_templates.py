@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from jinja2 import TemplateError
 
-from compilegate.cli.common import template
-from compilegate.cli.common.template import TEMPLATES, answer, show
+from compilegate.cli.common import output
+from compilegate.cli.common.output import TEMPLATES, answer, show
 
 LAYOUT = """\
 {{ bold }}Title of {{ name }}
@@ -57,11 +57,11 @@ $1,200, 2023-11-14 22:13 UTC
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(template, "TEMPLATES", tmp_path)
+    monkeypatch.setattr(output, "TEMPLATES", tmp_path)
     monkeypatch.setenv("COLUMNS", "30")
-    template._environment.cache_clear()
+    output._environment.cache_clear()
     yield tmp_path
-    template._environment.cache_clear()
+    output._environment.cache_clear()
 
 
 def test_the_text_of_a_template_is_the_text_of_the_screen(
@@ -110,7 +110,7 @@ def test_the_document_is_printed_where_it_is_asked_for(
 def test_every_template_compiles_and_fits_the_editor(path: Path) -> None:
     name = path.name
 
-    template._environment().get_template(name)
+    output._environment().get_template(name)
 
     assert name.endswith(".txt.j2")
     assert [] == [line for line in path.read_text().splitlines() if len(line) > 100]

@@ -11,8 +11,7 @@ import pytest
 from rich.console import Console
 
 from compilegate.cli.common.outcome import Outcome
-from compilegate.cli.common.output import moves, waiting
-from compilegate.cli.common.template import show
+from compilegate.cli.common.output import moves, show, waiting
 from compilegate.cli.facts import TOPICS
 from compilegate.cli.judge import judged
 from compilegate.cli.run import show_outcome

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from compilegate.cli.common import project
-from compilegate.cli.common.template import answer
+from compilegate.cli.common.output import answer
 from compilegate.domain.errors import EnvironmentNotReadyError
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Invocation:
             return kept_cloud(error)
 
     def answer(self, document: Any, template: str, **more: Any) -> None:
-        """Print the document with ``--json``, else its screen (template.py)."""
+        """Print the document with ``--json``, else its screen (output.py)."""
         answer(document, template, as_json=self.as_json, **more)
 
     @property
