@@ -48,10 +48,9 @@ def proof_outlook(
     evidence: Evidence, candidate: Arm, spread: float | None = None
 ) -> ProofOutlook | None:
     """By ``spread``, else by that of all recorded runs; None where neither is known."""
-    design, variance = design_of(evidence, candidate), None
+    design = design_of(evidence, candidate)
     if spread is None:
-        variance = samples_of(candidate, evidence).pooled_variance
-    spread = math.sqrt(variance) if variance else spread
+        spread = math.sqrt(samples_of(candidate, evidence).pooled_variance)
     if design is None or not spread:
         return None
     margin, provable = evidence.quality.margin, design.best_margin(LIKELY)

@@ -236,7 +236,7 @@ class QualityFinding:
 def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFinding:
     """Decide one candidate's quality; metrics higher is better, ``margin`` in their unit."""
     look, compared = look_reached(samples, design), compare(samples)
-    if look is None:
+    if not look:
         if compared and _beyond_doubt(compared, margin):
             return QualityFinding(QualityOutcome.WORSE, _worse_words(compared), compared)
         missing = QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", compared)
@@ -253,10 +253,9 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
     return _at_a_look(looked, compared, margin, design)
 
 
-def look_reached(samples: Samples, design: Design) -> int | None:
-    """The last look whose runs of both arms are there, None before the first."""
-    reached = (n for n in looks(design.n_max) if samples.baseline_at(n) is not None)
-    return max(reached, default=None)
+def look_reached(samples: Samples, design: Design) -> int:
+    """The last look whose runs of both arms are there, 0 before the first."""
+    return max((n for n in looks(design.n_max) if samples.baseline_at(n)), default=0)
 
 
 def _beyond_doubt(compared: Comparison, margin: float) -> bool:
@@ -267,7 +266,7 @@ def _beyond_doubt(compared: Comparison, margin: float) -> bool:
 
 def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
     """The refusal of a trial that could hardly prove the margin; None where it could."""
-    spread = math.sqrt(samples.pooled_variance or 0.0)
+    spread = math.sqrt(samples.pooled_variance)
     if len(samples.history) < ENOUGH_HISTORY or spread == 0:
         return None
     if design.runs_needed(spread / margin, design.least_chance) is not None:
@@ -302,14 +301,13 @@ def _at_a_look(
     else:
         outcome, seen = QualityOutcome.MORE_RUNS, looked
         reason = f"{look} runs are not conclusive yet"
-    provable = design.provable_margin(max(seen.runs, 2))
     return QualityFinding(
         outcome,
         reason,
         seen,
         look,
         level,
-        provable and provable * seen.spread,
+        design.provable_margin(max(seen.runs, 2)) * seen.spread,
         runs_for_one_look(compared.spread / margin, history=design.history, level=design.level),
     )
 
@@ -383,7 +381,7 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
         reason = f"runs of {' and '.join(repeating)} repeat a seed on the same data"
         return replace(finding, outcome=QualityOutcome.SEEDS_REPEATED, reason=reason)
     due = look_at(len(samples.candidate), design.n_max)
-    if due is None or samples.baseline_at(due) is not None:
+    if not due or samples.baseline_at(due):
         return finding
     reason = f"of {baseline_needed(due)} baseline runs of the same weeks "
     reason += f"that the look at {due} needs, {len(samples.baseline)} are there"

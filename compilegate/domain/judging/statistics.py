@@ -148,13 +148,12 @@ class Samples:
         return sum(max(len(values) - 1, 0) for values in self._all)
 
     @property
-    def pooled_variance(self) -> float | None:
-        """(SS_H + SS_B + SS_x) / df, None without a degree of freedom."""
-        df = self.degrees_of_freedom
-        return math.fsum(squares(values) for values in self._all) / df if df else None
+    def pooled_variance(self) -> float:
+        """(SS_H + SS_B + SS_x) / df, 0 without a degree of freedom."""
+        return math.fsum(map(squares, self._all)) / max(self.degrees_of_freedom, 1)
 
-    def baseline_at(self, runs: int) -> int | None:
-        """Baseline runs that a look at so many candidate runs sees; None while it lacks some.
+    def baseline_at(self, runs: int) -> int:
+        """Baseline runs that a look at so many candidate runs sees; 0 while it lacks some.
 
         Those before the candidate's last of these runs, and later ones only until the look has
         as many as it needs. So a look's samples follow from the order of runs alone, and what
@@ -165,12 +164,12 @@ class Samples:
             (place if after is None else after[place]) < runs for place in range(len(self.baseline))
         )
         seen = max(before, needed)
-        return seen if seen <= len(self.baseline) and runs <= len(self.candidate) else None
+        return seen if seen <= len(self.baseline) and runs <= len(self.candidate) else 0
 
     def first(self, runs: int) -> Samples:
         """What the look at so many candidate runs sees; what came later waits for the next."""
         beside = self.baseline_at(runs)
-        return Samples(self.candidate[:runs], self.baseline[:beside], self.history)
+        return Samples(self.candidate[:runs], self.baseline[: beside or None], self.history)
 
     @property
     def _all(self) -> tuple[Sequence[float], ...]:
@@ -219,7 +218,7 @@ def baseline_needed(runs: int) -> int:
 def compare(samples: Samples) -> Comparison | None:
     """The comparison, None without runs of both arms or without a spread to go by."""
     pooled, n, beside = samples.pooled_variance, len(samples.candidate), len(samples.baseline)
-    if pooled is None or not n or not beside:
+    if not samples.degrees_of_freedom or not n or not beside:
         return None
     own = squares(samples.candidate) / (n - 1) if n >= 2 else 0.0
     df = float(samples.degrees_of_freedom)
@@ -236,7 +235,7 @@ def _own_spread_df(samples: Samples, own: float) -> float:
     """Satterthwaite's degrees of freedom; ``own`` is the candidate's variance, the larger one."""
     n, rest = len(samples.candidate), Samples((), samples.baseline, samples.history)
     mine = own / n
-    theirs = (rest.pooled_variance or 0.0) / len(samples.baseline)
+    theirs = rest.pooled_variance / len(samples.baseline)
     spread = mine**2 / (n - 1)
     if theirs:
         spread += theirs**2 / rest.degrees_of_freedom
@@ -276,9 +275,9 @@ def speed_look_at(blocks: int) -> int:
     return max((look for look in SPEED_LOOKS if look <= blocks), default=0)
 
 
-def last_look(most: float) -> int | None:
-    """The largest look within ``most`` runs, None below two: a spread needs two."""
-    return max((n for n in SCHEDULE if n <= most), default=None)
+def last_look(most: float) -> int:
+    """The largest look within ``most`` runs, 0 below two: a spread needs two."""
+    return max((n for n in SCHEDULE if n <= most), default=0)
 
 
 def looks(n_max: int) -> tuple[int, ...]:
@@ -291,14 +290,14 @@ def spent(n: int, n_max: int, level: float) -> float:
     return CALIBRATED[n_max] * level * n / n_max
 
 
-def look_at(n: int, n_max: int) -> int | None:
-    """The last look that ``n`` runs have reached, None before the first."""
-    return max((look for look in looks(n_max) if look <= n), default=None)
+def look_at(n: int, n_max: int) -> int:
+    """The last look that ``n`` runs have reached, 0 before the first."""
+    return last_look(min(n, n_max))
 
 
-def next_look(n: int, n_max: int) -> int | None:
-    """The look after ``n`` runs, None after the last."""
-    return next((look for look in looks(n_max) if look > n), None)
+def next_look(n: int, n_max: int) -> int:
+    """The look after ``n`` runs, 0 after the last."""
+    return next((look for look in looks(n_max) if look > n), 0)
 
 
 # How many runs a proof takes, before any is paid for.
@@ -341,30 +340,26 @@ class Design:
     level: float
     least_chance: float = EVEN
 
-    def provable_margin(self, n: int, chance: float = LIKELY) -> float | None:
-        """Smallest margin, in standard deviations, that ``n`` runs would prove; None without df.
+    def provable_margin(self, n: int, chance: float = LIKELY) -> float:
+        """Smallest margin, in standard deviations, that ``n`` runs, two or more, would prove.
 
         As many baseline runs of the same weeks are counted as candidate runs.
         """
         df = max(self.history - 1, 0) + 2 * (n - 1)
-        if df < 2:
-            return None
         quantiles = quantile(1 - spent(n, self.n_max, self.level), df)
         quantiles += quantile(chance, df)
         return quantiles * math.sqrt(2 / n)
 
     def runs_needed(self, relative_spread: float, chance: float = LIKELY) -> int | None:
         """First look that proves the margin at ``relative_spread`` = sd / margin; None: none."""
-        for n in looks(self.n_max):
-            provable = self.provable_margin(n, chance)
-            if provable is not None and provable * relative_spread <= 1:
-                return n
-        return None
+        proving = (
+            n for n in looks(self.n_max) if self.provable_margin(n, chance) * relative_spread <= 1
+        )
+        return next(proving, None)
 
     def best_margin(self, chance: float = LIKELY) -> float:
         """Smallest margin, in standard deviations, that any look would prove."""
-        margins = (self.provable_margin(n, chance) for n in looks(self.n_max))
-        return min(margin for margin in margins if margin is not None)
+        return min(self.provable_margin(n, chance) for n in looks(self.n_max))
 
 
 def runs_for_one_look(
@@ -395,12 +390,11 @@ def design_for(
     left = math.inf if runs_remaining is None else runs_remaining
     allowed = allowed_runs(policy)
     n_max = last_look(min(allowed, left * SHARE, LONGEST_SHADOW))
-    if n_max is None:
+    if not n_max:
         return None
-    longer = last_look(min(allowed, left * LONG_SHARE))
     return Design(
         history=history,
-        n_max=max(n_max, longer or 0),
+        n_max=max(n_max, last_look(min(allowed, left * LONG_SHARE))),
         level=policy.alpha / candidates,
         least_chance=EVEN if policy.quality_runs == "shadow" else FAIR,
     )

@@ -108,15 +108,14 @@ def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Pr
     if design is None:
         return None
     history, past = Samples((), (), quality.history), len(quality.history)
-    spread = math.sqrt(history.pooled_variance or 0.0)
+    spread = math.sqrt(history.pooled_variance)
     if past < ENOUGH_HISTORY or not spread:
         runs = min(ASSUMED_RUNS, design.n_max)
-        provable = design.provable_margin(runs)
-        enough = significant(quality.margin / provable, 2) if provable else ""
+        enough = significant(quality.margin / design.provable_margin(runs), 2)
         basis = (
             f"{past} past runs {'do not differ' if past else 'are on record'}, so the spread of "
             f"{quality.metric} from run to run is unknown: {runs} runs of a candidate are assumed"
-            f"{f', enough where it differs by {enough} or less' if enough else ''}"
+            f", enough where it differs by {enough} or less"
         )
         return Proof(runs, design.n_max, design.history, basis, mode=mode)
     needed, refused = design.runs_needed(spread / quality.margin), None
