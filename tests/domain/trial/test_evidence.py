@@ -6,6 +6,7 @@ import json
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,10 +23,12 @@ from compilegate.domain.trial.evidence import (
 )
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.records import to_json
+from tests.domain.outcome_builder import SET, packed_bits
 from tests.domain.trial.plans import plan
-from tests.domain.workload_builder import SOUND
+from tests.domain.workload_builder import SOUND, change
 
 PLAN = plan("baseline", "compile", "native-control")
+RIGHT = np.array([True, False, True])
 
 
 def speed(job: str, arm: str, block: int, **fields: Any) -> ArmRun:
@@ -102,10 +105,19 @@ def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
     assert [newer.runs[0][1].record] == document["arms"][0]["runs"] == again["arms"][0]["runs"]
 
 
-def test_the_judge_reads_what_it_would_read_from_the_document() -> None:
-    evidence = assembled(*(record for record in RECORDS if not record.unreadable))
+@pytest.mark.parametrize(("examples", "counts"), [(SET, True), ("0" * 64, False)])
+def test_the_judge_reads_what_is_in_the_document(examples: str, counts: bool) -> None:
+    """Also that past runs on other evaluation examples do not count."""
+    workload = change(SOUND, quality__history=(0.8, 0.9), quality__history_set=examples)
+    name, run = full("q1", "compile", 0)
+    scored = read_run({**run.record, "outcomes": packed_bits(RIGHT)})
+    evidence = TrialEvidence(
+        workload, PLAN, TrialRecords((*RECORDS[:-1], JobRecord("q1", runs=((name, scored),))))
+    )
+    judged = evidence.to_evidence()
 
-    assert evidence.to_evidence() == read_evidence(json.loads(to_json(evidence.to_document())))
+    assert judged == read_evidence(json.loads(to_json(evidence.to_document())))
+    assert (counts, 0 if counts else 2) == (bool(judged.quality.history), judged.history_left_out)
 
 
 def test_of_an_arm_without_the_length_of_a_run_nothing_is_judged() -> None:
