@@ -26,7 +26,7 @@ Miller, "Adding error bars to evals" (arXiv 2411.00640), section 2. Units: the m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -87,13 +87,10 @@ class Split:
         """sigma_D at the median of the true s^2, given what was measured."""
         return self._training_sd(median_variance(self.sd**2, self.df, self.evaluation_sd**2))
 
-    def at(self, examples: float) -> float:
-        """sigma(N'): the spread to expect on so many outcomes."""
-        return math.sqrt(self.expected_training_sd**2 + self.tau_squared / examples)
-
-    def at_most_favourable(self, examples: float) -> float:
-        """The same were sigma_D at the lower end of its range."""
-        return math.sqrt(self.training_range[0] ** 2 + self.tau_squared / examples)
+    def at(self, examples: float, *, at_best: bool = False) -> float:
+        """sigma(N'): the spread on so many outcomes; ``at_best``, were sigma_D at its lower end."""
+        training = self.training_range[0] if at_best else self.expected_training_sd
+        return math.sqrt(training**2 + self.tau_squared / examples)
 
     def wanted(self, target_sd: float) -> int | None:
         """Outcomes on which the spread is ``target_sd``; None where no number is enough."""
@@ -320,16 +317,16 @@ def evaluation_of(quality: QualityFinding, candidate: Arm, evidence: Evidence) -
 
 def weighed(split: Split, design: Design, anew: Design, margin: float) -> Evaluation:
     """Today's runs against those that larger sets would take, by their own design."""
-    today, larger, best = _offers(split, split.at, design, anew, margin)
+    today, larger, best = _offers(split, design, anew, margin)
     finding = Finding.MORE_EXAMPLES if best else Finding.NOT_EXAMPLES
-    if best is None and _offers(split, split.at_most_favourable, design, anew, margin)[-1]:
+    if best is None and _offers(split, design, anew, margin, at_best=True)[-1]:
         finding = Finding.UNCLEAR
     wanted = split.wanted(margin / anew.best_margin(LIKELY))
     return Evaluation(finding, split, today, larger, best, wanted)
 
 
 def _offers(
-    split: Split, sd_at: Callable[[int], float], design: Design, anew: Design, margin: float
+    split: Split, design: Design, anew: Design, margin: float, *, at_best: bool = False
 ) -> tuple[Purchase, tuple[Purchase, ...], Purchase | None]:
     """Today's set, the larger ones, and the smallest of them that is worth it.
 
@@ -337,7 +334,7 @@ def _offers(
     """
 
     def purchase(examples: int, by: Design) -> Purchase:
-        sd = sd_at(examples)
+        sd = split.at(examples, at_best=at_best)
         runs = runs_for_one_look(sd / margin, history=by.history, level=by.level)
         return Purchase(examples, sd, runs)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from compilegate.domain.arithmetic import mean, ratio, squares
+from compilegate.domain.arithmetic import mean, squares
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics
 from compilegate.domain.judging.run_work import ComparableWalls
 from compilegate.domain.judging.speed import log_price_ratio
@@ -235,17 +235,6 @@ class Monitor:
 
     def _figures(self, runs: Sequence[FullRun]) -> list[float]:
         return [value for run in runs if (value := self.figure(run)) is not None]
-
-    def fall_words(self, fall: float) -> str:
-        """The fall as a person reads it."""
-        if self.code == "speedup_gone":
-            return f"full jobs are only {ratio(math.exp(-fall))} as fast as the baseline's"
-        return f"{self.noun} is worse by {fall:.4g}, confirmed by the runs that checked the alarm"
-
-    def alarm_words(self) -> str:
-        """What the sum has seen."""
-        word = "over" if self.total > self.limit else "close to its limit of"
-        return f"{self.noun} fell (cumulative sum {self.total:.4g}, {word} {self.limit:.4g})"
 
 
 def quality_monitor(evidence: Evidence, promoted: Arm) -> Monitor:

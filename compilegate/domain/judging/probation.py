@@ -10,12 +10,14 @@ earlier alarm. A run counts as watched if both sums had a figure of it.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import (
     JUDGE_VERSION,
     Decision,
@@ -174,8 +176,13 @@ class _Watch:
             outcomes.add(seen.outcome)
             self.checks.append(CheckedPairs(key, self.pairs, seen))
             if seen.outcome is Outcome.REVERT:
-                words = f"{self.promoted.name}: {monitor.fall_words(seen.fall.size)}"
-                self.reverted = Reason(monitor.code, words, self.promoted.name)
+                fall = seen.fall.size
+                text = f"full jobs are only {ratio(math.exp(-fall))} as fast as the baseline's"
+                if key == "quality":
+                    text = f"{monitor.noun} is worse by {fall:.4g}, confirmed by the runs that "
+                    text += "checked the alarm"
+                name = self.promoted.name
+                self.reverted = Reason(monitor.code, f"{name}: {text}", name)
         if Outcome.OPEN in outcomes and not self.reverted:
             self.pairs += 1
         else:
@@ -245,7 +252,9 @@ def _standing(watch: _Watch, evidence: Evidence) -> ProbationFinding:
     if watch.alarm:
         words = "a production run crashed or diverged"
         if watch.alarm != CRASH:
-            words = monitors[watch.alarm].alarm_words()
+            on = monitors[watch.alarm]
+            limit = "over" if on.total > on.limit else "close to its limit of"
+            words = f"{on.noun} fell (cumulative sum {on.total:.4g}, {limit} {on.limit:.4g})"
         alarm = Reason("alarm", f"{name}: {words}; runs of both arms check it", name)
         asked, why = _confirmation_runs(watch), "to check the alarm"
         return watch.finding(Verdict.CONTINUE, alarm, *reasons, runs=asked, why=why)

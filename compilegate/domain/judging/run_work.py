@@ -27,6 +27,7 @@ from statistics import median
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.errors import is_figure
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.workload.model import BASELINE
 
 # A last batch or step more or less is the same work.
 SAME_WORK = 0.02
@@ -133,8 +134,8 @@ class RunCheck:
         return (
             self._contradiction(run)
             or self._steps(run)
-            or self._beside(run, "samples", self._samples, SAME_WORK)
-            or self._beside(run, "tokens", self._tokens, SAME_TOKENS)
+            or self._beside(run, "samples", SAME_WORK)
+            or self._beside(run, "tokens", SAME_TOKENS)
             or self._untimed(run)
         )
 
@@ -145,16 +146,13 @@ class RunCheck:
         return Reference(self.evidence.baseline, lambda run: steps_of(run) / planned)
 
     @cached_property
-    def _samples(self) -> Reference:
-        return Reference(
-            self.evidence.baseline, lambda run: (run.work and run.work.samples_per_step) or 0.0
-        )
-
-    @cached_property
-    def _tokens(self) -> Reference:
-        return Reference(
-            self.evidence.baseline, lambda run: (run.work and run.work.tokens_per_step) or 0.0
-        )
+    def _means(self) -> dict[str, Reference]:
+        """Of a step, by what is counted."""
+        of: dict[str, Figure] = {
+            "samples": lambda run: (run.work and run.work.samples_per_step) or 0.0,
+            "tokens": lambda run: (run.work and run.work.tokens_per_step) or 0.0,
+        }
+        return {what: Reference(self.evidence.baseline, mean) for what, mean in of.items()}
 
     def _contradiction(self, run: FullRun) -> str:
         if not run.work:
@@ -177,7 +175,7 @@ class RunCheck:
         steps, shares, planned = steps_of(run), self.shares, self.arm.steps
         if not steps:
             # Beside runs with work, one without it is not a record of ours.
-            silent = self._is_ours and not shares.recorded and shares.beside(run)
+            silent = self.arm.name != BASELINE and not shares.recorded and shares.beside(run)
             return f"a full run of {self.arm.name} says nothing of its steps" if silent else ""
         share, near = shares.same_data(run), min(shares.near(run), default=0.0)
         if not share and self.arm.full_run_steps and shares.runs and not shares.known:
@@ -192,12 +190,9 @@ class RunCheck:
             "are the work of the baseline's"
         )
 
-    @property
-    def _is_ours(self) -> bool:
-        return self.arm.name != self.evidence.baseline.name
-
-    def _beside(self, run: FullRun, what: str, reference: Reference, tolerance: float) -> str:
-        own, beside, name = reference.of(run), reference.beside(run), self.arm.name
+    def _beside(self, run: FullRun, what: str, tolerance: float) -> str:
+        reference, name = self._means[what], self.arm.name
+        own, beside = reference.of(run), reference.beside(run)
         if not own:
             return f"a full run of {name} recorded no {what}" if run.work and beside else ""
         if not beside:
@@ -215,7 +210,9 @@ class RunCheck:
         gaps, seconds = _gap(run), run.job_seconds or 0.0
         of_short = min(UNTIMED_SECONDS, UNTIMED_OF_SHORT * seconds)
         allowed = max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds)
-        if not self._is_ours or not gaps or not usual or gaps[0] <= median(usual) + allowed:
+        if self.arm.name == BASELINE or not gaps or not usual:
+            return ""
+        if gaps[0] <= median(usual) + allowed:
             return ""
         return (
             f"a full run of {self.arm.name} timed {run.wall_seconds:,.0f} of the {seconds:,.0f} "
