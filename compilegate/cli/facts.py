@@ -21,11 +21,11 @@ from compilegate.cli.common.session import JsonOption, session
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.formats import plural
-from compilegate.facts import load_facts
-from compilegate.facts.refreshed import (
+from compilegate.facts import (
     FILE,
     changes,
     laid_over,
+    load_facts,
     merged,
     read_refreshed,
     refreshed_body,

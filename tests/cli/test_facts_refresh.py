@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from compilegate.adapters.facts_refresh import image_uris
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
-from compilegate.facts import load_facts
-from compilegate.facts.refreshed import laid_over, read_refreshed
+from compilegate.facts import laid_over, load_facts, read_refreshed
 from tests.facts.answers import StubbedClients, product, quota
 from tests.fake_clouds import FakeProviders
 

@@ -10,8 +10,7 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload.model import Framework
-from compilegate.facts import load_facts
-from compilegate.facts.refreshed import changes, laid_over, merged, read_refreshed, refreshed_body
+from compilegate.facts import changes, laid_over, load_facts, merged, read_refreshed, refreshed_body
 
 REGION = "us-east-1"
 SHIPPED = load_facts()
