@@ -135,22 +135,26 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("endpoint", [silent, drips, drips_chunks, drips_headers, floods])
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("ask", ["resolve", "with its own client", "may release"])
 def test_a_slow_or_endless_answer_is_the_baseline_in_time(
     endpoint: Endpoint,
-    own: bool,
+    ask: str,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving(endpoint) as url:
         surrounded(monkeypatch, url)
-        client = None if own else client_of("ssm", url)
+        service = "sagemaker" if ask == "may release" else "ssm"
+        client = None if ask == "with its own client" else client_of(service, url)
         began = time.monotonic()
 
-        assert {} == resolve("bert-docs", client=client)
+        if ask == "may release":
+            assert not may_release(JOB, client=client)
+        else:
+            assert {} == resolve("bert-docs", client=client)
+            assert "cannot be used, training with the baseline: " in caplog.text
 
         assert time.monotonic() - began < DEADLINE + 0.4
-        assert "cannot be used, training with the baseline: " in caplog.text
         if endpoint in (drips, drips_chunks):  # between two bytes it is seen that it is too late
             assert ended(1.0)
 
@@ -169,25 +173,19 @@ def test_a_flood_is_not_held_in_memory(caplog: pytest.LogCaptureFixture) -> None
     assert most < 12 * 2**20
 
 
-def test_a_whole_answer_is_followed_and_the_callers_client_stays_as_it_is() -> None:
+def test_a_whole_answer_is_followed_and_the_callers_client_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with serving(answers) as url:
         client = client_of("ssm", url)
         endpoint, session = client._endpoint, client._endpoint.http_session
+        surrounded(monkeypatch, url)
 
-        overrides = resolve("bert-docs", client=client)
-
-        assert {"compiler": "torch_compile", "batch_size": 48} == overrides
+        assert ON.overrides == resolve("bert-docs", client=client) == resolve("bert-docs")
         assert endpoint is client._endpoint
         assert session is client._endpoint.http_session
         assert may_release(JOB, client=client_of("sagemaker", url))
-
-
-def test_the_client_that_is_made_here_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(answers) as url:
-        surrounded(monkeypatch, url)
-
-        assert ON.overrides == resolve("bert-docs")
-        assert may_release(JOB)
+        assert may_release(JOB)  # with the client that is made here
 
 
 def test_attempts_are_counted_here_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,17 +209,6 @@ def test_an_older_urllib3_reads_a_byte_at_a_time(
 
         assert (ON.overrides if endpoint is answers else {}) == overrides
         assert ended(1.0)
-
-
-@pytest.mark.parametrize("endpoint", [silent, drips, floods])
-def test_a_release_waits_for_no_endpoint_either(endpoint: Endpoint) -> None:
-    with serving(endpoint) as url:
-        client = client_of("sagemaker", url)
-        began = time.monotonic()
-
-        assert not may_release(JOB, client=client)
-
-        assert time.monotonic() - began < DEADLINE + 0.4
 
 
 class Stuck:
@@ -354,13 +341,10 @@ def test_an_answer_has_as_many_bytes_as_it_may_and_no_more() -> None:
     assert 0 == late.sent
 
 
-def test_a_flag_and_a_job_have_bounds_of_their_own() -> None:
-    assert (65_536, 2_097_152) == (bounded.MOST_BYTES, bounded.MOST_BYTES_OF_A_JOB)
-
-
 def test_the_longest_flag_fits_however_it_is_written() -> None:
     name = naming.flag_parameter("p" * 20, "n" * 60)
     value = Flag(True, "permanent", "compile", {"hyperparameters": {"a": "é" * 600}}).to_json()
     written = "".join(f"\\u{ord(one):04x}" for one in value.ljust(8192))
 
     assert len(written) + 10 * len(name) + 2048 < bounded.MOST_BYTES
+    assert (65_536, 2_097_152) == (bounded.MOST_BYTES, bounded.MOST_BYTES_OF_A_JOB)
