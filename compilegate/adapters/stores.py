@@ -175,7 +175,7 @@ class S3Store:
         parts = urlparse(uri)
         place = {"Bucket": parts.netloc, "Prefix": parts.path.lstrip("/")}
         answer = unless(ABSENT, self._s3.list_objects_v2, **place, MaxKeys=1) or {}
-        return bool(answer.get("KeyCount") or answer.get("Contents"))
+        return bool(answer.get("Contents"))
 
     def has(self, key: str) -> bool:
         """What may not be looked at counts as absent, so that it is written again."""

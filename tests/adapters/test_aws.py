@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -14,9 +16,11 @@ from moto import mock_aws
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
 
+from compilegate.adapters import stores
 from compilegate.adapters.stores import (
     CONNECTIONS,
     DynamoDbTable,
+    Fetched,
     Lock,
     S3Store,
     SnsTopic,
@@ -227,3 +231,119 @@ def test_any_other_error_of_the_bucket_is_raised() -> None:
 
 def test_as_many_connections_are_kept_as_requests_are_under_way() -> None:
     assert 32 == AT_ONCE == CONNECTIONS
+
+
+class Asked:
+    """A client that keeps what it is asked and gives one answer; ``refused`` are refusals."""
+
+    def __init__(self, answer: dict[str, Any], **refused: str) -> None:
+        self.answer, self.refused = answer, refused
+        self.requests: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, operation: str) -> Any:
+        def call(*place: Any, **request: Any) -> Any:
+            self.requests.append((operation, *place, request))
+            if operation in self.refused:
+                raise ClientError({"Error": {"Code": self.refused[operation]}}, operation)
+            return self.answer
+
+        return call
+
+    def get_paginator(self, operation: str) -> Any:
+        return SimpleNamespace(
+            paginate=lambda **request: self.requests.append((operation, request)) or [self.answer]
+        )
+
+
+def test_the_bucket_is_asked_for_what_is_needed_and_no_more() -> None:
+    version = {"Key": "k", "VersionId": "v"}
+    s3 = Asked({"Versions": [version], "ContentLength": "3", "Body": io.BytesIO(b"abc")})
+    store, stream = S3Store(s3, "data"), io.BytesIO(b"x")
+
+    store.put("k", b"x", "text/html")
+    store.exists("s3://teams/runs/")
+    fetched = store.fetch("s3://data/k")
+    store.put_stream("k", stream, "text/csv")
+
+    *requests, (operation, *place, upload) = s3.requests
+    assert [
+        ("put_object", {"Bucket": "data", "Key": "k", "Body": b"x", "ContentType": "text/html"}),
+        ("list_objects_v2", {"Bucket": "teams", "Prefix": "runs/", "MaxKeys": 1}),
+        ("list_object_versions", {"Bucket": "data", "Prefix": "k"}),
+        ("get_object", {"Bucket": "data", "Key": "k", "VersionId": "v"}),
+    ] == requests
+    assert (3, b"abc", {}) == (fetched.size, fetched.stream.read(), fetched.identity)
+    assert ("upload_fileobj", [stream, "data", "k"]) == (operation, place)
+    assert ({"ContentType": "text/csv"}, False) == (
+        upload["ExtraArgs"], upload["Config"].use_threads,
+    )  # fmt: skip
+    assert {} == Fetched(3, stream).identity
+
+
+def test_the_table_is_read_as_it_is_and_an_entry_is_written_in_one_form() -> None:
+    entry = {"kind": "k", "a": 1}
+    answer = {"Item": {"entry": {"S": '{"b": 2}'}}, "Items": []}
+    dynamodb = Asked(answer, put_item="ConditionalCheckFailedException")
+    table = DynamoDbTable(dynamodb, "t")
+
+    assert {"b": 2} == table.put_once("w", "s", entry)
+    table.entries("w", "flag#")
+    table.holder("w")
+    table.workloads()
+    table.locks()
+
+    consistent, key = {"TableName": "t", "ConsistentRead": True}, {"S": "workload#w"}
+    own = {"pk": key, "sk": {"S": "s"}}
+    assert [
+        ("put_item", {
+            "TableName": "t", "ConditionExpression": "attribute_not_exists(pk)",
+            "Item": {**own, "entry": {"S": '{"a": 1, "kind": "k"}'}, "kind": {"S": "k"}},
+        }),
+        ("get_item", {**consistent, "Key": own}),
+        ("query", {
+            **consistent, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :sk)",
+            "ExpressionAttributeValues": {":pk": key, ":sk": {"S": "flag#"}},
+        }),
+        ("get_item", {**consistent, "Key": {"pk": {"S": "lock#w"}, "sk": {"S": "lock"}}}),
+        ("scan", {"TableName": "t", "ProjectionExpression": "pk"}),
+        ("scan", {
+            **consistent, "FilterExpression": "begins_with(pk, :lock)",
+            "ExpressionAttributeValues": {":lock": {"S": "lock#"}},
+        }),
+    ] == dynamodb.requests  # fmt: skip
+
+
+def test_a_flag_is_a_plain_parameter() -> None:
+    ssm = Asked({})
+    SsmFlags(ssm).write("/x", "1")
+
+    flag = {"Name": "/x", "Value": "1", "Type": "String", "Overwrite": True}
+    assert [("put_parameter", flag)] == ssm.requests
+
+
+@pytest.mark.parametrize(
+    ("hasty", "connect", "read", "retries"),
+    [
+        ({}, 5, 20, {"mode": "standard", "max_attempts": 5}),
+        ({"hasty": True}, 3, 5, {"total_max_attempts": 2}),
+    ],
+)
+def test_a_client_waits_as_long_as_it_may(
+    hasty: dict[str, bool], connect: int, read: int, retries: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(boto3, "client", lambda *of, **how: made.append((of, how)) or Asked({}))
+    stores.client.cache_clear()
+    one = stores.client("s3", "eu-west-1", **hasty)
+    one.list_buckets()
+    one.list_buckets()
+    stores.client.cache_clear()
+
+    ((service,), how) = made[0]
+    assert (1, "s3", "eu-west-1") == (len(made), service, how["region_name"])
+    config = how["config"]
+    assert (connect, read, CONNECTIONS) == (
+        config.connect_timeout, config.read_timeout, config.max_pool_connections,
+    )  # fmt: skip
+    assert retries.items() <= config.retries.items()
+    assert "" == stores.error_code(ValueError("no answer"))
