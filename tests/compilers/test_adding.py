@@ -22,9 +22,9 @@ HERE = Path(__file__).parent
 NAME, OTHER = "stand_in", "stand_in_jax"  # the other one compiles no library of our images
 # Where CONTRIBUTING.md says that they go.
 FILES = {
-    "descriptor.py": f"compilegate/domain/compilers/{NAME}.py",
+    "descriptor.json": f"compilegate/domain/compilers/{NAME}.json",
     "backend.py": f"training/compilegate_runtime/compilers/{NAME}.py",
-    "other_descriptor.py": f"compilegate/domain/compilers/{OTHER}.py",
+    "other_descriptor.json": f"compilegate/domain/compilers/{OTHER}.json",
     "other_backend.py": f"training/compilegate_runtime/compilers/{OTHER}.py",
 }
 ASSUMED = "assumption: made up for a test"

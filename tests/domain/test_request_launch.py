@@ -10,7 +10,6 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import decoded_document
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.request.build import (
     XLA_LAUNCHER,
@@ -22,6 +21,7 @@ from compilegate.domain.request.build import (
 from compilegate.domain.workload.model import Framework, Workload
 from tests.domain.test_request import CONTEXT, arm, workload
 
+MANAGED_COMPILER = "sagemaker_training_compiler"
 LARGE = {"instance_type": "ml.g5.48xlarge", "devices": 16, "instance_count": 2}
 HF = Framework("huggingface-pytorch", "2.1.0", "4.36.0", "py310")
 HF_XLA = Framework("huggingface-pytorch", "1.11.0", "4.21.1", "py38")

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.facts import Facts
 from compilegate.domain.workload.model import Framework
 from compilegate.facts import FOLDER, load_facts, read
 
+MANAGED_COMPILER = "sagemaker_training_compiler"
 FILES = sorted({file.stem for file in FOLDER.glob("*.json")} - {"create_training_job", "refreshed"})
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
 LISTS = (

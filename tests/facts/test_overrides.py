@@ -9,7 +9,6 @@ import pytest
 
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.compilers.descriptor import Compiler
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.eligibility import check_eligibility
 from compilegate.domain.facts import Facts
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
@@ -18,6 +17,7 @@ from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
 from tests.domain.workload_builder import SOUND, change
 
+MANAGED_COMPILER = "sagemaker_training_compiler"
 REGION = "eu-west-1"
 HERE = "123456789012.dkr.ecr.eu-west-1.amazonaws.com/team/train:2"
 THERE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/train:2"

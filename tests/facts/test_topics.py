@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.compilers.managed import MANAGED_COMPILER
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import CONFIGURED
 from compilegate.domain.planning.arms import ArmPlan
@@ -20,6 +19,7 @@ from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts, read
 from compilegate.facts.topics import TOPICS, Row, age_days, check_region, chosen, overview, with_age
 
+MANAGED_COMPILER = "sagemaker_training_compiler"
 REGION = "us-east-1"
 TODAY = date(2026, 11, 21)
 DATE = re.compile(r"20\d\d-\d\d-\d\d")

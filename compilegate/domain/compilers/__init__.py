@@ -7,20 +7,46 @@ stand in ``compilegate/facts``.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import json
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from compilegate.domain.compilers.descriptor import Compiler
-
-_DESCRIPTORS = sorted(
-    (
-        module.COMPILER
-        for name in sorted(info.name for info in pkgutil.iter_modules(__path__))
-        if hasattr(module := importlib.import_module(f"{__name__}.{name}"), "COMPILER")
-    ),
-    key=lambda compiler: compiler.rank,
+from compilegate.domain.compilers.descriptor import (
+    CompileOverhead,
+    Compiler,
+    ComputeSpeedup,
+    Launching,
+    Proposal,
+    ScriptNeeds,
 )
+
+_ROWS: Mapping[str, Mapping[str, Any]] = {
+    row["name"]: row
+    for row in (
+        json.loads(file.read_text(encoding="utf-8"))
+        for file in sorted(Path(__file__).parent.glob("*.json"))
+    )
+}
+_PARTS = {
+    "compute_speedup": ComputeSpeedup, "launching": Launching, "proposal": Proposal,
+    "script_needs": ScriptNeeds,
+}  # fmt: skip
+
+
+def _read(row: Mapping[str, Any]) -> Compiler:
+    """The compiler of a file; a variant has everything of its base but the proposal."""
+    row = {**_ROWS.get(row.get("variant_of", ""), {}), "proposal": None, **row}
+    del row["about"]
+    read: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
+    }
+    read |= {key: part(**row[key]) for key, part in _PARTS.items() if row.get(key)}
+    read["overheads"] = tuple(CompileOverhead(**one) for one in row.get("overheads", ()))
+    return Compiler(**read)
+
+
+_DESCRIPTORS = sorted(map(_read, _ROWS.values()), key=lambda compiler: compiler.rank)
 COMPILERS: Mapping[str, Compiler] = {compiler.name: compiler for compiler in _DESCRIPTORS}
 # The one that is proposed first, and that a profile's compile times are taken to be of.
 DEFAULT = _DESCRIPTORS[0]
@@ -28,8 +54,6 @@ DEFAULT = _DESCRIPTORS[0]
 NAMES = ("none", *COMPILERS)
 # Of every compiler that has modes, the default first.
 MODES = tuple(dict.fromkeys(mode for compiler in _DESCRIPTORS for mode in compiler.modes))
-
-
 # Of a job that turns on none: it has no image of its own, and nothing is assumed of it.
 NO_COMPILER = Compiler("none", rank=-1, title="no compiler", proof="")
 

@@ -34,11 +34,11 @@ class CompileOverhead:
     without a row of its own.
     """
 
-    family: str | None
     warm_seconds: float
     cold_seconds: float
     basis: str
     as_of: str
+    family: str | None = None
 
 
 @dataclass(frozen=True)
