@@ -9,9 +9,9 @@ from compilegate.domain.formats import UNKNOWN, money, plural, shown
 from compilegate.domain.production.summaries import Fleet, WeeklySummary
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report.markup import command, render_page
-from compilegate.report.metric_cards import MetricCard
 from compilegate.report.tables import Table
 from compilegate.report.text import Row, paragraphs, rows
+from compilegate.report.words import MetricCard
 
 # A row takes about 500 bytes; with as many the page stays below 400 kB.
 MOST_ROWS = 500

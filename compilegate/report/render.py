@@ -12,8 +12,15 @@ from compilegate.domain.formats import UNKNOWN, ascii_only
 from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
-from compilegate.report.background import (
+from compilegate.report.charts import charts
+from compilegate.report.markup import Download, render_page, stable_json
+from compilegate.report.measured import Document
+from compilegate.report.tables import (
+    SAME_QUALITY,
+    arms_table,
+    detail_tables,
     earlier_table,
+    eligibility_table,
     facts,
     full_runs,
     jobs_table,
@@ -22,20 +29,19 @@ from compilegate.report.background import (
     protocol,
     runs_csv,
 )
-from compilegate.report.charts import charts
-from compilegate.report.markup import Download, render_page, stable_json
-from compilegate.report.measured import Document
-from compilegate.report.metric_cards import JUDGED_CARDS, MetricCard, figures_of, metric_cards
-from compilegate.report.recommendations import recommendations
-from compilegate.report.tables import SAME_QUALITY, arms_table, detail_tables, eligibility_table
 from compilegate.report.text import lines, markdown
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import (
+    JUDGED_CARDS,
+    MetricCard,
     control_sentences,
+    figures_of,
     flag_sentence,
     headline,
     label,
     lede,
+    metric_cards,
+    recommendations,
 )
 
 MARKDOWN_ROWS = {

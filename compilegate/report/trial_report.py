@@ -17,8 +17,14 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.trial.silent_arms import silent_arms
-from compilegate.report.measured import Document, Measured, measure
-from compilegate.report.reasons import ConfirmedFall, confirmed_fall, shown_reasons
+from compilegate.report.measured import (
+    ConfirmedFall,
+    Document,
+    Measured,
+    confirmed_fall,
+    measure,
+    shown_reasons,
+)
 
 
 class Context(TypedDict):

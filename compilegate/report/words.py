@@ -1,20 +1,35 @@
-"""The verdict in words: one line that says what to do and why, and a few sentences under it."""
+"""The verdict in words: headline, sentences, key figures and what would change it."""
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS, Label, SpeedClaim
 from compilegate.domain.decision import ControlFigures, Verdict
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.formats import UNKNOWN, percent, significant
+from compilegate.domain.formats import (
+    UNKNOWN,
+    interval,
+    money,
+    number,
+    pair,
+    percent,
+    plural,
+    significant,
+)
+from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
 from compilegate.domain.reasons import headline as reason_headline
 from compilegate.domain.records.flags import HUMAN, Author
 from compilegate.domain.records.trials import GivenAnswer
 from compilegate.report import statements
-from compilegate.report.reasons import FAILURES
-from compilegate.report.text import paragraph, paragraphs
+from compilegate.report.measured import FAILURES, Document, Measured, confidence_words, reference_of
+from compilegate.report.text import Row, paragraph, paragraphs, rows
 from compilegate.report.trial_report import TrialReport
 
 # Characters that fit on one line of the page on a desktop screen.
@@ -146,3 +161,183 @@ def _quoted(change: Author | GivenAnswer) -> str:
 def control_sentences(controls: Sequence[ControlFigures]) -> list[str]:
     """One for each control; controls decide nothing."""
     return paragraphs("controls", controls=controls)
+
+
+# What would change the verdict: what to ask for, from figures of the trial and of the judge.
+
+# Reasons by what helps against them, in the order in which it is said.
+KINDS = {
+    "quality_open": {"quality_inconclusive", "quality_unsettled", "underpowered"},
+    "speed_open": {"speed_inconclusive", "speed_unsettled"},
+    "full_jobs": {"full_run_disagrees", "full_run_unmeasured"},
+    "unproven": ("saving_unproven", "full_run_unproven", "full_run_implausible"),
+    "limits": (
+        "evidence_missing", "trial_over_budget", "price_unknown", "trial_over_time",
+        "too_many_rounds",
+    ),
+    "out_of_time": {"trial_over_time", "too_many_rounds"},
+    "objections": (
+        "treatment_not_applied", "arms_differ", "runs_repeated", "unequal_initial_loss",
+        "unequal_initial_weights", "unequal_work", "evaluation_sets_differ", "evidence_invalid",
+        "clock_implausible", "evidence_overwritten",
+    ),
+}  # fmt: skip
+
+
+def recommendations(trial: TrialReport) -> list[str]:
+    """Sentences, most useful first (assets/changes.txt.j2)."""
+    sentences = paragraphs(
+        "changes", trial=trial, **KINDS, ceil=math.ceil, run_length=_run_length,
+        proof_outlook=proof_outlook, runs_that_pay=runs_that_pay,
+    )  # fmt: skip
+    return list(dict.fromkeys(sentences))
+
+
+@dataclass(frozen=True)
+class RunLength:
+    """From how many steps on a run gains what is required, None if never; seconds of a step."""
+
+    steps: int | None
+    gain: float
+    baseline_step: float
+    candidate_step: float
+    overhead: float
+
+
+def _run_length(measured: Measured) -> RunLength | None:
+    """How long a run must be until the compile time is earned back with the required gain."""
+    _, goal = measured.thresholds
+    base, ours = measured.baseline.steady, measured.lead.steady
+    steps = measured.lead.arm.full_run_steps
+    if not base or not ours or not steps or steps != measured.baseline.arm.full_run_steps:
+        return None
+    m_b, m_c = (statistics.fmean(s.steady_step_seconds for s in arm) for arm in (base, ours))
+    o_b, o_c = (statistics.fmean(s.overhead_seconds for s in arm) for arm in (base, ours))
+    pays = m_b > goal * m_c
+    needed = math.ceil((goal * o_c - o_b) / (m_b - goal * m_c)) if pays else None
+    return RunLength(needed, m_b / m_c, m_b, m_c, o_c)
+
+
+# The key figures with their bullet charts, each with its comparison or why it is unknown.
+
+JUDGED_CARDS = 3  # speed, quality, saving
+LABEL_WIDTH = 17.0  # percent of the scale that a label takes
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A limit on the scale; ``at`` is percent of the width."""
+
+    at: float
+    text: str
+    kind: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True)
+class BulletChart:
+    """Drawn without JavaScript; positions are percent of the width, ``band`` is (left, width)."""
+
+    point: float
+    band: tuple[float, float] | None
+    marks: Sequence[Mark]
+    words: str
+
+
+@dataclass(frozen=True)
+class MetricCard:
+    """A figure; ``note`` explains it, or says why ``value`` is a dash."""
+
+    name: str
+    value: str
+    note: str
+    bullet: BulletChart | None = None
+
+
+def figures_of(cards: Sequence[MetricCard]) -> list[tuple[str, str, str]]:
+    """Name, value and note of each, for a table."""
+    return [(card.name, card.value, card.note) for card in cards]
+
+
+def metric_cards(trial: TrialReport) -> list[MetricCard]:
+    """What decides, then what it is worth; none for a failed trial, which decided nothing."""
+    if trial.verdict is None:
+        return []
+    if trial.verdict is Verdict.INELIGIBLE:
+        figures = trial.eligibility.get("economics")
+        return [_card(row) for row in _economics(figures)] if figures else []
+    quality = trial.judged.quality
+    put = rows(
+        "cards", trial=trial, reference=reference_of(trial.measured, quality),
+        confidence=confidence_words(quality) if quality else "",
+        bullets={"speed": _speed_bullet(trial), "quality": _quality_bullet(trial)},
+    )  # fmt: skip
+    return [_card(row) for row in put]
+
+
+def _card(row: Row) -> MetricCard:
+    name, value, bullet, note = row
+    return MetricCard(name, value, note, bullet)
+
+
+def _economics(figures: Document) -> list[Row]:
+    """What eligibility alone says about money, before anything ran."""
+    return rows(
+        "economics", figures=defaultdict(lambda: None, figures), number=number, pair=pair,
+        interval=interval, money=money, minutes=lambda minutes: f"{significant(minutes)} min",
+        days=lambda days: plural(days, "day"),
+    )  # fmt: skip
+
+
+def _speed_bullet(trial: TrialReport) -> BulletChart | None:
+    speed = trial.judged.speedup
+    if speed is None or trial.thresholds is None:
+        return None
+    reject, _ = trial.thresholds  # promote is asked of the short blocks
+    limits = [(1.0, "1x", "plain"), (reject, ratio(reject), "bad")]
+    words = "Scale with equal time and the limit for whole jobs"
+    return _bullet(speed.estimate, speed.interval, sorted(limits), words)
+
+
+def _quality_bullet(trial: TrialReport) -> BulletChart | None:
+    quality = trial.judged.quality
+    if quality is None or quality.delta is None:
+        return None
+    limits = [(quality.limit, statements.with_sign(quality.limit), "bad"), (0.0, "equal", "plain")]
+    return _bullet(quality.delta, quality.delta_interval, sorted(limits), "Scale with the margin")
+
+
+def _bullet(
+    estimate: float,
+    ends: tuple[float, float] | None,
+    limits: Sequence[tuple[float, str, str]],
+    words: str,
+) -> BulletChart:
+    fixed = [estimate, *(value for value, _, _ in limits)]
+    reach = max(fixed) - min(fixed) or abs(estimate) or 1.0
+    # An interval far wider than the limits runs off the scale instead of hiding them.
+    clipped = None
+    if ends:
+        clipped = (max(ends[0], min(fixed) - 1.5 * reach), min(ends[1], max(fixed) + 1.5 * reach))
+    low, high = min(*fixed, *(clipped or ())), max(*fixed, *(clipped or ()))
+    room = 0.08 * (high - low)
+    low, width = low - room, high - low + 2 * room
+
+    def place(value: float) -> float:
+        return round(100 * (value - low) / width, 2)
+
+    band = None
+    if clipped:
+        band = (place(clipped[0]), round(place(clipped[1]) - place(clipped[0]), 2))
+    marks = _spread_labels([Mark(place(value), text, kind) for value, text, kind in limits])
+    return BulletChart(place(estimate), band, marks, words)
+
+
+def _spread_labels(marks: Sequence[Mark]) -> list[Mark]:
+    """Labels pushed outwards where they would touch; a third one between them goes without."""
+    if min(b.at - a.at for a, b in pairwise(marks)) >= LABEL_WIDTH:
+        return list(marks)
+    first, *between, last = marks
+    if last.at - first.at < 2 * LABEL_WIDTH:
+        first, last = replace(first, anchor="end"), replace(last, anchor="start")
+    return [first, *(replace(mark, text="") for mark in between), last]

@@ -11,8 +11,8 @@ import pytest
 
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.report.background import facts, next_command, runs_csv
 from compilegate.report.render import render
+from compilegate.report.tables import facts, next_command, runs_csv
 from compilegate.report.trial_report import read_trial_report
 from tests.report import samples
 from tests.report.browser import plain

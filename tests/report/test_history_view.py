@@ -12,7 +12,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.history import view as module
-from compilegate.report.history.sentences import headline, label, lede, metric_cards
+from compilegate.report.history.render import headline, label, lede, metric_cards
 from compilegate.report.history.timeline import timeline
 from compilegate.report.history.view import HistoryView, fault_in
 from tests.domain.production.run_builder import BEGIN, DAY, production_run

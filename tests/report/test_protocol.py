@@ -12,12 +12,11 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import samples_of
 from compilegate.domain.judging.statistics import compare
 from compilegate.domain.records.trials import FlagOutcome
-from compilegate.report.background import protocol
 from compilegate.report.measured import reference_of
-from compilegate.report.metric_cards import metric_cards
 from compilegate.report.render import render
-from compilegate.report.tables import canary_table
+from compilegate.report.tables import canary_table, protocol
 from compilegate.report.trial_report import read_trial_report
+from compilegate.report.words import metric_cards
 from tests.report import samples
 
 RATE = 1.408  # USD per hour of the one device of the sample's cluster

@@ -11,8 +11,8 @@ import pytest
 from compilegate.domain.codec import write
 from compilegate.domain.decision import SpeedStep
 from compilegate.domain.reasons import advice
-from compilegate.report.recommendations import recommendations
 from compilegate.report.trial_report import read_trial_report
+from compilegate.report.words import recommendations
 from tests.domain.evidence_builder import judge
 from tests.report import samples
 

@@ -16,7 +16,7 @@ from compilegate.domain.records.trials import (
     TrialFailed,
     TrialStarted,
 )
-from compilegate.report.history.sentences import headline
+from compilegate.report.history.render import headline
 from compilegate.report.history.timeline import timeline
 from compilegate.report.history.view import FAULT_VARIABLE, Event
 from tests.domain.production.run_builder import BEGIN

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from compilegate.report.charts.cost import cost_chart
+from compilegate.report.charts.curves import loss_chart, trace_chart
 from compilegate.report.charts.figure import Chart
-from compilegate.report.charts.loss import loss_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart, throughput_chart
-from compilegate.report.charts.trace import trace_chart
 from compilegate.report.trial_report import TrialReport
 
 

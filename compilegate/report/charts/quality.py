@@ -6,26 +6,34 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from compilegate.domain.decision import Decision, QualityFigures
-from compilegate.domain.formats import UNKNOWN, Format, significant
+from compilegate.domain.decision import (
+    Decision,
+    EvaluationFinding,
+    EvaluationSplit,
+    LargerEvaluation,
+    QualityFigures,
+)
+from compilegate.domain.formats import UNKNOWN, Format, count, percent, significant
 from compilegate.domain.judging.evidence import FullRun
 from compilegate.report import statements
-from compilegate.report.charts.evaluation import evaluation_view
 from compilegate.report.charts.figure import (
     DASHED,
     DOTTED,
+    NAME_ABOVE,
     ROW_PIXELS,
     Axis,
     Band,
+    Bar,
     Chart,
     Figure,
     Interval,
+    Label,
     Line,
     Mark,
     Points,
     Rule,
     View,
-    arm_style,  # fmt: skip
+    arm_style,
     axis,
     row_names,
     rows_axis,
@@ -36,7 +44,7 @@ from compilegate.report.measured import (
     Reference,
     compared_runs,
     confidence_words,
-    reference_of,  # fmt: skip
+    reference_of,
 )
 from compilegate.report.trial_report import TrialReport
 
@@ -169,3 +177,47 @@ def _difference_figure(measured: Measured, quality: QualityFigures, estimate: fl
     words = [statements.with_sign(estimate)]
     marks.append(Points([estimate], [0.0], style.role, style.symbol, words, 14))
     return Figure(scale, Axis(confidence_words(quality), -1.0, 1.0), marks, height=90)
+
+
+# The metric's spread in two parts: what the evaluation examples add, and what training does.
+
+# Of the sizes in the decision, today's first: more bars would say nothing new.
+BARS = 5
+
+
+def evaluation_view(split: EvaluationFinding | None) -> View | None:
+    """The picture, None where the decision has no split."""
+    if not isinstance(split, EvaluationSplit) or not split.spread_of_evaluation:
+        return None
+    own, training = split.spread_of_evaluation, split.spread_of_training_expected
+    today = LargerEvaluation(split.examples, split.spread, split.runs_needed)
+    return View("Spread", _figure([today, *split.larger[: BARS - 1]], own**2, training**2))
+
+
+def _figure(sizes: Sequence[LargerEvaluation], evaluation: float, training: float) -> Figure:
+    """``evaluation`` and ``training`` are today's variances."""
+    whole, first = evaluation + training, sizes[0].examples
+    marks: list[Mark] = []
+    for row, size in enumerate(sizes):
+        own, added = training / whole, evaluation * first / size.examples / whole
+        words, named = f"{count(size.examples)} examples", row == 0
+        marks += [
+            _bar(0.0, own, row, "baseline", f"{words}: training {percent(own, 2)}",
+                 name="training itself" if named else ""),
+            _bar(own, own + added, row, arm_style(1).role,
+                 f"{words}: choice of examples {percent(added, 2)}",
+                 name="choice of examples" if named else ""),
+            Label(f"{words}: {_runs(size.runs)}", 0.0, row, above=NAME_ABOVE),
+        ]  # fmt: skip
+    shares: Axis = axis(
+        "share of today's variance", [1.0], show=lambda x: percent(x, 2), from_zero=True, room=0.02
+    )
+    return Figure(shares, rows_axis(len(sizes)), marks, height=ROW_PIXELS * len(sizes))
+
+
+def _bar(low: float, high: float, row: int, role: str, words: str, *, name: str) -> Bar:
+    return Bar(low, high, row, 0.3, role, words, full=True, name=name)
+
+
+def _runs(needed: int | None) -> str:
+    return "over 500 runs" if needed is None else f"{count(needed)} runs"

@@ -30,7 +30,6 @@ from compilegate.report.charts.figure import (
     arm_style,
     axis,
 )
-from compilegate.report.history.sentences import quality_difference, speedups
 from compilegate.report.history.view import MOST_SHOWN, Event, HistoryView, Sum
 
 # What the history's charts share: runs along the axis, the flag behind them, events above them.
@@ -196,7 +195,7 @@ def _margin_band(view: HistoryView, baseline: Sequence[float | None]) -> list[Ar
 
 
 def _quality_finding(view: HistoryView) -> str:
-    difference, lost = quality_difference(view), sum(failed(run) for run in view.runs)
+    difference, lost = view.quality_difference, sum(failed(run) for run in view.runs)
     text = ""
     if difference is not None:
         text = f"{difference} on average, the candidate's runs minus the baseline's."
@@ -220,7 +219,7 @@ def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
             *points(view, walls, lambda value: f"{value:.3g} s"),
         ],
     )
-    gains = speedups(view)
+    gains = view.speedups
     views = [View("Wall clock", seconds)]
     values = [(view.runs[place - 1], gain) for place, gain in gains if place > view.left_out]
     if values:

@@ -32,6 +32,7 @@ from compilegate.domain.production.savings import (
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report import statements
 from compilegate.report.measured import Document
 
 # A page draws and lists so many of the latest runs, and as many lines of what happened; the JSON
@@ -285,6 +286,32 @@ class HistoryView:
                     seen.extend([] if figure is None else [figure])
             standards.append(Standard(mean_or_none(metrics), mean_or_none(walls)))
         return standards
+
+    @cached_property
+    def quality_difference(self) -> str | None:
+        """The candidate's mean metric since the promotion minus the baseline's."""
+        known = [
+            (run.arm == BASELINE, metric)
+            for run in self.since_promotion
+            if run.counts and (metric := metric_of(run)) is not None
+        ]
+        ours, theirs = (
+            mean_or_none([metric for of_baseline, metric in known if of_baseline is side])
+            for side in (False, True)
+        )
+        return None if ours is None or theirs is None else statements.delta(ours - theirs)
+
+    @cached_property
+    def speedups(self) -> list[tuple[int, float]]:
+        """(run number, speed-up against the rolling baseline) of every finished candidate's run."""
+        gains = []
+        for place, (run, standard) in enumerate(zip(self.runs, self.standards, strict=True), 1):
+            wall = wall_seconds_of(run)
+            if wall is None or standard.wall_seconds is None:
+                continue
+            if run.arm != BASELINE and run.finished and run.counts:
+                gains.append((place, standard.wall_seconds / wall))
+        return gains
 
     @cached_property
     def states(self) -> list[Flag]:
