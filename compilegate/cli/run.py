@@ -20,9 +20,8 @@ from rich.console import Console
 from compilegate.adapters.bundle import package
 from compilegate.adapters.workload_files import WorkloadFile, read_workload
 from compilegate.cli.check import notes_on, read_files
-from compilegate.cli.common.cloud import Cloud, check_registered
+from compilegate.cli.common.cloud import Cloud, Keeper, check_registered
 from compilegate.cli.common.error_handling import FAILURE, STOPPED, worst_exit_code
-from compilegate.cli.common.kept_cloud import Keeper
 from compilegate.cli.common.outcome import Outcome, decision_rows, full_run_words, read_outcome
 from compilegate.cli.common.output import console, emit_json, show
 from compilegate.cli.common.session import (

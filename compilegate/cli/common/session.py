@@ -13,17 +13,15 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from compilegate.adapters.kept_trials import TRIALS
 from compilegate.cli.common import project
+from compilegate.cli.common.cloud import Cloud, StartedCloud, kept_cloud
 from compilegate.cli.common.output import answer
 from compilegate.domain.errors import EnvironmentNotReadyError
-
-if TYPE_CHECKING:
-    from compilegate.cli.common.cloud import Cloud, StartedCloud
-
 
 # What a shell completes without asking a cloud: names of workloads that are near the folder.
 
@@ -35,8 +33,6 @@ _NAME = re.compile(rb"^name:[ \t]*[\"']?([a-z0-9-]{1,32})", re.MULTILINE)
 
 def workload_names(incomplete: str) -> list[str]:
     """Names in workload files here and in ``workloads``, and of local trials that are kept."""
-    from compilegate.adapters.kept_trials import TRIALS  # noqa: PLC0415 - no command needs it
-
     trials = islice(TRIALS.glob("*/"), MOST_FILES)
     names = {folder.name.rpartition("-")[0] for folder in trials}
     files = (path for folder in FOLDERS for path in folder.glob("*.y*ml"))
@@ -121,8 +117,6 @@ class Invocation:
         except EnvironmentNotReadyError as error:
             if not self.local:
                 raise
-            from compilegate.cli.common.kept_cloud import kept_cloud  # noqa: PLC0415 - see above
-
             return kept_cloud(error)
 
     def answer(self, document: Any, template: str, **more: Any) -> None:
