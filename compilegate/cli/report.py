@@ -32,7 +32,7 @@ from compilegate.report.exports.openmetrics import openmetrics
 from compilegate.report.fleet import render_fleet
 from compilegate.report.trial_report import read_trial_report
 from compilegate.usecases.operations.weekly_summary import digests, fleet
-from compilegate.usecases.production.announce_review import bodies, history_page
+from compilegate.usecases.production.announce_review import history_page, page_texts
 from compilegate.usecases.records import Trial
 from compilegate.usecases.trial.write_report import trial_records
 
@@ -104,8 +104,8 @@ def page_files(page: Path) -> dict[str, str]:
 def save_history(workload: str, services: Services, out: Path) -> Path:
     """Render the history as of now and save its files; raises NotFoundError without any."""
     page = out / f"{workload}-story" / "story.html"
-    for extension, body in bodies(history_page(workload, services)).items():
-        write_whole(page.with_suffix(f".{extension}"), body)
+    for extension, text in page_texts(history_page(workload, services)).items():
+        write_whole(page.with_suffix(f".{extension}"), text.encode())
     return page
 
 

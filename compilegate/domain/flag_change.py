@@ -14,7 +14,7 @@ from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag, parse_flag
-from compilegate.domain.records.flags import HUMAN, Author, FlagVersion
+from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.trials import TrialStarted
 from compilegate.domain.utc import iso
 
@@ -103,36 +103,21 @@ def superseded_by(change: FlagVersion, versions: Versions) -> FlagVersion | None
     return None
 
 
-def began_after(trial: TrialStarted, version: FlagVersion) -> bool:
-    """Whether a trial knows of a change of the flag.
-
-    By the version that it has seen, where it says one, else by time.
-    """
-    if trial.flag_version is None:
-        return trial.at >= version.at
-    return int(trial.flag_version) >= version.version
-
-
-def overrules(change: FlagVersion, versions: Versions) -> Author | None:
-    """Whose manual change this one replaces; None without one."""
-    if change.by_human or not versions or not versions[-1].by_human:
-        return None
-    if _effect(flag_of(versions)) == _effect(change.flag):
-        return None
-    return versions[-1].author
-
-
 def next_version(change: FlagVersion, versions: Versions, *, name: str, at: int) -> FlagVersion:
     """The version that makes the change of the parameter ``name`` at epoch second ``at``."""
-    flag = change.flag
+    flag, now, last = change.flag, flag_of(versions), versions[-1] if versions else None
+    # Whose manual change this one replaces.
+    replaced = last if last and last.by_human and not change.by_human else None
+    if _effect(now) == _effect(flag):
+        replaced = None
     return replace(
         change,
         version=len(versions) + 1,
         at=at,
         value=replace(flag, since=flag.since or iso(at)).to_json(),
-        previous_value=flag_of(versions).to_json(),
+        previous_value=now.to_json(),
         parameter=name,
-        overrode=overrules(change, versions),
+        overrode=replaced.author if replaced else None,
     )
 
 
@@ -192,7 +177,8 @@ def override_change(
     """The change to ``flag`` that an override asks for, by ``set`` or ``revert``.
 
     It is a new one for every override, and the same one where an interrupted command is repeated:
-    recently, and with no trial since, as that is not bound by the last one. ``trials`` are those of
+    recently, and with no trial since, by the version that it has seen, where it says one, else by
+    time: such a trial is not bound by the last one. ``trials`` are those of
     the workload, ``now`` is in epoch seconds, ``details`` go into the ledger entry.
     """
     reason = override.reason.strip()
@@ -205,7 +191,12 @@ def override_change(
         and last.change_id.startswith("human#")
         and last.change_id.endswith(f"#{digest}")
         and abs(now - last.at) <= AGAIN_SECONDS
-        and not any(began_after(trial, last) for trial in trials)
+        and not any(
+            trial.at >= last.at
+            if trial.flag_version is None
+            else trial.flag_version >= last.version
+            for trial in trials
+        )
     ):
         change_id = last.change_id
     return FlagVersion(

@@ -115,15 +115,10 @@ def release_models(event: Mapping[str, Any], *, services: Services) -> dict[str,
     trial = Trial.from_event(event)
     decision = load_decision(services.store, str(event["decision_key"]))
     on = decision.verdict is Verdict.PROMOTE and event["flag_enabled"] is True
-    return _tag_models(trial, decision.candidate if on else None, services)
+    return tag_models(trial, decision.candidate if on else None, services)
 
 
-def reject_models(trial: Trial, *, services: Services) -> None:
-    """Tag the models that the candidates of a trial without a verdict made as rejected."""
-    _tag_models(trial, None, services)
-
-
-def _tag_models(trial: Trial, released: str | None, services: Services) -> dict[str, Any]:
+def tag_models(trial: Trial, released: str | None, services: Services) -> dict[str, Any]:
     """Release the models of the arm ``released``, reject all others; the jobs by their new tag."""
     tagged: dict[str, Any] = {RELEASED: [], REJECTED: []}
     for run in canary.held_runs(services.ledger.history(trial.workload), trial.trial):

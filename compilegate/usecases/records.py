@@ -28,6 +28,7 @@ from compilegate.ports import ObjectStore, Services
 
 if TYPE_CHECKING:
     from compilegate.domain.trial.plan import RecordedPlan
+    from compilegate.report.trial_report import Context
 
 
 # Of plan, evidence, decision and flag record alike; a document without one is of this schema.
@@ -250,10 +251,34 @@ def to_json(value: object) -> bytes:
 
 # Where a person opens a page of the data bucket.
 
+PAGES = {"html": "text/html", "md": "text/markdown", "json": "application/json"}
+
 
 def console_region(services: Services) -> str | None:
     """The region whose console shows the deployment; None for the cloud on this machine."""
     return None if services.settings.stage == LOCAL_STAGE else services.settings.region
+
+
+def report_context(workload: str, trial: str, services: Services) -> Context:
+    """What every report says of where its trial ran."""
+    return {
+        "stage": services.settings.stage,
+        "trial": trial,
+        "workload": workload,
+        "simulated": services.settings.simulated,
+        "region": console_region(services),
+        "bucket": services.store.bucket,
+    }
+
+
+def save_pages(
+    texts: Mapping[str, str], key_of: Callable[[str], str], services: Services
+) -> tuple[str, str | None]:
+    """Store a page's texts by their ending; returns where its HTML lies and the link to it."""
+    for ending, text in texts.items():
+        services.store.put(key_of(ending), text.encode(), f"{PAGES[ending]}; charset=utf-8")
+    key = key_of("html")
+    return f"s3://{services.store.bucket}/{key}", link_to(key, services)
 
 
 def link_to(key: str, services: Services) -> str | None:

@@ -27,8 +27,8 @@ from compilegate.domain.production.registration import (
     check_owner,
     next_change,
     outcome_of,
+    read_registration,
     registration_changes,
-    registration_of,
     replaced_source,
 )
 from compilegate.domain.workload.model import Workload
@@ -267,7 +267,8 @@ def _claim(
         if latest is not None and not options.take_over:
             check_owner(latest, requested)  # another owner may have been faster
         change = next_change(latest, requested, made, by=options.by, at=services.clock.now())
-        claimed = registration_of(services.ledger.put_once(requested.workload, change))
+        written = services.ledger.put_once(requested.workload, change)
+        claimed = read_registration(written.document or {})
         if claimed.says_the_same(requested):
             return claimed
 
@@ -291,4 +292,4 @@ def _apply(claimed: Registration, services: Services, schedules: Schedules) -> R
 
 def _latest(workload: str, ledger: Ledger) -> Registration | None:
     revisions = ledger.history(workload, ledger_keys.REGISTERED_ENTRIES).registrations
-    return registration_of(revisions[-1]) if revisions else None
+    return read_registration(revisions[-1].document or {}) if revisions else None

@@ -43,7 +43,7 @@ def with_overrides(
         return baseline
     check_overrides(overrides)
     arm = replace(baseline, **overrides, name=name, overrides=dict(overrides), role=CANDIDATE)
-    return _on_machines(replace(arm, why=TRAINS), facts)
+    return on_machines(replace(arm, why=TRAINS), facts)
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
@@ -58,13 +58,8 @@ def check_overrides(overrides: Mapping[str, Any]) -> None:
             raise _unfit(key, error.problem, value) from error
 
 
-def on_instance(arm: ArmPlan, instance_type: str, facts: Facts) -> ArmPlan:
-    """The same arm on machines of another type; raises InvalidInputError for an unknown one."""
-    return _on_machines(replace(arm, instance_type=instance_type), facts)
-
-
-def _on_machines(arm: ArmPlan, facts: Facts) -> ArmPlan:
-    """Devices and price of the cluster that the arm names."""
+def on_machines(arm: ArmPlan, facts: Facts) -> ArmPlan:
+    """The arm with devices and price of its machines; InvalidInputError for unknown ones."""
     price, instance = facts.price(arm.instance_type), facts.instance(arm.instance_type)
     if price is None or instance is None:
         raise _unfit("instance_type", "has no known price", arm.instance_type)

@@ -130,10 +130,6 @@ class WorkloadHistory:
         """The canary rounds of a trial."""
         return tuple(one for one in self.rounds if one.trial == trial)
 
-    def approval_of(self, trial: str) -> Approval | None:
-        """The question whether a trial's promotion may take effect, None where it was not asked."""
-        return next((one for one in self.approvals if one.trial == trial), None)
-
 
 def history(entries: Iterable[Mapping[str, Any]]) -> WorkloadHistory:
     """Fold the entries of one workload, or those of a part of its ledger."""

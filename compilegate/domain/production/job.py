@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
+from compilegate.domain.production.arm import baseline_arm, on_machines, with_overrides
 from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun
@@ -39,7 +39,8 @@ class RunJobs:
         """
         baseline = baseline_arm(self.trained.workload, self.facts, region=self.site.region)
         if attempt.instance_type is not None:
-            return on_instance(baseline, attempt.instance_type, self.facts)
+            other = replace(baseline, instance_type=attempt.instance_type)
+            return on_machines(other, self.facts)
         return with_overrides(baseline, attempt.arm(begun), begun.overrides, self.facts)
 
     def usd_per_hour(self, begun: BegunRun, attempt: Attempt) -> float | None:

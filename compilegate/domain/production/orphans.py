@@ -55,11 +55,6 @@ class Orphans:
     jobs: tuple[TaggedJob, ...] = ()
     leases: tuple[str, ...] = ()
 
-    @property
-    def executions(self) -> tuple[str, ...]:
-        """The executions that left it, each once."""
-        return tuple(dict.fromkeys([*self.leases, *(job.execution for job in self.jobs)]))
-
 
 def of_deployment(execution: str, stage: str) -> bool:
     """Whether an execution's ARN is of this stage's state machines."""

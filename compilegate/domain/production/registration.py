@@ -51,13 +51,11 @@ class Registration:
         return replace(self, revision=other.revision, settled=other.settled) == other
 
 
-def registration_of(change: RegistrationChange) -> Registration:
-    """The registration that a ledger record holds; raises as ``read_registration`` does."""
-    return read_registration(change.document or {})
-
-
 def read_registration(document: Mapping[str, Any]) -> Registration:
-    """Only ``true`` is active or settled; raises KeyError, TypeError, ValueError."""
+    """As it is stored; only ``true`` is active or settled.
+
+    Raises KeyError, TypeError, ValueError.
+    """
     active, settled = document["active"] is True, document.get("settled", True) is True
     return read(Registration, {**document, "active": active, "settled": settled})
 

@@ -109,7 +109,8 @@ def abandon_approval(trial: Trial, *, services: Services) -> None:
 def approval_of(trial: Trial, ledger: Ledger) -> Approval | None:
     """The question of one trial, None where there is none."""
     key = trials.ApprovalRequested.key_of(trial=trial.trial)
-    return ledger.history(trial.workload, key).approval_of(trial.trial)
+    approvals = ledger.history(trial.workload, key).approvals
+    return next((one for one in approvals if one.trial == trial.trial), None)
 
 
 def answer_once(

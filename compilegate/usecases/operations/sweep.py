@@ -126,7 +126,8 @@ def _clean_up(
     services: Services,
     topic: Topic,
 ) -> bool:
-    for execution in left.executions:
+    of_jobs = [job.execution for job in left.jobs]
+    for execution in dict.fromkeys([*left.leases, *of_jobs]):
         clean_up_after(execution, ends[execution], services=services)
     for job in left.jobs:
         services.jobs.stop(job.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
@@ -37,8 +38,6 @@ from compilegate.usecases.registered import load_registered, load_registration, 
 logger = logging.getLogger("compilegate")
 
 # The history page of a workload: its ledger, and the documents that the ledger names.
-
-FORMATS = {"html": "text/html", "md": "text/markdown", "json": "application/json"}
 
 
 def history_page(workload: str, services: Services) -> HistoryReport:
@@ -78,18 +77,14 @@ def history_page(workload: str, services: Services) -> HistoryReport:
 
 def write_history(workload: str, services: Services) -> str:
     """Leave the page where people find it; returns its link, or its S3 URI where there is none."""
-    page = history_page(workload, services)
-    for extension, body in bodies(page).items():
-        key = naming.history_key(workload, extension)
-        services.store.put(key, body, f"{FORMATS[extension]}; charset=utf-8")
-    key = naming.history_key(workload, "html")
-    return records.link_to(key, services) or f"s3://{services.store.bucket}/{key}"
+    texts = page_texts(history_page(workload, services))
+    place, link = records.save_pages(texts, partial(naming.history_key, workload), services)
+    return link or place
 
 
-def bodies(page: HistoryReport) -> dict[str, bytes]:
-    """The page's files by their ending."""
-    texts = {"html": page.html, "md": page.markdown, "json": page.json}
-    return {extension: texts[extension].encode() for extension in FORMATS}
+def page_texts(page: HistoryReport) -> dict[str, str]:
+    """The page's texts by their ending."""
+    return {"html": page.html, "md": page.markdown, "json": page.json}
 
 
 def _evidence(promotion: FlagVersion, past: WorkloadHistory, store: ObjectStore) -> Any:
@@ -171,19 +166,13 @@ def _report(
         "eligibility": None,
         "plan": plan,
         "context": {
-            "stage": services.settings.stage,
-            "trial": review.trial,
-            "workload": workload,
-            "simulated": services.settings.simulated,
+            **records.report_context(workload, review.trial, services),
             "place": place,
-            "region": records.console_region(services),
-            "bucket": store.bucket,
         },
     }
     report = render(documents)
-    for extension, text in (("html", report.html), ("md", report.markdown)):
-        key = naming.probation_report_key(workload, review.trial, name, extension)
-        store.put(key, text.encode(), f"{FORMATS[extension]}; charset=utf-8")
+    key_of = partial(naming.probation_report_key, workload, review.trial, name)
+    records.save_pages({"html": report.html, "md": report.markdown}, key_of, services)
     return report
 
 

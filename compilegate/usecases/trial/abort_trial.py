@@ -17,7 +17,7 @@ from compilegate.domain.production.canary import ABORTED
 from compilegate.domain.production.orphans import ExecutionEnd, lacks_clean_up
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
-from compilegate.usecases.canary import close_canary, reject_models
+from compilegate.usecases.canary import close_canary, tag_models
 from compilegate.usecases.flag.approval import abandon_approval
 from compilegate.usecases.records import Trial
 from compilegate.usecases.trial.stop_jobs import stop_jobs
@@ -46,7 +46,7 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     _end_waits(trial, services)
     stopped = stop_jobs(trial, services.jobs)
     try:
-        reject_models(trial, services=services)
+        tag_models(trial, None, services)
     except Exception:  # must not keep the lease
         logger.exception("models of %s stay held back", trial.trial)
     same_prefix = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
@@ -21,15 +22,9 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
     """Store HTML, Markdown and JSON; returns where, and the notification."""
     trial = records.Trial.from_event(event)
     report = render_trial(trial, services)
-    for extension, body, kind in (
-        ("html", report.html, "text/html"),
-        ("md", report.markdown, "text/markdown"),
-        ("json", report.json, "application/json"),
-    ):
-        key = naming.report_key(trial.workload, trial.trial, extension)
-        services.store.put(key, body.encode(), f"{kind}; charset=utf-8")
-    key = naming.report_key(trial.workload, trial.trial, "html")
-    place, link = f"s3://{services.store.bucket}/{key}", records.link_to(key, services)
+    texts = {"html": report.html, "md": report.markdown, "json": report.json}
+    key_of = partial(naming.report_key, trial.workload, trial.trial)
+    place, link = records.save_pages(texts, key_of, services)
     stage = services.settings.stage
     notification = decision_notification(
         report.decision,
@@ -43,7 +38,7 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
         act=command_at(f"compilegate report {trial.workload} --trial {trial.trial}", stage),
         flag_enabled=event.get("flag_enabled"),
     )
-    return {"report_key": key, **notification.to_answer()}
+    return {"report_key": key_of("html"), **notification.to_answer()}
 
 
 def render_trial(trial: records.Trial, services: Services) -> Report:
@@ -66,12 +61,7 @@ def trial_records(trial: records.Trial, services: Services) -> ReportInput:
         "flag": records.find_flag_outcome(store, trial),
         "earlier": [(name, records.find_decision(store, key)) for name, key in keys.items()],
         "context": {
-            "stage": services.settings.stage,
-            "trial": trial.trial,
-            "workload": trial.workload,
-            "simulated": services.settings.simulated,
+            **records.report_context(trial.workload, trial.trial, services),
             "owner": owner_of(records.of_plan(trial, plan), store),
-            "region": records.console_region(services),
-            "bucket": store.bucket,
         },
     }

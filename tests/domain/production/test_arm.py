@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import plan_arms, promoted
-from compilegate.domain.production.arm import baseline_arm, on_instance, with_overrides
+from compilegate.domain.production.arm import baseline_arm, on_machines, with_overrides
 from compilegate.domain.workload.model import Candidate
 from compilegate.facts import load_facts
 from tests.domain.workload_builder import COMPILE, PAIR, PYTORCH_XLA, SOUND, XLA, change
@@ -75,7 +77,7 @@ def test_an_override_that_does_not_fit_is_refused_by_name(key, value):
 def test_another_type_of_machine_brings_its_own_devices_and_price():
     base = baseline_arm(change(SOUND, training__instance_count=2), FACTS, region=REGION)
 
-    changed = on_instance(base, "ml.p4d.24xlarge", FACTS)
+    changed = on_machines(replace(base, instance_type="ml.p4d.24xlarge"), FACTS)
 
     price = FACTS.price("ml.p4d.24xlarge").usd_per_hour
     assert (16, 2 * price, base.batch_size) == (

@@ -64,14 +64,14 @@ def test_a_young_job_or_a_recent_end_is_left_to_the_clean_up_by_event(created, e
     )
 
 
-def test_orphans_are_grouped_by_workload_and_name_their_executions_once():
+def test_orphans_are_grouped_by_workload_and_are_by_workload_in_order_of_name():
     lease = ("v", EXECUTION)
     left = orphans_by_workload([job()], [("w", EXECUTION), lease], end(), now=NOW)
 
     assert [("v", 0, 1), ("w", 1, 1)] == [
         (workload, len(one.jobs), len(one.leases)) for workload, one in left.items()
     ]
-    assert (EXECUTION,) == left["w"].executions
+    assert (EXECUTION,) == left["w"].leases
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_executions_that_ended_badly_lack_a_clean_up():
     assert ("FAILED", "TIMED_OUT", "ABORTED") == ENDED_BADLY
 
 
-def test_orphans_of_jobs_and_leases_name_their_executions_once():
+def test_orphans_of_jobs_and_leases_are_by_workload_in_order_of_name():
     other = EXECUTION[:-1] + "4"
     jobs = [
         TaggedJob(f"j{number}", "w", execution, "speed", LONG_AGO)
@@ -132,9 +132,8 @@ def test_orphans_of_jobs_and_leases_name_their_executions_once():
     left = orphans_by_workload(jobs, leases, ends, now=NOW)
 
     assert ["a", "w"] == list(left)
-    assert {EXECUTION, other} == set(left["w"].executions)
-    assert 2 == len(left["w"].executions)
-    assert (EXECUTION,) == left["a"].executions
+    assert {EXECUTION, other} == {one.execution for one in left["w"].jobs}
+    assert ((EXECUTION,), (EXECUTION,)) == (left["w"].leases, left["a"].leases)
     alone = orphans_by_workload(jobs[:1], [], ends, now=NOW)
     assert ["w"] == list(alone)
 
