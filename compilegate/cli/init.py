@@ -1,4 +1,4 @@
-"""``compilegate init``: writes a workload file from a training script."""
+"""``compilegate init``: a workload file from a training script; ``schema``: what one may hold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compilegate.adapters.workload_files import write_whole
 from compilegate.adapters.yaml_document import NOTEBOOK, SCRIPT
 from compilegate.cli.check import note_of
 from compilegate.cli.common import project
-from compilegate.cli.common.output import answer, is_interactive
+from compilegate.cli.common.output import answer, emit_json, is_interactive
 from compilegate.cli.common.session import JsonOption
 from compilegate.cli.init_proposal import (
     ASSUMED,
@@ -43,6 +43,7 @@ from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
 from compilegate.domain.notes import said
 from compilegate.domain.workload.file import parse_name
 from compilegate.domain.workload.model import MOST_HOURS, Schedule, Training
+from compilegate.domain.workload.schema import workload_schema
 from compilegate.facts import load_facts
 from compilegate.place import INSTALLED, PROJECT
 from compilegate_doctor import Description, ScriptError, describe
@@ -128,6 +129,19 @@ def init(
     }  # fmt: skip
     notes = said(note_of("The script", read.compiles))
     answer(document, "init", as_json=as_json, read=read, notes=notes)
+
+
+def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 - a schema is JSON anyway
+    """Print the JSON Schema of workload files.
+
+    \b
+    compilegate schema > workload.schema.json
+
+    For editors: one with the YAML language server reads it where a file begins with
+    # yaml-language-server: $schema=workload.schema.json
+    `compilegate check` knows more: folders, data, and what keys mean together.
+    """
+    emit_json(workload_schema())
 
 
 def _described(path: Path) -> Description:

@@ -21,14 +21,13 @@ from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
 from compilegate.cli.demo import demo, demo_production
 from compilegate.cli.doctor import doctor
-from compilegate.cli.init import init
+from compilegate.cli.init import init, schema
 from compilegate.cli.judge import judge
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
 from compilegate.cli.register import register
 from compilegate.cli.report import digest, export, report
 from compilegate.cli.run import run, train
-from compilegate.cli.schema import schema
 from compilegate.cli.status import status
 from compilegate.cli.synth import synth
 from compilegate.cli.tryout import try_
