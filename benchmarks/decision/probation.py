@@ -45,7 +45,7 @@ from compilegate.domain.production.begin import (
     Situation,
     next_arm,
 )
-from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.watch import probation_document
 from compilegate.domain.records.production import TEAM, TRAIN, ProductionRun, Review
 

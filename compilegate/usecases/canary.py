@@ -72,10 +72,10 @@ def close_after_run(
     past = services.ledger.history(workload, CANARY_ENTRIES)
     if any(not one.reported for one in past.rounds):  # a trial waits for runs
         past = services.ledger.history(workload)
-    effect = canary.effect_of_run(run, past, job)
-    if effect.too_late:
+    over, is_too_late = canary.effect_of_run(run, past, job)
+    if is_too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
-    for one, reason in effect.over:
+    for one, reason in over:
         _end(one, reason, workload, services)
 
 

@@ -13,7 +13,7 @@ from compilegate.domain.request.build import JobSite, quality_request, speed_req
 from compilegate.domain.service_limits import RequestLimits
 from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
-from compilegate.ports import Services, Settings
+from compilegate.ports import Settings
 
 # What a trial knows only later, at its longest.
 _BUCKET = "b" * 63
@@ -24,12 +24,8 @@ _SEED = 10**naming.SEED_DIGITS - 1
 _BLOCK = 10
 
 
-def job_site(services: Services) -> JobSite:
-    """Where jobs of this deployment run."""
-    return _site(services.settings, services.store.bucket)
-
-
-def _site(settings: Settings, bucket: str) -> JobSite:
+def job_site(settings: Settings, bucket: str) -> JobSite:
+    """Where jobs of a deployment run whose data lie in this bucket."""
     return JobSite(
         stage=settings.stage,
         bucket=bucket,
@@ -68,7 +64,7 @@ def refused_request(
 def _rehearsed(
     workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
 ) -> Iterator[dict[str, Any]]:
-    context = _site(settings, _BUCKET).context(
+    context = job_site(settings, _BUCKET).context(
         workload.name,
         trial="t" * naming.TRIAL_ID_LENGTH,
         execution=_EXECUTION,

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.production.promotion import standing_promotion
+from compilegate.domain.production.history import WorkloadHistory, history, standing_promotion
 from compilegate.domain.production.watch import probation_document, watched_runs
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review

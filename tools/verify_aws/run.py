@@ -302,7 +302,7 @@ def _plan(
     arms = jobs.arms(workload, services.settings)
     shipment = jobs.pack(workload, services.store.bucket)
     source_key = str(shipment.spec["source_key"])
-    context = job_site(services).context(
+    context = job_site(services.settings, services.store.bucket).context(
         workload.name, trial=trial, execution=stack_name(trial), source_key=source_key
     )
     uploaded = parse_workload(shipment.spec["workload"])

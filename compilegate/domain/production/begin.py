@@ -17,9 +17,8 @@ from compilegate.domain.followers import REFRESH_EVERY, STALE, WATCHED
 from compilegate.domain.production import fingerprint
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import Choice, open_slot
-from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.production.promotion import Promotion, standing_promotion
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.domain.workload.model import BASELINE
 

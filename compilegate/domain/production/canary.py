@@ -177,22 +177,14 @@ def round_ending(canary: CanaryRound, history: WorkloadHistory) -> str | None:
     return result_ending(canary, history) or (RETIRED if history.is_retired else None)
 
 
-@dataclass(frozen=True)
-class RunEffect:
-    """What a recorded run means for the rounds; ``over`` has those that a trial waits for and why
-    each is over. ``too_late``: the run's held model came after its round had ended without it.
-    """
-
-    too_late: bool
-    over: tuple[tuple[CanaryRound, str], ...]
-
-
-def effect_of_run(run: ProductionRun, history: WorkloadHistory, job: str | None) -> RunEffect:
-    """What follows ``run``, which ``history`` has.
+def effect_of_run(
+    run: ProductionRun, history: WorkloadHistory, job: str | None
+) -> tuple[list[tuple[CanaryRound, str]], bool]:
+    """The rounds that end with ``run``, which ``history`` has, and why each does.
 
     ``job`` is the digest of what the run trained (``TrainedJob.digest``), None where that is
     unknown. A run of another job than the trial measures ends the round, as production will make
-    no more.
+    no more. The flag beside them: the run's held model came after its round had ended without it.
     """
     over = []
     for one in history.rounds:
@@ -212,4 +204,4 @@ def effect_of_run(run: ProductionRun, history: WorkloadHistory, job: str | None)
             if one.round == slot.round
         )
     )
-    return RunEffect(too_late, tuple(over))
+    return over, too_late

@@ -18,8 +18,7 @@ from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production import fingerprint, watch
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.history import Promotion, WorkloadHistory
 from compilegate.domain.production.savings import applied
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun, Review
@@ -61,16 +60,13 @@ class ReviewInput:
         return self.history.reviews_of(self.promotion.trial, since=self.promotion.at)
 
 
-@dataclass(frozen=True)
-class ReviewOutcome:
-    """The record of a review, and the documents to store before it, by key."""
+def review_promotion(
+    inputs: ReviewInput, judge: Judge
+) -> tuple[Review, Mapping[str, Mapping[str, Any]]]:
+    """Judge what production has run since the promotion.
 
-    review: Review
-    documents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-
-def review_promotion(inputs: ReviewInput, judge: Judge) -> ReviewOutcome:
-    """Judge what production has run since the promotion."""
+    The record of the review, and the documents to store before it, by key.
+    """
     promotion, runs = inputs.promotion, inputs.history.runs
     review = Review(
         # Not before the end of any run that was seen, as the clock counts whole seconds: the next
@@ -102,7 +98,7 @@ def review_promotion(inputs: ReviewInput, judge: Judge) -> ReviewOutcome:
             decided = {**decision.to_dict(inputs.flag_name), "trial": trial}
             documents = {shown: document, said: decided}
     kind = message_kind(review, next(reversed(inputs.earlier), None))
-    return ReviewOutcome(replace(review, message_kind=kind), documents)
+    return replace(review, message_kind=kind), documents
 
 
 def _reviewed(

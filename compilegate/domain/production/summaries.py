@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, fields
 from itertools import accumulate
 
 from compilegate.domain.flag_change import flag_of
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import promotions, standing_promotion
+from compilegate.domain.production.history import WorkloadHistory, promotions, standing_promotion
 from compilegate.domain.production.savings import RunSaving, Savings, run_savings, sum_of, total
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun

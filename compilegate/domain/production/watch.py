@@ -21,7 +21,7 @@ from compilegate.domain.flag_change import REVERT
 from compilegate.domain.judging.evidence import PROBATION
 from compilegate.domain.judging.evidence_file import read_full_run
 from compilegate.domain.production.fingerprint import recorded, stale_reasons
-from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.ledger import DamagedRecord

@@ -19,8 +19,7 @@ from compilegate.domain.judging.evidence import Evidence, FullRun, mean_or_none
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import Monitor
 from compilegate.domain.judging.probation import replay_probation
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import latest_promotion
+from compilegate.domain.production.history import WorkloadHistory, latest_promotion
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.production.savings import (
     ROLLING,

@@ -66,7 +66,13 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     an alarm.
     """
     grace_seconds = float(event.get("grace_seconds", orphans.GRACE_SECONDS))
-    jobs, leases = _own_jobs(services), _leases(services)
+    tagged = [
+        _tagged(name, services.jobs) for name in services.jobs.active(f"{naming.JOB_PREFIX}-")
+    ]
+    stage = services.settings.stage
+    jobs = [one for one in tagged if one and orphans.of_deployment(one.execution, stage)]
+    held = for_each_workload(lambda name: (name, services.locks.holder(name)), services.store)
+    leases = [(workload, owner) for workload, owner in held if owner]
     executions = [*(job.execution for job in jobs), *(execution for _, execution in leases)]
     ends = {one: end for one in executions if (end := services.ends.end_of(one)) is not None}
     now = services.clock.now()
@@ -88,15 +94,6 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     }
 
 
-def _own_jobs(services: Services) -> list[orphans.TaggedJob]:
-    """Jobs in progress that this deployment's executions have started."""
-    jobs, stage = services.jobs, services.settings.stage
-    tagged = [_tagged(name, jobs) for name in jobs.active(f"{naming.JOB_PREFIX}-")]
-    return [
-        job for job in tagged if job is not None and orphans.of_deployment(job.execution, stage)
-    ]
-
-
 def _tagged(name: str, jobs: TrainingJobs) -> orphans.TaggedJob | None:
     """The job with its tags; None for one that has none of ours, or is gone."""
     tags, described = jobs.tags(name), jobs.describe(name)
@@ -111,12 +108,6 @@ def _tagged(name: str, jobs: TrainingJobs) -> orphans.TaggedJob | None:
         )
     except KeyError:
         return None
-
-
-def _leases(services: Services) -> list[tuple[str, str]]:
-    """Workloads, and the execution that holds each."""
-    held = for_each_workload(lambda name: (name, services.locks.holder(name)), services.store)
-    return [(workload, owner) for workload, owner in held if owner]
 
 
 def _clean_up(

@@ -10,8 +10,7 @@ from typing import Any
 
 from compilegate.domain.claims import Notification, stated_usd_per_run
 from compilegate.domain.errors import NotFoundError
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import promotions
+from compilegate.domain.production.history import WorkloadHistory, promotions
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
     Fleet,

@@ -15,8 +15,7 @@ from compilegate.domain import naming
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.formats import money
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import latest_promotion
+from compilegate.domain.production.history import WorkloadHistory, latest_promotion
 from compilegate.domain.production.registration import injected_fault
 from compilegate.domain.production.watch import PERMANENT, STALE
 from compilegate.domain.reasons import Reason, with_fix

@@ -147,7 +147,9 @@ def jobs_of(begun: BegunRun, services: Services) -> RunJobs:
 def run_jobs(trained: TrainedJob, services: Services) -> RunJobs:
     """Builds the jobs of runs that train this, as this deployment makes them."""
     facts = deployed_facts(services.settings)
-    return RunJobs(trained, facts, job_site(services), request_limits())
+    return RunJobs(
+        trained, facts, job_site(services.settings, services.store.bucket), request_limits()
+    )
 
 
 def check_trainable(document: Mapping[str, Any], services: Services) -> None:

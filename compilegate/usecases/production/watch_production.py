@@ -18,8 +18,7 @@ from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN
 from compilegate.domain.judging.probation import Judge, judge_production
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import Promotion, standing_promotion
+from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.production.watch import PERMANENT
 from compilegate.domain.records.flags import FlagVersion
@@ -49,11 +48,12 @@ def watch_production(
         promotion = standing_promotion(past.flags)
         if promotion is None:
             return _answer(None, None)
-        outcome = review_promotion(_read(workload, run, promotion, past, services), judge)
-        for key, document in outcome.documents.items():
+        inputs = _read(workload, run, promotion, past, services)
+        reviewed, documents = review_promotion(inputs, judge)
+        for key, document in documents.items():
             services.store.put(key, to_json(document))
         # The review that stands: this one, or that of a call which was faster.
-        review = services.ledger.put_once(workload, outcome.review)
+        review = services.ledger.put_once(workload, reviewed)
     change = _change_flag(workload, review, services)
     if review.action in FINAL:
         services.ledger.append(workload, _probation_end(review))

@@ -77,7 +77,7 @@ def _read(
             _duplicates(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
         ),
         production=_production(opened, canary_ended, services.ledger, services.store),
-        context=job_site(services).context(
+        context=job_site(services.settings, services.store.bucket).context(
             opened.spec.workload.name,
             trial=opened.trial.trial,
             execution=opened.plan.execution,

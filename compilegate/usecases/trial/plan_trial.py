@@ -7,8 +7,7 @@ from typing import Any
 
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.production.history import WorkloadHistory
-from compilegate.domain.production.promotion import cooling_down
+from compilegate.domain.production.history import WorkloadHistory, cooling_down
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
 from compilegate.domain.trial.refusals import refused

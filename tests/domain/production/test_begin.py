@@ -25,9 +25,8 @@ from compilegate.domain.production.begin import (
     situation,
 )
 from compilegate.domain.production.canary import Choice
-from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.history import Promotion, WorkloadHistory, history
 from compilegate.domain.production.job import RunJobs
-from compilegate.domain.production.promotion import Promotion
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import BegunRun, CanarySlot, ProductionRun, Review

@@ -11,7 +11,6 @@ from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.production import canary
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.canary import (
-    RunEffect,
     effect_of_run,
     open_slot,
     requested_round,
@@ -185,7 +184,7 @@ def test_the_job_is_what_is_trained_and_nothing_of_how_it_is_judged() -> None:
     assert digest not in {TrainedJob(other, "s.tgz").digest, TrainedJob(SOUND, "t.tgz").digest}
 
 
-def effect_of(run: dict[str, Any], *entries: dict[str, Any], job: str | None = JOB) -> RunEffect:
+def effect_of(run: dict[str, Any], *entries: dict[str, Any], job: str | None = JOB) -> Any:
     return effect_of_run(
         ProductionRun.from_entry(run), history([ROUND.to_entry(), run, *entries]), job
     )
@@ -205,12 +204,10 @@ def effect_of(run: dict[str, Any], *entries: dict[str, Any], job: str | None = J
 def test_a_run_ends_the_round_that_it_decides(
     run: dict[str, Any], job: str | None, reason: str | None
 ) -> None:
-    effect = effect_of(run, job=job)
+    over, too_late = effect_of(run, job=job)
 
-    assert ([] if reason is None else [(3, reason)]) == [
-        (one.round, why) for one, why in effect.over
-    ]
-    assert not effect.too_late
+    assert ([] if reason is None else [(3, reason)]) == [(one.round, why) for one, why in over]
+    assert not too_late
 
 
 @pytest.mark.parametrize(
@@ -225,16 +222,16 @@ def test_a_closed_round_is_reported_and_its_late_model_is_not_released(
 ) -> None:
     run, asked = ended("r1", 0, arm), replace(ROUND, hold=hold)
     entries = [asked.to_entry(), run, closed(reason)]
-    effect = effect_of_run(ProductionRun.from_entry(run), history(entries), JOB)
+    over, too_late = effect_of_run(ProductionRun.from_entry(run), history(entries), JOB)
 
-    assert (late, [reason]) == (effect.too_late, [why for _, why in effect.over])
+    assert (late, [reason]) == (too_late, [why for _, why in over])
 
 
 def test_a_model_is_late_for_its_own_round_alone() -> None:
     earlier = replace(ROUND, round=2).to_entry()
     over = CanaryClosed(NOW, TRIAL, 2, "overdue").to_entry()
 
-    assert not effect_of(ended("r1", 0, "compile"), earlier, over).too_late
+    assert not effect_of(ended("r1", 0, "compile"), earlier, over)[1]
 
 
 def test_the_ends_that_a_waiting_trial_hears_of() -> None:

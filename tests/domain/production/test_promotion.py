@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.production.promotion import (
+from compilegate.domain.production.history import (
     DAY_SECONDS,
     cooling_down,
     standing_promotion,

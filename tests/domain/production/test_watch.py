@@ -12,7 +12,7 @@ import pytest
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.flag import Flag
-from compilegate.domain.production.promotion import Promotion
+from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.watch import (
     UNTREATED,
     Findings,
