@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from compilegate.domain.arithmetic import rounded
 from compilegate.domain.codec import OMITTED, write
@@ -385,6 +385,24 @@ class Decision:
     next: NextStep | None = None
     flag: DecidedFlag | None = None
     controls: tuple[ControlFigures, ...] = field(default=(), metadata=OMITTED)
+
+    @classmethod
+    def of_this_judge(
+        cls,
+        workload: str,
+        decision_id: str,
+        stage: str,
+        verdict: Verdict,
+        reasons: Iterable[Reason],
+        *,
+        candidate: str | None = None,
+        **figures: Any,
+    ) -> Self:
+        """What is decided now, each reason once."""
+        return cls(
+            workload, decision_id, JUDGE_VERSION, stage, verdict, candidate,
+            tuple(dict.fromkeys(reasons)), **figures,
+        )  # fmt: skip
 
     @property
     def flag_action(self) -> FlagAction:

@@ -16,9 +16,9 @@ from compilegate.domain.judging.statistics import (
     KAPPA,
     Comparison,
     Samples,
+    allowed_drift,
     compare,
     history_weight,
-    still_valid,
 )
 from tests.domain.evidence_builder import sample
 
@@ -160,7 +160,7 @@ def test_earlier_runs_count_until_todays_contradict_them(off: float, valid: bool
     centre = 0.1 + off * CONFLICT * spread * math.sqrt(1 / 3 + 1 / 3 + KAPPA**2)
     past = [centre - spread, centre, centre + spread]
 
-    assert valid == bool(still_valid(past, today, spread**2))
+    assert valid == (allowed_drift(past, today, spread**2) <= KAPPA)
 
 
 @pytest.mark.parametrize(

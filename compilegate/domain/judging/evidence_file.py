@@ -63,7 +63,8 @@ def read_speed_run(record: object, path: str = "run") -> SpeedRun:
     """
     with _contract():
         fields = Fields(record, path)
-        return replace(_speed_run(fields), full_run_steps=_full_run_steps(fields))
+        run = _speed_run(fields)
+        return replace(run, full_run_steps=fields.integer("full_run_steps", "steps", default=None))
 
 
 def read_full_run(record: object, path: str = "run") -> FullRun:
@@ -202,7 +203,7 @@ def _speed_run(fields: Fields) -> SpeedRun:
     step_seconds = fields.numbers("step_seconds")
     samples = fields.number("samples_per_step", "samples", above=0.0, default=None)
     try:
-        steps = _full_run_steps(fields)
+        steps = fields.integer("full_run_steps", "steps", default=None)
     except InvalidInputError:  # no contract binds what is there
         steps = None
     return SpeedRun(
@@ -217,11 +218,6 @@ def _speed_run(fields: Fields) -> SpeedRun:
         applied=fields.flag("applied", None),
         record=fields.record,
     )
-
-
-def _full_run_steps(fields: Fields) -> int | None:
-    steps: int | None = fields.integer("full_run_steps", "steps", default=None)
-    return steps
 
 
 def _full_run(fields: Fields) -> FullRun:

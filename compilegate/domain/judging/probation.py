@@ -355,15 +355,14 @@ def decision(
     **figures: Any,
 ) -> Decision:
     """A decision with what every one has: its id, each reason once, each arm's figures."""
-    return Decision(
-        workload=evidence.workload,
-        decision_id=decision_id(evidence.content, JUDGE_VERSION),
-        judge_version=JUDGE_VERSION,
-        stage=stage,
-        verdict=verdict,
-        reasons=tuple(dict.fromkeys(reasons)),
+    return Decision.of_this_judge(
+        evidence.workload,
+        decision_id(evidence.content, JUDGE_VERSION),
+        stage,
+        verdict,
+        reasons,
         arms=tuple(arm_figures(arm, evidence) for arm in evidence.arms),
-        **{"candidate": None, **figures},
+        **figures,
     )
 
 

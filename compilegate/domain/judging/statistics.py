@@ -437,13 +437,6 @@ def history_weight(n_history: int, kappa: float = KAPPA) -> float:
     return 1 / (1 / n_history + kappa**2) if n_history else 0.0
 
 
-def still_valid(
-    history: Sequence[float], today: Sequence[float], variance: float
-) -> Sequence[float]:
-    """The earlier runs, or nothing of them once today's contradict them."""
-    return history if allowed_drift(history, today, variance) <= KAPPA else ()
-
-
 def allowed_drift(history: Sequence[float], today: Sequence[float], variance: float) -> float:
     """The drift that is allowed for, or the one that today's runs show if that is larger."""
     if not history or not today or variance <= 0:

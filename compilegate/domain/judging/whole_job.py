@@ -71,9 +71,10 @@ from compilegate.domain.judging.speed import (
 )
 from compilegate.domain.judging.statistics import (
     CONFIDENCE,
+    KAPPA,
+    allowed_drift,
     history_weight,
     quantile,
-    still_valid,
 )
 
 # Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
@@ -221,7 +222,8 @@ def _measured(candidate: Arm, evidence: Evidence) -> Source | None:
     if not ours or not (today or past):
         return None
     variance, df = moderated([ours, today, past], WALL_SD)
-    past = still_valid(past, today, variance)
+    if allowed_drift(past, today, variance) > KAPPA:  # today's runs contradict them
+        past = ()
     weight = history_weight(len(past))
     total = weight * mean(past) if past else 0.0
     reference = (total + math.fsum(today)) / (weight + len(today))

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from compilegate.domain import job_output, naming
 from compilegate.domain.argument_text import decoded_document
-from compilegate.domain.decision import JUDGE_VERSION, SHADOW, Decision, Verdict
+from compilegate.domain.decision import SHADOW, Decision, Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, shorten
 from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
@@ -177,14 +177,10 @@ def judge_with(
             evidence = _with_control(job, evidence, judge)
         return evidence, judge(evidence.to_evidence())
     except InvalidEvidenceError as error:
-        return evidence, Decision(
-            workload=evidence.workload.name,
-            decision_id=f"{trial}-invalid",
-            judge_version=JUDGE_VERSION,
-            stage="quality" if evidence.next_order else "speed",
-            verdict=Verdict.INVALID,
-            candidate=None,
-            reasons=(Reason(error.code, str(error)),),
+        name, stage = evidence.workload.name, "quality" if evidence.next_order else "speed"
+        reasons = [Reason(error.code, str(error))]
+        return evidence, Decision.of_this_judge(
+            name, f"{trial}-invalid", stage, Verdict.INVALID, reasons
         )
 
 

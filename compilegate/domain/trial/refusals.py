@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
+from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.eligibility import Eligibility
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.judging.evidence_file import ID_LENGTH
@@ -19,28 +19,15 @@ def ineligible(eligibility: Eligibility, *, workload: str, trial: str) -> Decisi
         for reason in reasons
         if reason.severity is Severity.BLOCK
     ]
-    return _decision(
-        workload, f"{trial}-ineligible", "eligibility", Verdict.INELIGIBLE,
-        tuple(dict.fromkeys(blocking)),
-    )  # fmt: skip
+    return Decision.of_this_judge(
+        workload, f"{trial}-ineligible", "eligibility", Verdict.INELIGIBLE, blocking
+    )
 
 
 def refused(reason: Reason, *, workload: str, trial: str) -> Decision:
     """The decision of a trial that gets no plan."""
-    return _decision(workload, f"{trial}-refused", "plan", Verdict.INCONCLUSIVE, (reason,))
-
-
-def _decision(
-    workload: str, decision_id: str, stage: str, verdict: Verdict, reasons: tuple[Reason, ...]
-) -> Decision:
-    return Decision(
-        workload=workload,
-        decision_id=decision_id,
-        judge_version=JUDGE_VERSION,
-        stage=stage,
-        verdict=verdict,
-        candidate=None,
-        reasons=reasons,
+    return Decision.of_this_judge(
+        workload, f"{trial}-refused", "plan", Verdict.INCONCLUSIVE, [reason]
     )
 
 
