@@ -135,7 +135,7 @@ class IamJobRoles:
             self._iam.put_role_permissions_boundary(RoleName=name, PermissionsBoundary=self._policy)
         attached = self._iam.list_attached_role_policies(RoleName=name)["AttachedPolicies"]
         arns = [policy["PolicyArn"] for policy in attached]
-        if boundary != self._policy or self._policy not in arns:
+        if self._policy not in arns:
             self._iam.attach_role_policy(RoleName=name, PolicyArn=self._policy)
 
     def _role(self, name: str) -> dict[str, Any] | None:

@@ -121,6 +121,7 @@ def test_a_retention_is_set_once_and_never_changed(aws):
     logs.create_log_group(logGroupName=f"{LOG_GROUP}/other")
     logs.create_log_group(logGroupName=LOG_GROUP)
 
+    assert not CloudWatchTrainingLogs(logs, None).limit_retention()
     assert CloudWatchTrainingLogs(logs, 30).limit_retention()
     assert not CloudWatchTrainingLogs(logs, 90).limit_retention()
     groups = logs.describe_log_groups(logGroupNamePrefix=LOG_GROUP)["logGroups"]

@@ -45,22 +45,33 @@ def assert_bounded(iam: Any, arn: str) -> None:
     assert arn in [one["PolicyArn"] for one in attached]
 
 
-def test_a_role_is_for_one_workload_and_for_sagemaker_of_this_account(iam: Any) -> None:
+def refuse(**_: Any) -> None:
+    raise AssertionError("not needed")
+
+
+def test_a_role_is_for_one_workload_and_for_sagemaker_of_this_account(
+    iam: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arn = policy(iam)
+    monkeypatch.setattr(iam, "put_role_permissions_boundary", refuse)  # it is made with one
     roles(iam, arn).ensure("bert-docs")
     role = iam.get_role(RoleName=NAME)["Role"]
 
     assert_bounded(iam, arn)
+    assert "Training jobs of bert-docs, Compilegate prod" == role["Description"]
     assert {"Key": "compilegate-workload", "Value": "bert-docs"} in role["Tags"]
     (trusted,) = role["AssumeRolePolicyDocument"]["Statement"]
     assert {"Service": "sagemaker.amazonaws.com"} == trusted["Principal"]
     assert {"StringEquals": {"aws:SourceAccount": ACCOUNT}} == trusted["Condition"]
 
 
-def test_it_is_made_once_and_completed_after_a_call_that_broke_off(iam: Any) -> None:
+def test_it_is_made_once_and_completed_after_a_call_that_broke_off(
+    iam: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arn = policy(iam)
     made = roles(iam, arn)
     made.ensure("bert-docs")
+    monkeypatch.setattr(iam, "create_role", refuse)
     iam.detach_role_policy(RoleName=NAME, PolicyArn=arn)  # as if it had never got that far
     made.ensure("bert-docs")
     made.ensure("bert-docs")

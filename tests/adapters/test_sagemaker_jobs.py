@@ -6,9 +6,11 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from compilegate.adapters.sagemaker import SageMakerJobs
+from compilegate.domain.errors import NotFoundError
 
 
 class Listing:
@@ -23,6 +25,7 @@ class Listing:
 
     def paginate(self, *, NameContains: str, **request: Any) -> Any:  # noqa: N803
         assert ("CreationTime", "Ascending") == (request["SortBy"], request["SortOrder"])
+        assert {"PageSize": 100} == request["PaginationConfig"]
         status_filter = request.get("StatusEquals")
         rows = [
             {"TrainingJobName": name, "TrainingJobStatus": status}
@@ -75,3 +78,39 @@ def test_tags_are_read_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch)
         )  # fmt: skip
 
         assert tags == SageMakerJobs(sagemaker).tags("nightly")
+
+
+class OneJob:
+    """One job and what it is asked; it refuses to stop, and others are not found."""
+
+    def __init__(self, status: str) -> None:
+        self.status, self.asked = status, []
+
+    def describe_training_job(self, *, TrainingJobName: str) -> dict[str, str]:  # noqa: N803
+        if TrainingJobName != "nightly":
+            message = "Requested resource not found."
+            error = {"Code": "ValidationException", "Message": message}
+            raise ClientError({"Error": error}, "DescribeTrainingJob")
+        return {"TrainingJobArn": "arn:nightly", "TrainingJobStatus": self.status}
+
+    def stop_training_job(self, *, TrainingJobName: str) -> None:  # noqa: N803
+        self.asked.append(TrainingJobName)
+        raise ClientError({"Error": {"Code": "ValidationException"}}, "StopTrainingJob")
+
+    def add_tags(self, **request: Any) -> None:
+        self.asked.append(request)
+
+
+def test_a_job_that_has_ended_needs_no_stop_and_one_that_is_gone_has_nothing() -> None:
+    ended, running = OneJob("Completed"), OneJob("InProgress")
+
+    SageMakerJobs(ended).stop("nightly")
+    with pytest.raises(ClientError):
+        SageMakerJobs(running).stop("nightly")
+    SageMakerJobs(ended).tag("nightly", {"a": "1", "b": "2"})
+
+    tags = [{"Key": "a", "Value": "1"}, {"Key": "b", "Value": "2"}]
+    assert ["nightly", {"ResourceArn": "arn:nightly", "Tags": tags}] == ended.asked
+    assert ({}, {}) == (SageMakerJobs(ended).describe("gone"), SageMakerJobs(ended).tags("gone"))
+    with pytest.raises(NotFoundError):
+        SageMakerJobs(ended).tag("gone", {"a": "1"})

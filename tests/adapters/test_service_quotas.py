@@ -67,8 +67,8 @@ class Account:
         assert "list_service_quotas" == operation
         return self
 
-    def paginate(self, *, ServiceCode: str, **_: Any) -> Any:  # noqa: N803
-        assert "sagemaker" == ServiceCode
+    def paginate(self, *, ServiceCode: str, PaginationConfig: Any) -> Any:  # noqa: N803
+        assert ("sagemaker", {"PageSize": 100}) == (ServiceCode, PaginationConfig)
         self.calls.append("list_service_quotas")
         if self.failure:
             raise self.failure
@@ -139,7 +139,8 @@ def test_a_failure_leaves_them_unknown_and_each_way_is_tried_once(
 
     assert [None, None] == [quotas.training_instances(kind, spot=False) for kind in kinds]
     assert ["get_service_quota", "list_service_quotas"] == account.calls
-    assert "quotas could not be listed" in caplog.text
+    assert ["quota L-0 could not be read", "quotas could not be listed"] == caplog.messages
+    assert all(record.exc_info for record in caplog.records)
 
 
 def test_a_slow_listing_is_cut_off_and_what_it_has_not_reached_is_unknown(
