@@ -88,7 +88,7 @@ class Session:
 def session(ctx: typer.Context) -> Session:
     """This invocation's session."""
     current = ctx.find_object(Session)
-    if current is None:
+    if not current:
         raise RuntimeError("the root command has not run")
     return current
 
