@@ -10,8 +10,7 @@ import typer
 
 from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.error_handling import FAILURE
-from compilegate.cli.common.help import CommandGroup
-from compilegate.cli.common.output import confirm
+from compilegate.cli.common.output import CommandGroup, confirm
 from compilegate.cli.common.session import (
     Invocation,
     NameArgument,
