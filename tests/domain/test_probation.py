@@ -70,13 +70,61 @@ def alarmed(**keys: Any) -> dict[str, Any]:
     return doc
 
 
-def test_a_probation_begins_with_the_next_scheduled_run() -> None:
-    decision = judge(probation_document())
+def without_reference(policy: dict[str, Any] | None = None) -> dict[str, Any]:
+    doc = probation_document(history=0, policy=policy)
+    arm(doc, "baseline")["runs"] = runs(doc, "baseline", "speed")
+    return doc
 
-    assert (Verdict.CONTINUE, "probation") == (decision.verdict, decision.stage)
-    assert {"probation_goes_on"} == codes(decision)
-    assert {"stage": "probation", "runs": [{"arm": "compile", "confirm": False}],
-            "why": "the next scheduled production run"} == step_of(decision)  # fmt: skip
+
+def made(doc: dict[str, Any], production: str) -> dict[str, Any]:
+    """With these runs: ``c-2!`` is the candidate's, two margins down, to check an alarm.
+
+    ``bx`` is one of the baseline that crashed.
+    """
+    for run in production.split():
+        who, off = {"b": "baseline", "c": "compile"}[run[0]], run[1:].rstrip("!")
+        metric = None if off == "x" else CENTRE + float(off or 0) * PROBATION_MARGIN
+        watch(doc, who, metric=metric, confirm=run.endswith("!"))
+    return doc
+
+
+ALARM, GOES_ON, FALL = {"alarm"}, {"probation_goes_on"}, "c-2 c-2 c-2 "
+CHECK = "b! c-.4! c-.4! b! b! c-.4! "
+STANDS: dict[str, tuple[dict[str, Any], set[str], list[str]]] = {
+    "nothing yet": (probation_document(), GOES_ON, ["compile"]),
+    "a fall of two margins": (made(probation_document(), FALL), ALARM, IN_TURN),
+    "a check half done": (
+        made(probation_document(), FALL + "b! c! b!"), ALARM, ["baseline", "compile", "compile"]),
+    "a baseline that fails in the check": (
+        made(probation_document(), FALL + "bx!"), ALARM, IN_TURN),
+    "a check that an earlier judge had closed after three pairs": (
+        made(probation_document(sd=PROBATION_MARGIN), 2 * FALL + CHECK + "c c"),
+        ALARM, ["compile", "baseline"]),
+    "a crash": (made(probation_document(), "cx"), ALARM, IN_TURN),
+    "a second crash": (made(probation_document(), "cx cx"), {"candidate_crashed"}, []),
+    "crashes of the baseline": (made(probation_document(), "bx bx bx"), GOES_ON, ["compile"]),
+    "one baseline run far off": (made(probation_document(), "b2 c c c"), GOES_ON, ["compile"]),
+    "two of them": (made(probation_document(), "b2 b2 c c c"), ALARM, IN_TURN),
+    "no baseline run to compare with": (
+        made(without_reference(), "c-50 " * NEEDED),
+        {"probation_goes_on", "quality_not_watched", "speed_not_watched"}, ["baseline"]),
+    "the baseline runs of a check as a reference": (
+        made(without_reference({"probation_runs": LAST + 1}), "cx " + "b! c! " * LAST),
+        {"probation_goes_on", "alarm_cleared"}, ["compile"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", STANDS)
+def test_what_production_has_run_decides_what_is_asked_for_next(what: str) -> None:
+    doc, expected, asked = STANDS[what]
+    decision = judge(doc)
+    step = step_of(decision) or {"runs": []}
+
+    assert expected == codes(decision)
+    assert (asked, "probation") == (requested_arms(decision), decision.stage)
+    assert all(run["confirm"] == ("alarm" in expected) for run in step["runs"])
+    assert (Verdict.CONTINUE if asked else Verdict.REVERT) == decision.verdict
+    assert (FlagAction.KEEP if asked else FlagAction.DISABLE) == decision.flag_action
 
 
 @pytest.mark.parametrize(
@@ -114,15 +162,6 @@ def test_the_policy_says_how_many_runs_are_watched(needed: int) -> None:
     assert ["compile"] * needed == follow(doc)[1]
 
 
-def test_a_fall_of_two_margins_alarms_and_is_checked_in_turns() -> None:
-    decision = judge(alarmed())
-
-    assert (Verdict.CONTINUE, FlagAction.KEEP) == (decision.verdict, decision.flag_action)
-    assert "alarm" in codes(decision)
-    assert IN_TURN == requested_arms(decision)
-    assert all(run["confirm"] for run in (step_of(decision) or {})["runs"])
-
-
 @pytest.mark.parametrize(("share", "verdict"), [(0.3, "permanent"), (0.7, "revert")])
 def test_a_check_tolerates_half_a_margin(share: float, verdict: str) -> None:
     assert verdict == follow(alarmed(), loss=share * PROBATION_MARGIN)[0].verdict
@@ -155,18 +194,6 @@ def test_pairs_that_say_little_are_followed_by_more_and_the_last_one_decides(
     assert [IN_TURN, *[pair, turned] * LAST][: LAST - FIRST + 1] == requests
 
 
-def test_a_check_that_an_earlier_judge_had_closed_goes_on() -> None:
-    """Its runs are read; three pairs were enough then, whatever they said."""
-    doc = probation_document(sd=PROBATION_MARGIN)
-    for _ in range(6):
-        watch(doc, metric=CENTRE - 2 * PROBATION_MARGIN)
-    for name in IN_TURN:
-        watch(doc, name, metric=CENTRE - 0.4 * PROBATION_MARGIN * (name == "compile"), confirm=True)
-    watch(watch(doc))
-
-    assert ["compile", "baseline"] == requested_arms(judge(doc))
-
-
 def test_a_false_alarm_is_cleared_and_the_count_goes_on() -> None:
     decision, made = follow(alarmed())
 
@@ -174,22 +201,6 @@ def test_a_false_alarm_is_cleared_and_the_count_goes_on() -> None:
     assert {"probation_passed", "alarm_cleared"} == codes(decision)
     assert NEEDED - 3 == made.count("compile")
     assert FIRST == made.count("baseline")
-
-
-def test_a_check_half_done_requests_what_is_missing() -> None:
-    doc = alarmed()
-    watch(doc, "baseline", confirm=True)
-    watch(doc, confirm=True)
-    watch(doc, "baseline", confirm=True)
-
-    assert ["baseline", "compile", "compile"] == requested_arms(judge(doc))
-
-
-def test_a_baseline_that_fails_while_an_alarm_is_checked_runs_again() -> None:
-    doc = alarmed()
-    watch(doc, "baseline", confirm=True, metric=None)
-
-    assert IN_TURN == requested_arms(judge(doc))
 
 
 def grown(share: float, *, before: float = 0.0) -> dict[str, Any]:
@@ -224,29 +235,10 @@ def test_a_metric_that_was_calm_and_really_fell_alarms_by_itself_afterwards() ->
     assert (Verdict.REVERT, {"quality_regressed"}) == (decision.verdict, codes(decision))
 
 
-def test_one_crash_alarms_and_a_second_reverts() -> None:
-    doc = watch(probation_document(), metric=None)
-    first = judge(doc)
-    second = judge(watch(doc, metric=None))
-
-    assert (Verdict.CONTINUE, 2 * FIRST) == (first.verdict, len(requested_arms(first)))
-    assert "crashed" in first.reasons[0].message
-    assert 2 == CRASHES
-    assert (Verdict.REVERT, {"candidate_crashed"}) == (second.verdict, codes(second))
-
-
 def test_one_crash_among_good_runs_is_survived() -> None:
     decision, _ = follow(watch(probation_document(), metric=None))
 
     assert Verdict.PERMANENT == decision.verdict
-
-
-def test_a_crash_of_the_baseline_says_nothing_of_the_candidate() -> None:
-    doc = probation_document()
-    for _ in range(3):
-        watch(doc, "baseline", metric=None)
-
-    assert {"probation_goes_on"} == codes(judge(doc))
 
 
 def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> None:
@@ -267,48 +259,11 @@ def test_a_sum_that_stands_high_at_the_end_is_checked_before_permanence() -> Non
     assert Verdict.PERMANENT == follow(doc)[0].verdict
 
 
-def without_reference(policy: dict[str, Any] | None = None) -> dict[str, Any]:
-    doc = probation_document(history=0, policy=policy)
-    arm(doc, "baseline")["runs"] = runs(doc, "baseline", "speed")
-    return doc
-
-
 def test_baseline_runs_are_requested_until_there_are_enough() -> None:
     made = follow(without_reference())[1]
 
     assert ["baseline"] * LEAST_REFERENCE == made[:LEAST_REFERENCE]
     assert ["compile"] * NEEDED == made[LEAST_REFERENCE:]
-
-
-def test_the_baseline_runs_of_a_check_are_a_reference_from_then_on() -> None:
-    doc = watch(without_reference({"probation_runs": LAST + 1}), metric=None)
-    for _ in range(LAST):
-        watch(doc, "baseline", confirm=True)
-        watch(doc, confirm=True)
-
-    assert ["compile"] == requested_arms(judge(doc))
-
-
-@pytest.mark.parametrize(("baselines", "alarms"), [(1, False), (2, True)])
-def test_one_baseline_run_far_off_does_not_outweigh_all_earlier_ones(
-    baselines: int, alarms: bool
-) -> None:
-    doc = probation_document()
-    for _ in range(baselines):
-        watch(doc, "baseline", metric=CENTRE + 2 * PROBATION_MARGIN)
-    for _ in range(3):
-        watch(doc)
-
-    assert alarms == ("alarm" in codes(judge(doc)))
-
-
-def test_runs_that_nothing_could_be_compared_with_do_not_count() -> None:
-    doc = without_reference()
-    for _ in range(NEEDED):
-        watch(doc, metric=CENTRE - 50 * PROBATION_MARGIN)
-
-    assert Verdict.CONTINUE == judge(doc).verdict
-    assert ["baseline"] == requested_arms(judge(doc))
 
 
 def test_a_metric_too_noisy_to_watch_is_reported() -> None:
@@ -348,4 +303,4 @@ def until(doc: dict[str, Any], order: int) -> dict[str, Any]:
 
 
 def test_the_figures_that_these_tests_go_by() -> None:
-    assert 3 == LEAST_REFERENCE
+    assert (3, 2) == (LEAST_REFERENCE, CRASHES)
