@@ -58,11 +58,40 @@ def test_nothing_measured_asks_for_one_block_which_stops_most_losers() -> None:
     assert TrialPlan().speed_steps == requested["steps"]
 
 
-@pytest.mark.parametrize(("done", "blocks"), [(1, 2), (3, 1), (4, 2)])
-def test_further_rounds_go_on_to_the_next_look(done: int, blocks: int) -> None:
-    requested = step(with_block_speedups([1.2, 1.5, 1.2, 1.5][:done]))
+UNSETTLED, BELOW, EITHER = [1.2, 1.5, 1.2, 1.5], [1.155, 1.165, 1.16, 1.158, 1.162, 1.16], [1, 1.6]
+# Blocks, the code of what they show, and the first and the number of blocks asked for next.
+BLOCKS: dict[str, tuple[list[float], str, tuple[int, int] | None]] = {
+    **{f"a loser of {one}": ([one], "speedup_too_small", None) for one in (0.7, 0.9, 0.95)},
+    "one that may be below": (BELOW[:1], "speed_unsettled", (1, 2)),
+    **{f"{n} that are faster but below": (BELOW[:n], "speedup_below_promote", None)
+       for n in (4, 5, MOST)},
+    "one, two before the first look": (UNSETTLED[:1], "speed_unsettled", (1, 2)),
+    "the first look": (UNSETTLED[:3], "speed_unsettled", (3, 1)),
+    "the second look": (UNSETTLED, "speed_unsettled", (4, 2)),
+    **{f"all, of either side: {blocks}": (blocks * 3, "speed_inconclusive", None)
+       for blocks in (EITHER, [1.0, 1.2])},
+    "all, above the bar but not clearly": (
+        [1.16, 1.23, 1.17, 1.22, 1.16, 1.24], "speed_inconclusive", None),
+    "a fifth that no look sees, after a proof": ([1.30, 1.31, 1.30, 1.31, 2.2],
+                                                 "speedup_proven", None),
+    "a fifth that no look sees, after none": ([*EITHER, *EITHER, 1.3], "speed_unsettled", (5, 1)),
+}  # fmt: skip
+VERDICTS = {
+    "speedup_too_small": Verdict.STAY_OFF, "speedup_below_promote": Verdict.STAY_OFF,
+    "speed_unsettled": Verdict.CONTINUE, "speed_inconclusive": Verdict.INCONCLUSIVE,
+    "speedup_proven": Verdict.CONTINUE,
+}  # fmt: skip
 
-    assert (done, blocks) == (requested["block"], requested["blocks"])
+
+@pytest.mark.parametrize("what", BLOCKS)
+def test_blocks_settle_the_speed_or_ask_for_those_of_the_next_look(what: str) -> None:
+    speedups, code, asked = BLOCKS[what]
+    decision = judge(with_block_speedups(speedups))
+    requested = step_of(decision) or {}
+
+    assert (VERDICTS[code], True) == (decision.verdict, code in codes(decision))
+    assert ("quality" if code == "speedup_proven" else "speed") == decision.stage
+    assert asked == ((requested["block"], requested["blocks"]) if "block" in requested else None)
 
 
 def test_a_candidate_that_waited_goes_on_from_its_own_blocks() -> None:
@@ -87,38 +116,10 @@ def test_a_decided_candidate_is_not_measured_again() -> None:
     assert ["baseline", "compile"] == step(doc)["arms"]
 
 
-@pytest.mark.parametrize("speedup", [0.7, 0.9, 0.95])
-def test_a_loser_is_stopped_after_the_first_block(speedup: float) -> None:
-    decision = judge(document(speedup=speedup, blocks=1))
-
-    assert (Verdict.STAY_OFF, "speed") == (decision.verdict, decision.stage)
-    assert {"speedup_too_small"} == codes(decision)
-    assert decision.next is None
-
-
 def test_a_steady_gain_eaten_by_compilation_stays_off() -> None:
     decision = judge(document(speedup=1.4, compile_seconds=60, full_run_steps=1000))
 
     assert Verdict.STAY_OFF == decision.verdict
-
-
-@pytest.mark.parametrize("blocks", [4, 5, MOST])
-def test_faster_but_clearly_below_the_required_speedup_stays_off(blocks: int) -> None:
-    speedups = [1.155, 1.165, 1.16, 1.158, 1.162, 1.16]
-    first = judge(with_block_speedups(speedups[:1]))
-    decision = judge(with_block_speedups(speedups[:blocks]))
-
-    assert Verdict.CONTINUE == first.verdict
-    assert (Verdict.STAY_OFF, {"speedup_below_promote"}) == (decision.verdict, codes(decision))
-
-
-@pytest.mark.parametrize(
-    "speedups", [[1.0, 1.6] * 3, [1.0, 1.2] * 3, [1.16, 1.23, 1.17, 1.22, 1.16, 1.24]]
-)
-def test_blocks_that_prove_neither_side_are_inconclusive(speedups: list[float]) -> None:
-    decision = judge(with_block_speedups(speedups))
-
-    assert (Verdict.INCONCLUSIVE, {"speed_inconclusive"}) == (decision.verdict, codes(decision))
 
 
 @pytest.mark.parametrize("candidates", [1, 2, 3])
@@ -147,15 +148,6 @@ def test_what_one_candidate_proves_is_not_enough_among_three() -> None:
 
     assert {"speedup_proven", "quality_unsettled"} == codes(alone)
     assert "speed_unsettled" in codes(among_three)
-
-
-def test_blocks_between_looks_are_not_looked_at() -> None:
-    """Five blocks: the sixth decides, and until then the fourth's look stands."""
-    proven = [1.30, 1.31, 1.30, 1.31]
-    unproven = [1.0, 1.6, 1.0, 1.6]
-
-    assert "speedup_proven" in codes(judge(with_block_speedups([*proven, 2.2])))
-    assert "speed_unsettled" in codes(judge(with_block_speedups([*unproven, 1.3])))
 
 
 def test_a_segment_that_failed_before_it_could_tell_is_a_crash_not_a_missing_treatment() -> None:
