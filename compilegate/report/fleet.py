@@ -39,8 +39,6 @@ def render_fleet(fleet: Fleet) -> str:
         "tone": label.tone,
         "headline": headline,
         "lede": lede,
-        "reasons": [],
-        "controls": [],
         "metric_cards": [
             MetricCard(*row) for row in rows("fleet_cards", fleet=fleet, runs=runs, due=due)
         ],

@@ -70,11 +70,6 @@ class MeasuredArm:
         return self.arm.name
 
     @property
-    def quality(self) -> Sequence[FullRun]:
-        """Full runs, oldest first."""
-        return self.arm.quality
-
-    @property
     def steady(self) -> list[Segment]:
         """The segments that have a steady state."""
         return [block.segment for block in self.blocks.values() if block.segment]
@@ -179,17 +174,19 @@ def reference_of(measured: Measured | None, quality: QualityFigures | None) -> R
     """The reference that the decision's difference is counted from; None where there is none."""
     if measured is None:
         return None
-    samples = _samples(measured)
+    samples, sign = _samples(measured), SIGNS[measured.evidence.quality.goal]
     comparison = _as_decided(samples, quality)
     if comparison is None:  # no spread or no candidate run: the plain mean of what is there
         values = samples.baseline or samples.history
         if not values:
             return None
         named = "baseline run" if samples.baseline else "past run"
-        return Reference(_sign(measured) * mean(values), plural(len(values), named))
+        return Reference(
+            SIGNS[measured.evidence.quality.goal] * mean(values), plural(len(values), named)
+        )
     value = mean(samples.candidate[: comparison.runs]) - comparison.difference
     words = plural(comparison.reference_runs, "baseline run")
-    return Reference(_sign(measured) * value, words)
+    return Reference(sign * value, words)
 
 
 def _samples(measured: Measured) -> Samples:
@@ -210,10 +207,6 @@ def _as_decided(samples: Samples, quality: QualityFigures | None) -> Comparison 
         return every
     at_look = compare(samples.first(quality.look)) or every
     return min((at_look, every), key=lambda comparison: abs(comparison.difference - estimate))
-
-
-def _sign(measured: Measured) -> float:
-    return 1.0 if measured.evidence.quality.goal == "maximize" else -1.0
 
 
 def confidence_words(quality: QualityFigures) -> str:
@@ -251,12 +244,6 @@ def began_at(run: Run) -> float | None:
 def reason_of(run: Run) -> str:
     """What it said of its end, empty where it said nothing."""
     return str(run.record.get("reason") or "")
-
-
-def compiler_proof(run: Run) -> str:
-    """What its compiler said of whether it was applied, empty where it said nothing."""
-    compiler = run.record.get("compiler")
-    return str(compiler.get("proof") or "") if isinstance(compiler, Mapping) else ""
 
 
 def loss_curve(run: FullRun) -> list[LossPoint]:
@@ -327,16 +314,13 @@ def _shown(reason: Reason, decision: Decision, evidence: Evidence | None) -> Rea
     if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
         return _of_speed(reason, decision.speedup, evidence)
     if reason.code not in FAILURES:
-        return replace(reason, message=_as_read(reason.message))
+        message = reason.message
+        for recorded, read in READ_AS:
+            message = message.replace(recorded, read)
+        return replace(reason, message=message)
     cause = _cause(reason, evidence) if evidence else ""
     message = f"{reason.message.rstrip('.')} ({cause})" if cause else reason.message
     return replace(reason, message=message, fix=reason.fix or advice(reason.code))
-
-
-def _as_read(message: str) -> str:
-    for recorded, read in READ_AS:
-        message = message.replace(recorded, read)
-    return message
 
 
 def _of_speed(reason: Reason, speed: Speedup | None, evidence: Evidence | None) -> Reason:
@@ -356,27 +340,19 @@ def _of_speed(reason: Reason, speed: Speedup | None, evidence: Evidence | None) 
 
 
 def _cause(reason: Reason, evidence: Evidence) -> str:
+    """What the first run that failed said; of one that ran without the change its compiler."""
     arm = evidence.arm(reason.arm or BASELINE)
     if arm is None:
         return ""
-    said = _not_applied(arm) if reason.code == NOT_APPLIED else _crashes(arm)
-    return next(said, "")
-
-
-def _crashes(arm: Arm) -> Iterator[str]:
-    """What the runs that did not finish said."""
     for run in arm.runs:
-        said = reason_of(run)
-        if not run.finished and said:
-            yield f"{_place(run)}: {said.rstrip('.')}"
-
-
-def _not_applied(arm: Arm) -> Iterator[str]:
-    """What the compiler said where it was not applied."""
-    for run in arm.runs:
-        said = compiler_proof(run)
-        if run.finished and is_unapplied(run, arm) and said:
-            yield f"{_place(run)}: {said.rstrip('.')}"
+        said = "" if run.finished else reason_of(run)
+        if reason.code == NOT_APPLIED:
+            compiler = run.record.get("compiler")
+            proof = str(compiler.get("proof") or "") if isinstance(compiler, Mapping) else ""
+            said = proof if run.finished and is_unapplied(run, arm) else ""
+        if said:
+            return f"{_place(run)}: {said.rstrip('.')}"
+    return ""
 
 
 def _place(run: SpeedRun | FullRun) -> str:

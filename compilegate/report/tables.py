@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from compilegate.domain.formats import (
     shown,
     significant,
 )
-from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun
+from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, SpeedRun
 from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
@@ -97,9 +97,11 @@ def arms_table(trial: TrialReport) -> Table | None:
         name += BOTH_PHASES if trial.on_probation and key in OF_BOTH_PHASES else ""
         cells = [
             # An arm without a compiler compiles nothing, so nothing is unknown.
-            "none" if key in COMPILE_TIMES and arm.name in native and not getattr(arm, key)
-            else _figure(getattr(arm, key), as_text)
+            "none" if key in COMPILE_TIMES and arm.name in native and not value
+            else interval(value, as_text) if isinstance(value, tuple)
+            else shown(value, as_text)
             for arm in trial.priced_arms
+            for value in [getattr(arm, key)]
         ]  # fmt: skip
         if UNKNOWN in cells:
             unknown.setdefault(why, []).append(name.lstrip("… "))
@@ -110,10 +112,6 @@ def arms_table(trial: TrialReport) -> Table | None:
         "arms", "The arms in numbers", ("Figure", *(arm.name for arm in arms)), rows,
         note=f"{UNKNOWN} is unknown. {note}." if note else "",
     )  # fmt: skip
-
-
-def _figure(value: Any, as_text: Callable[[float], str]) -> str:
-    return interval(value, as_text) if isinstance(value, tuple) else shown(value, as_text)
 
 
 def _same_quality(trial: TrialReport) -> list[Row]:
@@ -239,7 +237,8 @@ RUN_MODES = {"shadow": "extra", "canary": "as canary", "production": "in product
 
 def canary_table(measured: Measured) -> Table:
     """Every production run that became evidence, in the order of time."""
-    runs = [(arm.name, run) for arm in measured.arms for run in arm.quality if run.mode != "shadow"]
+    every = [(arm.name, run) for arm in measured.arms for run in arm.arm.quality]
+    runs = [(name, run) for name, run in every if run.mode != "shadow"]
     rows = [
         (shown(began_at(run), bare_minute), name, metric_cell(run), shown(usd_of(run), money),
          RUN_MODES[run.mode], run.job or UNKNOWN)
@@ -396,24 +395,15 @@ def _trial_row(name: str, decision: Decision | None) -> tuple[str, ...]:
 
 def runs_csv(trial: TrialReport) -> str:
     """Every block and every full run of the evidence, a line each; empty where there is none."""
-    return csv_text(CSV_COLUMNS, list(_csv_rows(trial)))
-
-
-def _csv_rows(trial: TrialReport) -> Iterator[dict[str, object]]:
+    lines = []
     for arm in trial.evidence.arms if trial.evidence else ():
         for run in arm.runs:
-            row: dict[str, object] = {
-                "arm": arm.name, "job": run.job, "finished": run.finished, "applied": run.applied,
-                "usd": usd_of(run),
-            }  # fmt: skip
-            if isinstance(run, FullRun):
-                row |= {"stage": run.stage, "order": run.order, "seed": run.seed, "mode": run.mode}
-                row |= {"metric": run.metric, "wall_seconds": run.wall_seconds}
-            else:
-                row |= {"stage": "speed", "block": run.block, "steps": len(run.step_seconds)}
-                row |= {"compile_seconds": run.compile_seconds}
-                row |= {"samples_per_step": run.samples_per_step}
-            yield row
+            line: dict[str, object] = {"arm": arm.name, "stage": "speed", "usd": usd_of(run)}
+            line |= {name: getattr(run, name) for name in CSV_COLUMNS if hasattr(run, name)}
+            if isinstance(run, SpeedRun):
+                line["steps"] = len(run.step_seconds)
+            lines.append(line)
+    return csv_text(CSV_COLUMNS, lines)
 
 
 # How a trial was measured: arms, rounds and thresholds, and which full runs production made.
@@ -425,11 +415,6 @@ class Spent:
 
     usd: float | None
     gpu_hours: float | None
-
-    @property
-    def words(self) -> str:
-        """Both figures, a dash where one is unknown."""
-        return f"{shown(self.usd, money)} and {shown(self.gpu_hours, significant)} GPU-hours"
 
 
 @dataclass(frozen=True)
@@ -445,11 +430,6 @@ class FullRuns:
     extra: Spent
     carried: Spent
     exposed: str
-
-    @property
-    def of_production(self) -> bool:
-        """Whether production made any of them."""
-        return any(run.mode != SHADOW for _, run in self.runs)
 
     def counts(self, *modes: str) -> str:
         """``baseline 3, compile 2 as canary``."""

@@ -69,7 +69,8 @@ class TrialReport:
 
     ``judged`` is then a decision without figures, so that no reader asks for one. ``reasons`` are
     as people read them (reasons.py). ``measured`` is None where nothing was measured or the
-    evidence cannot be read, which ``not_measured`` says in a sentence.
+    evidence cannot be read, which ``not_measured`` says in a sentence. ``eligibility`` is empty
+    where there is none; ``flag`` is the outcome for it, once it is decided.
     """
 
     source: ReportInput
@@ -78,31 +79,11 @@ class TrialReport:
     reasons: tuple[Reason, ...]
     measured: Measured | None
     not_measured: str
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """The decision's, None for a failed trial."""
-        return self.decision.verdict if self.decision else None
-
-    @property
-    def candidate(self) -> str | None:
-        """The candidate that the decision is about."""
-        return self.judged.candidate
-
-    @property
-    def eligibility(self) -> Document:
-        """The eligibility document, empty where there is none."""
-        return self.source["eligibility"] or {}
-
-    @property
-    def plan(self) -> RecordedPlan | None:
-        """The plan, None where none was made."""
-        return self.source["plan"]
-
-    @property
-    def flag(self) -> FlagOutcome | None:
-        """The outcome for the flag, once it is decided."""
-        return self.source.get("flag")
+    verdict: Verdict | None
+    candidate: str | None
+    eligibility: Document
+    plan: RecordedPlan | None
+    flag: FlagOutcome | None
 
     @cached_property
     def claims(self) -> Claims:
@@ -189,11 +170,6 @@ class TrialReport:
         return self.judged.stage == "probation"
 
     @property
-    def flag_was_held(self) -> bool:
-        """Whether a person kept the flag from changing as the decision says."""
-        return self.flag is not None and self.flag.was_held
-
-    @property
     def trial_usd(self) -> float | None:
         """What the trial has cost by its jobs' billable time."""
         recorded = self.judged.saving.trial_usd if self.judged.saving else None
@@ -222,4 +198,9 @@ def read_trial_report(source: ReportInput) -> TrialReport:
         ),
         measured=measured,
         not_measured=not_measured,
+        verdict=decision.verdict if decision else None,
+        candidate=judged.candidate,
+        eligibility=source["eligibility"] or {},
+        plan=source["plan"],
+        flag=source.get("flag"),
     )

@@ -60,7 +60,7 @@ def headline(trial: TrialReport, *, brief: bool = False) -> str:
         unstarted = evidence is not None and not any(arm.runs for arm in evidence.arms)
         opening = "Not tried" if trial.judged.stage == "plan" or unstarted else opening
     return paragraph(
-        "headline", trial=trial, opening=opening, change=_change(trial), gain=_gain(trial),
+        "headline", trial=trial, opening=opening, change=_change(trial),
         cannot_pay=CANNOT_PAY, because=_because(trial, opening, brief=brief),
     )  # fmt: skip
 
@@ -73,15 +73,6 @@ def _change(trial: TrialReport) -> str:
                 compiles = arm.overrides.get("compiler", "none") != "none"
                 return "Turn the compiler on" if compiles else f"Switch to {trial.candidate}"
     return "Turn the compiler on"
-
-
-def _gain(trial: TrialReport) -> str:
-    """What a promotion brings: time, or money where the clusters' prices differ."""
-    speed = trial.judged.speedup
-    if speed is None or trial.price_ratio == 1:
-        return statements.faster_or_slower(speed)
-    share = percent(round(1 - trial.price_ratio / speed.estimate, 2))
-    return f"{share} cheaper a run at {ratio(speed.estimate)} the speed"
 
 
 def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
@@ -265,19 +256,15 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
         return []
     if trial.verdict is Verdict.INELIGIBLE:
         figures = trial.eligibility.get("economics")
-        return [_card(row) for row in _economics(figures)] if figures else []
-    quality = trial.judged.quality
-    put = rows(
-        "cards", trial=trial, reference=reference_of(trial.measured, quality),
-        confidence=confidence_words(quality) if quality else "",
-        bullets={"speed": _speed_bullet(trial), "quality": _quality_bullet(trial)},
-    )  # fmt: skip
-    return [_card(row) for row in put]
-
-
-def _card(row: Row) -> MetricCard:
-    name, value, bullet, note = row
-    return MetricCard(name, value, note, bullet)
+        put = _economics(figures) if figures else []
+    else:
+        quality = trial.judged.quality
+        put = rows(
+            "cards", trial=trial, reference=reference_of(trial.measured, quality),
+            confidence=confidence_words(quality) if quality else "",
+            bullets={"speed": _speed_bullet(trial), "quality": _quality_bullet(trial)},
+        )  # fmt: skip
+    return [MetricCard(name, value, note, bullet) for name, value, bullet, note in put]
 
 
 def _economics(figures: Document) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.claims import NO_AMOUNT
@@ -30,6 +30,7 @@ TITLE = "Cost and break-even"
 class Costs:
     """USD; ``trial`` None when unknown, ``spread`` the interval of the saving per run.
 
+    ``break_even`` is the runs after which the trial's cost is back, None when never or unknown;
     ``runs`` is how many production runs are drawn.
     """
 
@@ -37,19 +38,8 @@ class Costs:
     saving: float
     trial: float | None
     spread: tuple[float, float] | None
+    break_even: float | None
     runs: int
-
-    @property
-    def break_even(self) -> float | None:
-        """Runs after which the trial's cost is back; None when never, or unknown."""
-        if self.trial is None or self.saving <= 0:
-            return None
-        return self.trial / self.saving
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Where the lines, which are straight, begin and end."""
-        return 0.0, float(self.runs)
 
 
 def cost_chart(trial: TrialReport) -> Chart:
@@ -81,15 +71,12 @@ def _costs(trial: TrialReport) -> Costs | None:
     if ends and year:
         spread = (ends[0] * per_run / year, ends[1] * per_run / year)
     yearly = WEEKS_PER_YEAR * ((trial.evidence and trial.evidence.runs_per_week) or 0)
-    payback = spent / per_run if spent is not None and per_run > 0 else None
-    return Costs(base, per_run, spent, spread, _horizon(payback, yearly))
-
-
-def _horizon(break_even: float | None, yearly: float) -> int:
-    """Runs to draw: enough to see the break-even, at most a year beyond which nobody plans."""
-    if break_even is None:
-        return int(min(max(yearly, 10), 60))
-    return max(10, math.ceil(min(3 * break_even, max(yearly, 1.3 * break_even))))
+    if spent is None or per_run <= 0:
+        return Costs(base, per_run, spent, spread, None, int(min(max(yearly, 10), 60)))
+    # Enough to see the break-even, at most a year beyond which nobody plans.
+    back = spent / per_run
+    runs = max(10, math.ceil(min(3 * back, max(yearly, 1.3 * back))))
+    return Costs(base, per_run, spent, spread, back, runs)
 
 
 def _finding(costs: Costs) -> str:
@@ -104,46 +91,39 @@ def _finding(costs: Costs) -> str:
 
 
 def _net(costs: Costs) -> Figure:
-    style, x, trial = arm_style(1), costs.ends, costs.trial or 0.0
-    marks: list[Mark] = []
-    if costs.spread is not None:
-        low, high = ([n * end - trial for n in x] for end in costs.spread)
-        marks.append(Area(x, low, high, style.role))
-    marks.append(Line(x, [n * costs.saving - trial for n in x], style.role))
-    return _figure(costs, marks, "saved in total")
+    style, x, trial = arm_style(1), (0.0, float(costs.runs)), costs.trial or 0.0
+    line = Line(x, [n * costs.saving - trial for n in x], style.role)
+    if costs.spread is None:
+        return _figure(costs, [line], line.y, "saved in total")
+    low, high = ([n * end - trial for n in x] for end in costs.spread)
+    area = Area(x, low, high, style.role)
+    return _figure(costs, [area, line], [*low, *high, *line.y], "saved in total")
 
 
 def _spend(costs: Costs) -> Figure:
-    x, trial = costs.ends, costs.trial or 0.0
-    lines = (
-        ("stay on the baseline", [n * costs.base_run for n in x]),
-        ("trial, then the candidate", [trial + n * (costs.base_run - costs.saving) for n in x]),
-    )
+    x, trial = (0.0, float(costs.runs)), costs.trial or 0.0
+    base = [n * costs.base_run for n in x]
+    candidate = [trial + n * (costs.base_run - costs.saving) for n in x]
     marks = [
         Line(x, y, style.role, dash=style.dash, name=name)
-        for style, (name, y) in zip(map(arm_style, (0, 1)), lines, strict=True)
+        for style, name, y in (
+            (arm_style(0), "stay on the baseline", base),
+            (arm_style(1), "trial, then the candidate", candidate),
+        )
     ]
-    return _figure(costs, marks, "spent in total")
+    return _figure(costs, marks, [*base, *candidate], "spent in total")
 
 
-def _figure(costs: Costs, marks: Sequence[Mark], y_title: str) -> Figure:
+def _figure(
+    costs: Costs, marks: Sequence[Mark], values: Iterable[float | None], y_title: str
+) -> Figure:
     rules: list[Mark] = [Rule("axis", y=0.0)]
     if costs.break_even is not None:
         paid = f"paid back after {plural(costs.break_even, 'run')}"
         rules.append(Rule("goal", x=costs.break_even, dash=DASHED, name=paid))
-    values = [value for mark in marks for value in _values(mark)]
+    known = [value for value in values if value is not None]
     return Figure(
-        axis("production runs after the trial", costs.ends, show=count, room=0),
-        axis(y_title, [0.0, *values], show=money_tick, grid=True),
+        axis("production runs after the trial", (0.0, float(costs.runs)), show=count, room=0),
+        axis(y_title, [0.0, *known], show=money_tick, grid=True),
         [*marks, *rules],
     )
-
-
-def _values(mark: Mark) -> list[float]:
-    match mark:
-        case Line():
-            return [y for y in mark.y if y is not None]
-        case Area():
-            return [*mark.low, *mark.high]
-        case _:
-            return []

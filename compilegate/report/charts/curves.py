@@ -33,8 +33,8 @@ Curve = dict[int, tuple[float | None, float | None]]  # step -> (loss, seconds)
 
 def loss_chart(measured: Measured) -> Chart:
     """Every full run's loss thin, each arm's mean over runs bold; over steps and over time."""
-    points = points_each(2 * sum(len(arm.quality) for arm in measured.arms))  # in two views
-    curves = [[_curve(run, points) for run in arm.quality] for arm in measured.arms]
+    points = points_each(2 * sum(len(arm.arm.quality) for arm in measured.arms))  # in two views
+    curves = [[_curve(run, points) for run in arm.arm.quality] for arm in measured.arms]
     if not any(curve for arm in curves for curve in arm):
         why = (
             "No full training run recorded its loss: the trial ended before, or the runs did not "

@@ -90,7 +90,7 @@ def _finding(decision: Decision | None, reference: Reference | None, metric: str
 
 
 def _why_none(measured: Measured) -> str:
-    if any(arm.quality for arm in measured.arms):
+    if any(arm.arm.quality for arm in measured.arms):
         return "No full run finished, so there is no final metric to compare."
     return "Full training runs were not needed: the speed gate had ended the trial before."
 

@@ -38,7 +38,12 @@ def junit(report: TrialReport, *, trial: str, at: int) -> str:
     """The document; ``at`` is when it was decided, epoch seconds."""
     cases = [(name, _outcome(report, name)) for name in candidates(report)]
     outcomes = [outcome for _, outcome in cases]
-    seconds = {name: _seconds(report, name) for name, _ in cases}
+    # Wall clock of the candidates' full runs.
+    walls = {
+        arm.name: sum(run.wall_seconds or 0.0 for run in arm.full_runs)
+        for arm in (report.evidence.arms if report.evidence else ())
+    }
+    seconds = {name: walls.get(name, 0.0) for name, _ in cases}
     suite = ElementTree.Element(
         "testsuite",
         {
@@ -104,13 +109,6 @@ def _sentences(report: TrialReport, candidate: str | None = None) -> list[str]:
     about = (None, candidate)
     reasons = [one.message for one in report.reasons if candidate is None or one.arm in about]
     return [f"{verdict}: {report.workload}", *reasons]
-
-
-def _seconds(report: TrialReport, candidate: str) -> float:
-    """Wall clock of the candidate's full runs."""
-    arms = [] if report.evidence is None else report.evidence.arms
-    runs = [run for arm in arms if arm.name == candidate for run in arm.full_runs]
-    return sum(run.wall_seconds or 0.0 for run in runs)
 
 
 def _text(text: str) -> str:

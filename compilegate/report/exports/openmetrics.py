@@ -12,6 +12,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import number
 from compilegate.report.trial_report import TrialReport
 
+ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 # Suffix, labels and value; a value that is no number is left out.
 Sample = tuple[str, Mapping[str, str], Any]
 # Name, kind, unit, help and samples of a metric family.
@@ -40,7 +41,14 @@ def openmetrics(report: TrialReport, *, trial: str, at: int) -> str:
     Labels name the workload and, where it is one's, the arm; the trial is a label of the info
     alone, so that a new trial continues the series.
     """
-    families = (*_of_the_decision(report, trial, at), *_of_the_candidate(report), *_of_arms(report))
+    arms = [
+        (name, "gauge", unit, about, [
+            ("", {"workload": report.workload, "arm": arm.name}, getattr(arm, key))
+            for arm in report.priced_arms
+        ])
+        for name, unit, about, key in ARM_FIGURES
+    ]  # fmt: skip
+    families = (*_of_the_decision(report, trial, at), *_of_the_candidate(report), *arms)
     lines = [line for family in families for line in _lines(*family)]
     return "\n".join([*lines, "# EOF", ""])
 
@@ -56,7 +64,7 @@ def _lines(name: str, kind: str, unit: str, about: str, samples: Sequence[Sample
         yield f"# UNIT {name} {unit}"
     yield f"# HELP {name} {about}"
     for suffix, labels, value in known:
-        listed = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        listed = ",".join(f'{key}="{text.translate(ESCAPES)}"' for key, text in labels.items())
         yield f"{name}{suffix}{{{listed}}} {value!r}"
 
 
@@ -96,16 +104,3 @@ def _of_the_candidate(report: TrialReport) -> Iterator[Family]:
         values = {"estimate": getattr(figures, key, None), "low": low, "high": high}
         samples = [("", {**of, "bound": end}, value) for end, value in values.items()]
         yield name, "gauge", unit, about, samples
-
-
-def _of_arms(report: TrialReport) -> Iterator[Family]:
-    for name, unit, about, key in ARM_FIGURES:
-        samples = [
-            ("", {"workload": report.workload, "arm": arm.name}, getattr(arm, key))
-            for arm in report.priced_arms
-        ]
-        yield name, "gauge", unit, about, samples
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

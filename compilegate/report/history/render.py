@@ -18,7 +18,7 @@ from compilegate.domain.claims import (
     verdict_label,
 )
 from compilegate.domain.flag_change import EVALUATE
-from compilegate.domain.formats import UNKNOWN, count, duration, fixed, money, shown
+from compilegate.domain.formats import count, duration, fixed, money, shown
 from compilegate.domain.naming import history_key
 from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.utc import bare_minute
@@ -46,7 +46,7 @@ def render_history(view: HistoryView) -> HistoryReport:
     happened = timeline(view)
     summary = _document(view, happened)
     text, every = stable_json(summary), folded(view, happened.events)
-    values = _values(view, happened, every, summary["runs"], text)
+    values = _values(view, happened, every, summary, text)
     left_out = max(0, len(every) - MOST_EVENTS)
     return HistoryReport(
         html=render_page("history.html.j2", charts(view, happened.events), values),
@@ -104,23 +104,23 @@ def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
 
 
 def _values(
-    view: HistoryView, happened: Timeline, lines: Sequence[Event], runs: Sequence[Document],
-    summary: str,
-) -> dict[str, Any]:  # fmt: skip
-    """What the page and the ticket show."""
+    view: HistoryView, happened: Timeline, lines: Sequence[Event], document: Document, text: str
+) -> dict[str, Any]:
+    """What the page and the ticket show; ``text`` is the document for programs."""
+    runs, place = document["runs"], history_key(view.name, "json")
+    downloads = [Download.of("The history", f"{view.name}-story.json", text, place=place)]
+    if runs:
+        few = len(runs) < len(view.runs)
+        every = f"The latest {count(len(runs))} runs" if few else "Every run"
+        table = csv_text(list(runs[0]), runs)
+        downloads.append(Download.of(every, f"{view.name}-runs.csv", table, place=place))
     return {
-        "workload": view.name,
-        "stage": view.stage,
-        "simulated": view.simulated,
+        **{key: document[key] for key in ("workload", "stage", "simulated", "headline", "lede")},
         "label": label(view).text,
         "tone": label(view).tone,
-        "headline": headline(view),
-        "lede": lede(view),
-        "reasons": [],
-        "controls": [],
         "metric_cards": metric_cards(view),
         "not_measured": _not_drawn(view),
-        "facts": _facts(view),
+        "facts": rows("history_facts", workload=view.workload or {}),
         "next": (command_at(f"compilegate status {view.name}", view.stage), "how it stands now"),
         "timeline": [
             (
@@ -132,15 +132,7 @@ def _values(
         ],
         "timeline_note": _left_out(max(0, len(lines) - MOST_SHOWN), happened.left_out),
         "runs": _runs_table(view),
-        "downloads": [
-            Download.of(
-                "The history",
-                f"{view.name}-story.json",
-                summary,
-                place=history_key(view.name, "json"),
-            ),
-            *_runs_csv(view, runs),
-        ],
+        "downloads": downloads,
     }
 
 
@@ -161,35 +153,15 @@ def _left_out(lines: int, events: int) -> str:
     return here + ledger
 
 
-def _facts(view: HistoryView) -> list[tuple[str, str]]:
-    """Owner and machines of what is registered; what is not recorded is left out."""
-    workload = view.workload or {}
-    training = workload.get("training") or {}
-    nodes, kind = training.get("instance_count"), training.get("instance_type")
-    rows = [
-        ("Owner", str(workload.get("owner") or "")),
-        ("Machines", f"{nodes} x {kind}" if nodes and kind else ""),
-    ]
-    return [(name, value) for name, value in rows if value]
-
-
-def _runs_csv(view: HistoryView, rows: Sequence[Document]) -> list[Download]:
-    if not rows:
-        return []
-    text, place = csv_text(list(rows[0]), rows), history_key(view.name, "json")
-    every = "Every run" if len(rows) == len(view.runs) else f"The latest {count(len(rows))} runs"
-    return [Download.of(every, f"{view.name}-runs.csv", text, place=place)]
-
-
 def _runs_table(view: HistoryView) -> Table | None:
     skipped = view.left_out
     runs = zip(view.latest, view.states[skipped:], strict=True)
-    rows = [
+    listed = [
         (
             str(place), run.arm, run_reason(run.why), state.state,
             shown(metric_of(run), lambda x: fixed(x, 5)) if not failed(run) else "failed",
             shown(wall_seconds_of(run), duration),
-            UNKNOWN if run.usd is None else money(run.usd),
+            shown(run.usd, money),
             "; ".join(filter(None, (
                 "injected fault" if view.fault_of(run) else "",
                 "checks an alarm" if run.confirm else "",
@@ -199,11 +171,13 @@ def _runs_table(view: HistoryView) -> Table | None:
         )
         for place, (run, state) in enumerate(runs, skipped + 1)
     ]  # fmt: skip
-    if not rows:
+    if not listed:
         return None
     columns = ("Run", "Arm", "Why", "Flag", view.metric, "Wall clock", "Cost", "Notes")
-    every = f"The latest {count(len(rows))} production runs" if skipped else "Every production run"
-    return Table("runs", every, columns, rows, stacked=True, note=_not_drawn(view))
+    every = (
+        f"The latest {count(len(listed))} production runs" if skipped else "Every production run"
+    )
+    return Table("runs", every, columns, listed, stacked=True, note=_not_drawn(view))
 
 
 # The history in a sentence that a manager understands, a few more under it, and key figures.
