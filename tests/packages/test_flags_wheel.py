@@ -69,12 +69,6 @@ def test_it_follows_a_flag_with_nothing_else_installed(
     assert "compilegate.flags cannot read any flag: boto3 is not installed" in ended.stderr
 
 
-def test_its_extra_brings_what_it_asks_with(wheels: Path, tmp_path: Path) -> None:
-    installed = environment(tmp_path / "venv", "3.11", wheels, "compilegate-flags[boto3]")
-
-    succeeded(installed, "-W", "error", "-c", READ, folder=tmp_path)
-
-
 def test_nothing_of_it_is_newer_than_the_oldest_python(wheels: Path, tmp_path: Path) -> None:
     """Where that Python is not installed, its grammar at least is held."""
     import ast  # noqa: PLC0415
@@ -85,8 +79,9 @@ def test_nothing_of_it_is_newer_than_the_oldest_python(wheels: Path, tmp_path: P
 
 
 def test_the_rest_beside_it_reads_the_same(wheels: Path, tmp_path: Path) -> None:
-    """Whichever comes first."""
-    installed = environment(tmp_path / "venv", "3.11", wheels, "compilegate-flags")
+    """Whichever comes first; its extra brings what it asks with."""
+    installed = environment(tmp_path / "venv", "3.11", wheels, "compilegate-flags[boto3]")
+    succeeded(installed, "-W", "error", "-c", READ, folder=tmp_path)
     install(installed, wheels, "compilegate")
 
     succeeded(installed, "-c", READ, folder=tmp_path)

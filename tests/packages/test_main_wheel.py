@@ -37,9 +37,13 @@ class Installed:
     def shipped(self) -> Path:
         return next(self.python.parents[1].glob("lib/*/site-packages/compilegate/shipped"))
 
+    @property
+    def command(self) -> Path:
+        return self.python.with_name("compilegate")
+
     def __call__(self, *arguments: str | Path) -> str:
-        command = self.python.with_name("compilegate")
-        return succeeded(command, *arguments, folder=self.folder, XDG_CACHE_HOME=str(self.folder))
+        cache = str(self.folder)
+        return succeeded(self.command, *arguments, folder=self.folder, XDG_CACHE_HOME=cache)
 
 
 @pytest.fixture(scope="module")
@@ -109,39 +113,24 @@ def test_a_script_is_described_checked_and_planned(compilegate: Installed) -> No
     assert "within the quotas" in plan.lower()
 
 
-def test_a_judgement_needs_no_aws(compilegate: Installed) -> None:
+def test_it_judges_without_aws_and_shows_its_schema_and_commands(compilegate: Installed) -> None:
     decision = json.loads(compilegate("judge", EXAMPLES / "evidence.json", "--json"))
+    published = json.loads((ROOT / "docs" / "workload.schema.json").read_text())
+    commands = {"check", "init", "try", "doctor", "plan", "judge", "report", "schema", "local"}
 
     assert "promote" == decision["verdict"]
-
-
-def test_the_schema_is_the_published_one(compilegate: Installed) -> None:
-    published = json.loads((ROOT / "docs" / "workload.schema.json").read_text())
-
     assert published == json.loads(compilegate("schema"))
+    assert commands <= set(compilegate("--help").split())
 
 
-def test_every_command_is_listed(compilegate: Installed) -> None:
-    listed = compilegate("--help")
-
-    for name in ("check", "init", "try", "doctor", "plan", "judge", "report", "schema", "local"):
-        assert name in listed
-
-
-def test_what_an_extra_brings_is_named(compilegate: Installed) -> None:
-    command = compilegate.python.with_name("compilegate")
-    ended = run(command, "local", "up", folder=compilegate.folder)
-
-    assert 1 == ended.returncode
-    assert "pip install 'compilegate[local]'" in ended.stderr
-
-
-def test_the_example_that_an_error_names_is_shipped(compilegate: Installed) -> None:
-    command = compilegate.python.with_name("compilegate")
-    ended = run(command, "check", "none.yaml", "--json", folder=compilegate.folder)
-
-    assert 2 == ended.returncode
-    assert str(compilegate.shipped / "workloads" / "article-bert.yaml") in ended.stderr
+def test_an_error_names_the_extra_or_the_shipped_example(compilegate: Installed) -> None:
+    example = str(compilegate.shipped / "workloads" / "article-bert.yaml")
+    for words, code, said in (
+        (("local", "up"), 1, "pip install 'compilegate[local]'"),
+        (("check", "none.yaml", "--json"), 2, example),
+    ):
+        ended = run(compilegate.command, *words, folder=compilegate.folder)
+        assert (code, True) == (ended.returncode, said in ended.stderr), ended.stderr
 
 
 def test_a_project_file_of_another_app_is_none_of_ours(compilegate: Installed) -> None:
@@ -151,8 +140,7 @@ def test_a_project_file_of_another_app_is_none_of_ours(compilegate: Installed) -
     (folder / "cdk.json").write_text(json.dumps(foreign))
     workload = compilegate.shipped / "workloads" / "article-bert.yaml"
 
-    command = compilegate.python.with_name("compilegate")
-    succeeded(command, "check", workload, folder=folder)
+    succeeded(compilegate.command, "check", workload, folder=folder)
 
 
 def test_a_report_finds_its_templates(compilegate: Installed) -> None:

@@ -165,14 +165,8 @@ def test_a_very_long_run_leaves_a_line_for_several_steps_and_loses_none(small_fi
     assert {1, 10, 100} <= {line.get("steps", 1) for line in written}
     assert sum(line.get("steps", 1) * line["seconds"] for line in written) == pytest.approx(5005.0)
     assert (tmp_path / "steps.jsonl").stat().st_size < 8000
-
-
-def test_the_reader_counts_a_line_of_several_steps_as_so_many(small_files, tmp_path):
-    for number in range(1, 1001):
-        small_files.append_steps([record(number)])
     with (tmp_path / "steps.jsonl").open("rb") as handle:
         steps = read_steps(handle)
-
     assert (1000, 8.0) == (steps.steps, steps.samples_per_step)
     assert steps.loss_curve()[-1][2] == pytest.approx(5005.0)
 

@@ -47,20 +47,12 @@ def template(**resources):
     return {"Resources": resources}
 
 
+TRUST = {
+    "Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole",
+}  # fmt: skip
 ROLE = {
     "Type": "AWS::IAM::Role",
-    "Properties": {
-        "AssumeRolePolicyDocument": {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Principal": {"Service": "lambda.amazonaws.com"},
-                    "Action": "sts:AssumeRole",
-                }
-            ],
-        }
-    },
+    "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [TRUST]}},
 }
 FUNCTION = {
     "Type": "AWS::Lambda::Function",
@@ -104,11 +96,8 @@ def test_deploying_again_changes_only_what_changed(cloud, client, tmp_path):
     (updated,) = deploy(cloud.state(), write_assembly(tmp_path, second, name="again"))
     value = client("ssm").get_parameter(Name=updated.outputs["Name"])["Parameter"]["Value"]
 
-    assert [created.status, same.status, updated.status] == [
-        "CREATE_COMPLETE",
-        "CREATE_COMPLETE",
-        "UPDATE_COMPLETE",
-    ]
+    statuses = [created.status, same.status, updated.status]
+    assert statuses == ["CREATE_COMPLETE", "CREATE_COMPLETE", "UPDATE_COMPLETE"]
     assert created.outputs == updated.outputs
     assert value == "new"
 
@@ -169,49 +158,39 @@ def test_synthesis_hands_the_app_its_context_and_its_folder(tmp_path):
     assert {"stage": "local"} == json.loads((output / "seen.json").read_text())
 
 
-def test_assembly_is_made_again_only_when_a_source_changed(tmp_path):
+@pytest.fixture
+def counted(tmp_path):
+    """A project whose synthesis is counted; asks for its assembly."""
     (tmp_path / "cdk.json").write_text("{}")
     (tmp_path / "app.py").write_text(
         "import os, pathlib\npathlib.Path('runs').open('a').write('x')\n"
         "pathlib.Path(os.environ['CDK_OUTDIR'], 'manifest.json').write_text('{}')\n"
     )
-    cache = tmp_path / ".compilegate"
-    first = assembly_of(tmp_path, cache, context={"stage": "local"})
-    same = assembly_of(tmp_path, cache, context={"stage": "local"})
+    return lambda: assembly_of(tmp_path, tmp_path / ".compilegate", context={"stage": "local"})
+
+
+def test_assembly_is_made_again_only_when_a_source_changed(counted, tmp_path):
+    first, same = counted(), counted()
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "storage.py").write_text("# changed")
-    changed = assembly_of(tmp_path, cache, context={"stage": "local"})
+    changed = counted()
 
     assert first == same != changed
     assert (tmp_path / "runs").read_text() == "xx"
 
 
-def test_an_assembly_that_several_need_at_once_is_made_by_one_of_them(tmp_path):
-    (tmp_path / "cdk.json").write_text("{}")
-    (tmp_path / "app.py").write_text(
-        "import os, pathlib\npathlib.Path('runs').open('a').write('x')\n"
-        "pathlib.Path(os.environ['CDK_OUTDIR'], 'manifest.json').write_text('{}')\n"
-    )
-    cache = tmp_path / ".compilegate"
+def test_an_assembly_that_several_need_at_once_is_made_by_one_of_them(counted, tmp_path):
     with ThreadPoolExecutor() as several:
-        asked = [several.submit(assembly_of, tmp_path, cache, context={}) for _ in range(3)]
+        asked = [several.submit(counted) for _ in range(3)]
 
     assert 1 == len({one.result() for one in asked})
     assert "x" == (tmp_path / "runs").read_text()
 
 
-def test_failed_synthesis_is_not_kept(tmp_path):
+def test_failed_synthesis_is_quoted_and_not_kept(tmp_path):
     (tmp_path / "cdk.json").write_text("{}")
-    (tmp_path / "app.py").write_text("raise SystemExit('no')")
-    with pytest.raises(NotReadyError):
+    (tmp_path / "app.py").write_text("raise SystemExit('context stage: must be lower case')")
+    with pytest.raises(NotReadyError, match="context stage: must be lower case"):
         assembly_of(tmp_path, tmp_path / "cache", context={})
 
     assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_app_that_fails_is_quoted(tmp_path):
-    (tmp_path / "cdk.json").write_text("{}")
-    (tmp_path / "app.py").write_text("raise SystemExit('context stage: must be lower case')")
-
-    with pytest.raises(NotReadyError, match="context stage: must be lower case"):
-        synthesise(tmp_path, tmp_path / "out", context={})

@@ -17,30 +17,28 @@ def execution_rule(*statuses):
     }
 
 
-def test_failed_execution_is_an_event(machines, events_of):
-    wait_for = events_of(execution_rule("FAILED"))
-    result = machines.run(machine(Stop={"Type": "Fail", "Error": "Broken", "Cause": "on purpose"}))
+WAIT = machine(Wait={"Type": "Wait", "Seconds": 60, "End": True})
+FAIL = machine(Stop={"Type": "Fail", "Error": "Broken", "Cause": "on purpose"})
+
+
+@pytest.mark.parametrize(
+    ("definition", "status", "error"),
+    [
+        (FAIL, "FAILED", "Broken"),
+        (WAIT, "ABORTED", None),
+        ({**WAIT, "TimeoutSeconds": 1}, "TIMED_OUT", None),
+    ],
+    ids=["failed", "stopped", "too long"],
+)
+def test_an_execution_that_ends_badly_is_an_event(machines, events_of, definition, status, error):
+    wait_for = events_of(execution_rule(status))
+    execution = machines.start(definition)
+    if status == "ABORTED":
+        machines.client("stepfunctions").stop_execution(executionArn=execution)
     detail = wait_for(1)[0]["detail"]
 
-    assert detail["executionArn"] == result["executionArn"]
-    assert (detail["error"], detail["cause"]) == ("Broken", "on purpose")
-
-
-def test_aborted_execution_is_an_event(machines, events_of, client):
-    wait_for = events_of(execution_rule("ABORTED"))
-    wait = machine(Wait={"Type": "Wait", "Seconds": 60, "End": True})
-    execution = machines.start(wait)
-    client("stepfunctions").stop_execution(executionArn=execution)
-
-    assert wait_for(1)[0]["detail"]["executionArn"] == execution
-
-
-def test_execution_that_ran_too_long_is_an_event(machines, events_of):
-    wait_for = events_of(execution_rule("TIMED_OUT"))
-    wait = machine(Wait={"Type": "Wait", "Seconds": 60, "End": True})
-    result = machines.run({**wait, "TimeoutSeconds": 1})
-
-    assert wait_for(1)[0]["detail"]["executionArn"] == result["executionArn"]
+    assert (execution, status) == (detail["executionArn"], detail["status"])
+    assert (error, error and "on purpose") == (detail.get("error"), detail.get("cause"))
 
 
 def test_rule_can_choose_one_state_machine(machines, events_of):

@@ -55,14 +55,16 @@ def test_a_job_beyond_the_quota_is_refused_in_the_services_words(start, quota):
     ) in error["Message"]
 
 
-def test_a_job_that_has_ended_frees_its_instances(start, trainer, quota):
+def test_a_job_that_has_ended_frees_its_instances_and_a_refused_one_leaves_its_name(
+    start, trainer, quota
+):
     quota(1)
     first = start(1)
-    refusal(lambda: start(1))
+    refusal(lambda: start(1, name="asked-again"))
     trainer.client("sagemaker").stop_training_job(TrainingJobName=first)
     trainer.wait(first)
 
-    assert "InProgress" == trainer.describe(start(1))["TrainingJobStatus"]
+    assert "InProgress" == trainer.describe(start(1, name="asked-again"))["TrainingJobStatus"]
 
 
 def test_spot_instances_have_a_quota_of_their_own(start, quota):
@@ -71,16 +73,6 @@ def test_spot_instances_have_a_quota_of_their_own(start, quota):
     limits = {"MaxRuntimeInSeconds": 60, "MaxWaitTimeInSeconds": 60}
 
     start(1, EnableManagedSpotTraining=True, StoppingCondition=limits)
-
-
-def test_a_refused_request_leaves_its_name_free(start, trainer, quota):
-    quota(1)
-    first = start(1)
-    refusal(lambda: start(1, name="asked-again"))
-    trainer.client("sagemaker").stop_training_job(TrainingJobName=first)
-    trainer.wait(first)
-
-    assert "asked-again" == start(1, name="asked-again")
 
 
 def test_a_state_machine_sees_the_name_that_aws_publishes(trainer, machines, quota):

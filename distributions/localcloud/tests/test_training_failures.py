@@ -18,44 +18,36 @@ def refused(trainer, **changes):
     return caught.value.response["Error"]
 
 
-def test_script_that_raises_fails_with_its_last_lines_and_exit_code(trainer):
-    job = trainer.run("print('before')\nraise ValueError('no such column: price')")
+TOOLKITS = "AlgorithmError: ExecuteUserScriptError:\nExitCode 1"
+FAILURE_FILE = """
+import os, sys
+open(os.environ['SM_OUTPUT_DIR'] + '/failure', 'w').write('loss is not finite')
+open(os.environ['SM_OUTPUT_DATA_DIR'] + '/steps', 'w').write('1')
+sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "parts"),
+    [
+        ("raise ValueError('no such column: price')", [TOOLKITS, "ValueError", "column: price"]),
+        ("raise ValueError('x' * 5000)", [TOOLKITS]),
+        (FAILURE_FILE, ["AlgorithmError: loss is not finite, exit code: 1"]),
+    ],
+    ids=["last lines", "cut", "failure file"],
+)
+def test_the_reason_of_a_failure(trainer, script, parts):
+    job = trainer.run(script)
+    reason = job["FailureReason"]
 
     assert job["TrainingJobStatus"] == "Failed"
-    assert job["FailureReason"].startswith("AlgorithmError: ExecuteUserScriptError:\nExitCode 1")
-    assert "ValueError" in job["FailureReason"]
-    assert "no such column: price" in job["FailureReason"]
-    assert job["FailureReason"].endswith("exit code: 1")
-    assert "ModelArtifacts" not in job
-
-
-def test_failure_file_is_the_reason(trainer):
-    script = (
-        "import os, sys\n"
-        "open(os.environ['SM_OUTPUT_DIR'] + '/failure', 'w').write('loss is not finite')\n"
-        "sys.exit(3)\n"
-    )
-
-    assert trainer.run(script)["FailureReason"] == (
-        "AlgorithmError: loss is not finite, exit code: 1"
-    )
-
-
-def test_long_reason_is_cut_but_keeps_the_exit_code(trainer):
-    reason = trainer.run("raise ValueError('x' * 5000)")["FailureReason"]
-
-    assert len(reason) <= 1024
+    assert reason.startswith(parts[0])
+    assert all(part in reason for part in parts)
     assert reason.endswith("exit code: 1")
-
-
-def test_evidence_of_a_failed_job_is_kept(trainer):
-    script = (
-        "import os, sys\nopen(os.environ['SM_OUTPUT_DATA_DIR'] + '/steps', 'w').write('1')\n"
-        "sys.exit(1)\n"
-    )
-    name = trainer.run(script)["TrainingJobName"]
-
-    assert trainer.output(name) == {"steps": b"1"}
+    assert len(reason) <= 1024
+    assert "ModelArtifacts" not in job
+    if script == FAILURE_FILE:
+        assert trainer.output(job["TrainingJobName"]) == {"steps": b"1"}
 
 
 def test_a_killed_process_fails_with_its_exit_code(trainer, cloud):
@@ -117,7 +109,7 @@ def test_job_that_runs_too_long_is_stopped_for_that(trainer):
     assert "FailureReason" not in job
 
 
-def test_ended_job_cannot_be_stopped(trainer, client):
+def test_ended_job_keeps_its_name_and_cannot_be_stopped(trainer, client):
     name = trainer.run("")["TrainingJobName"]
     with pytest.raises(ClientError) as caught:
         client("sagemaker").stop_training_job(TrainingJobName=name)
@@ -126,6 +118,7 @@ def test_ended_job_cannot_be_stopped(trainer, client):
         "Code": "ValidationException",
         "Message": "The request was rejected because the training job is in status Completed.",
     }
+    assert refused(trainer, name=name)["Code"] == "ResourceInUse"
 
 
 def test_unknown_job_is_not_found(client):
@@ -133,15 +126,8 @@ def test_unknown_job_is_not_found(client):
         client("sagemaker").describe_training_job(TrainingJobName="never")
 
     assert caught.value.response["Error"] == {
-        "Code": "ValidationException",
-        "Message": "Requested resource not found.",
-    }
-
-
-def test_name_can_be_used_once(trainer):
-    name = trainer.run("")["TrainingJobName"]
-
-    assert refused(trainer, name=name)["Code"] == "ResourceInUse"
+        "Code": "ValidationException", "Message": "Requested resource not found.",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -185,15 +171,10 @@ def test_missing_source_fails_the_job_in_the_toolkit(trainer):
 
 def test_throttled_call_is_refused_once(trainer, failing, cloud):
     """The SDK tries again by itself unless told not to, here as on AWS."""
-    once = (
-        cloud.running_state()
-        .session()
-        .client(
-            "sagemaker",
-            endpoint_url=cloud.state().endpoint,
-            config=Config(retries={"total_max_attempts": 1}),
-        )
-    )
+    once = cloud.running_state().session().client(
+        "sagemaker", endpoint_url=cloud.state().endpoint,
+        config=Config(retries={"total_max_attempts": 1}),
+    )  # fmt: skip
     request = trainer.request("")
     failing(Failure.THROTTLED)
     with pytest.raises(ClientError) as caught:
