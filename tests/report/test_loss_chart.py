@@ -22,7 +22,10 @@ def chart(**arms: list[Curve]) -> Any:
     measured: Any = SimpleNamespace(
         arms=[
             SimpleNamespace(
-                name=name, quality=[SimpleNamespace(record={"loss_curve": one}) for one in curves]
+                name=name,
+                arm=SimpleNamespace(
+                    quality=[SimpleNamespace(record={"loss_curve": one}) for one in curves]
+                ),
             )
             for name, curves in arms.items()
         ]
