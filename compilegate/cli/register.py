@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.adapters.bundle import Packages
 from compilegate.adapters.stores import CONNECTIONS
-from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.adapters.workload_files import Packages, WorkloadFile, read_workload
 from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.check import find_files, is_folder, notes_on, read_files
 from compilegate.cli.common.cloud import Cloud, check_registered

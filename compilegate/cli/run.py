@@ -17,8 +17,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
-from compilegate.adapters.bundle import package
-from compilegate.adapters.workload_files import WorkloadFile, read_workload
+from compilegate.adapters.workload_files import WorkloadFile, package, read_workload
 from compilegate.cli.check import notes_on, read_files
 from compilegate.cli.common.cloud import Cloud, Keeper, check_registered
 from compilegate.cli.common.error_handling import FAILURE, STOPPED, worst_exit_code

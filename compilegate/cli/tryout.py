@@ -23,8 +23,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.adapters.bundle import make_bundle
-from compilegate.adapters.workload_files import PYTHON, WorkloadFile, read_workload
+from compilegate.adapters.workload_files import PYTHON, WorkloadFile, make_bundle, read_workload
 from compilegate.cli.common import project
 from compilegate.cli.common.error_handling import FAILURE, INVALID_EVIDENCE
 from compilegate.cli.common.output import answer, show, waiting

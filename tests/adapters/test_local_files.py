@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.bundle import DIGEST_LENGTH, KEPT
-from compilegate.adapters.workload_files import write_whole
+from compilegate.adapters.workload_files import DIGEST_LENGTH, KEPT, write_whole
 from compilegate.domain.errors import EnvironmentNotReadyError
 
 FULL = OSError(errno.ENOSPC, "No space left on device")

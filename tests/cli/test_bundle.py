@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.adapters.bundle import make_bundle, package
-from compilegate.adapters.workload_files import read_workload
+from compilegate.adapters.workload_files import make_bundle, package, read_workload
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.usecases.records import Trial, load_spec
 from compilegate.usecases.registration import submit

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.adapters.bundle import make_bundle
+from compilegate.adapters.workload_files import make_bundle
 from compilegate.cli.tryout import installed
 from compilegate.domain.errors import InvalidInputError
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.stores import DynamoDbTable, S3Store
+from compilegate.adapters.workload_files import make_bundle
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import Ledger

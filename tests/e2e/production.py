@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from compilegate.adapters.bundle import make_bundle
+from compilegate.adapters.workload_files import make_bundle
 from compilegate.domain import naming
 from compilegate.domain.codec import write
 from compilegate.domain.flag import Flag

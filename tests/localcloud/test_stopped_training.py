@@ -11,8 +11,8 @@ import uuid
 
 import pytest
 
-from compilegate.adapters.bundle import make_bundle
 from compilegate.adapters.job_outputs import read_output
+from compilegate.adapters.workload_files import make_bundle
 from compilegate.domain.job_output import quality_run
 from compilegate.domain.request.build import quality_request
 from compilegate_localcloud.lifecycle import LocalCloud

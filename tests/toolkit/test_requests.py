@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from compilegate.adapters.bundle import RUNTIME, make_bundle
+from compilegate.adapters.workload_files import RUNTIME, make_bundle
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.request.build import (
     JobContext,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from compilegate.adapters.bundle import RUNTIME, make_bundle
+from compilegate.adapters.workload_files import RUNTIME, make_bundle
 from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.planning.arms import ArmPlan, plan_arms
