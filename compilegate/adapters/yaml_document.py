@@ -197,7 +197,12 @@ class YamlDocument:
                 raise _refused(event, path, problem, "write out what it stands for")
             value, size = self._anchors[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
-            value = _scalar(event, path)
+            _check_text_tag(event, path)
+            try:
+                value = plain_value(event.value) if _is_plain(event) else event.value
+            except ValueError as error:
+                fix = "write it in decimal, or in quotes if it is text"
+                raise _refused(event, path, str(error), fix) from None
         elif event.tag not in (None, "!"):
             raise _refused(event, path, f"has the tag {event.tag}", "write it without a tag")
         elif depth == DEEPEST:
@@ -263,15 +268,6 @@ class YamlDocument:
             for key in [key for key in source if key not in into]:
                 into[key] = source[key]
                 self._places[id(into), key] = self._places[id(source), key]
-
-
-def _scalar(event: Any, path: str) -> Any:
-    _check_text_tag(event, path)
-    try:
-        return plain_value(event.value) if _is_plain(event) else event.value
-    except ValueError as error:
-        fix = "write it in decimal, or in quotes if it is text"
-        raise _refused(event, path, str(error), fix) from None
 
 
 def _check_text_tag(event: Any, path: str) -> None:
