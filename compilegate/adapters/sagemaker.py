@@ -240,7 +240,7 @@ class CloudWatchTrainingLogs:
 MOST_SECONDS = 20
 # A Lambda that is still warm serves later plans as well, which must see a quota that has changed.
 LISTING_SECONDS = 60
-SERVICE = "sagemaker"
+SERVICE, NO_QUOTA = "sagemaker", ("NoSuchResourceException",)
 # As the Service Quotas console lists them, for example "ml.g5.xlarge for training job usage".
 _NAME = re.compile(r"(?P<type>ml\.\S+) for (?P<spot>spot )?training job usage")
 log = logging.getLogger(__name__)
@@ -292,25 +292,21 @@ class ServiceQuotas:
             return None
         # A quota that was never changed may have no applied value, only a default.
         for operation in ("get_service_quota", "get_aws_default_service_quota"):
-            quota = self._quota(operation, code) if self._answers else None
-            if quota is not None:
-                limits = training_quotas([quota])
+            if not self._answers:
+                break
+            call = getattr(self._client, operation)
+            try:
+                answer = unless(NO_QUOTA, call, ServiceCode=SERVICE, QuotaCode=code)
+            except Exception:  # what cannot be read is unknown
+                log.warning("quota %s could not be read", code, exc_info=True)
+                self._answers = False  # a Lambda has no time to wait for it again
+                break
+            if answer:
+                limits = training_quotas([answer["Quota"]])
                 if key not in limits:
                     log.warning("quota %s is %s, not that of %s", code, list(limits), key[0])
                 return limits.get(key)
         return None
-
-    def _quota(self, operation: str, code: str) -> Mapping[str, Any] | None:
-        """One quota; None where there is none, or Service Quotas does not answer at all."""
-        call = getattr(self._client, operation)
-        try:
-            answer = unless(("NoSuchResourceException",), call, ServiceCode=SERVICE, QuotaCode=code)
-        except Exception:  # what cannot be read is unknown
-            log.warning("quota %s could not be read", code, exc_info=True)
-            self._answers = False  # a Lambda has no time to wait for it again
-            return None
-        quota: Mapping[str, Any] | None = answer and answer["Quota"]
-        return quota
 
     def _listed(self) -> Mapping[Key, int]:
         if self._listing is not None:

@@ -244,8 +244,15 @@ def judge(
     if replay is not None:
         code = _replay(Invocation(session(ctx), local, stage, as_json), replay, workload)
     elif plan:
-        options = {name: used[name] for name in PLAN_OPTIONS if name in used}
-        code = _plan(file, options, as_json=as_json)
+        from compilegate.cli import judge_plan  # noqa: PLC0415 - slow, seldom used
+
+        answer = judge_plan.plan(file, {name: used[name] for name in PLAN_OPTIONS if name in used})
+        if as_json:
+            emit_json(answer)
+        else:
+            judge_plan.show_plan(answer)
+        designs = answer.get("designs")
+        code = REFUSED if designs and all(design["refused"] for design in designs) else 0
     elif jsonl is not None:
         code = stream(jsonl, project.stage_name(stage))
     else:
@@ -293,18 +300,6 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     else:
         emit_json(shown)
     return EXIT_CODES[decision.verdict]
-
-
-def _plan(file: str | None, options: Mapping[str, Any], *, as_json: bool) -> int:
-    from compilegate.cli import judge_plan  # noqa: PLC0415 - as above
-
-    answer = judge_plan.plan(file, options)
-    if as_json:
-        emit_json(answer)
-    else:
-        judge_plan.show_plan(answer)
-    designs = answer.get("designs")
-    return REFUSED if designs and all(design["refused"] for design in designs) else 0
 
 
 def _show_decision(decision: Decision, document: object) -> None:

@@ -27,6 +27,10 @@ SMALLEST = 1e-7
 
 def show_explanation(items: Sequence[Item]) -> None:
     """Sections in the order of the questions, of each number one item or the rows of a table."""
+    # A section is about one arm; fairness is about all of them.
+    by_section = groupby(
+        items, lambda item: (item.section, item.section != Section.FAIRNESS and item.arm)
+    )
     sections = [
         {
             "title": f"{QUESTIONS[section]}{f' ({arm})' if arm else ''}",
@@ -34,17 +38,12 @@ def show_explanation(items: Sequence[Item]) -> None:
                 list(same) for _, same in groupby(group, key=lambda one: (one.arm, one.name))
             ],
         }
-        for (section, arm), group in groupby(items, key=_section_and_arm)
+        for (section, arm), group in by_section
     ]
     show(
         "judge_explained", {"sections": sections},
         ANSWER=ANSWER, table_of=_table, value_text=value_text,
     )  # fmt: skip
-
-
-def _section_and_arm(item: Item) -> tuple[Section, str | None]:
-    """A section is about one arm; fairness is about all of them."""
-    return item.section, None if item.section is Section.FAIRNESS else item.arm
 
 
 def _table(items: Sequence[Item]) -> dict[str, Any]:

@@ -89,7 +89,15 @@ def report(
         if workload_history:
             path = save_history(str(workload), cloud.services, out)
         else:
-            path = save_report(_newest(cloud, workload, trial), cloud.services, out)
+            workloads = [workload] if workload else cloud.overview.workloads()
+            newest = newest_decision(workloads, trial, cloud)
+            if newest is None:
+                what = " ".join(part for part in (workload, trial and f"trial {trial}") if part)
+                raise NotFoundError(
+                    f"there is no decision{f' of {what}' if what else ''} yet",
+                    fix="list the trials with `compilegate status`",
+                )
+            path = save_report(newest[0], cloud.services, out)
     if open_it and not webbrowser.open(path.resolve().as_uri()):
         raise EnvironmentNotReadyError("No browser could be opened", fix=f"open {path} yourself.")
     invocation.answer(page_files(path), "path", path=path)
@@ -107,18 +115,6 @@ def save_history(workload: str, services: Services, out: Path) -> Path:
     for extension, text in page_texts(history_page(workload, services)).items():
         write_whole(page.with_suffix(f".{extension}"), text.encode())
     return page
-
-
-def _newest(cloud: Cloud, workload: str | None, trial: str | None) -> Trial:
-    workloads = [workload] if workload else cloud.overview.workloads()
-    newest = newest_decision(workloads, trial, cloud)
-    if newest is None:
-        what = " ".join(part for part in (workload, trial and f"trial {trial}") if part)
-        raise NotFoundError(
-            f"there is no decision{f' of {what}' if what else ''} yet",
-            fix="list the trials with `compilegate status`",
-        )
-    return newest[0]
 
 
 def _saved(workload: str | None, trial: str | None, out: Path) -> Path:

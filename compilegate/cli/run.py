@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
@@ -37,7 +37,7 @@ from compilegate.domain.claims import run_reason
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.failures import explain
-from compilegate.domain.flag import OFF, Flag, parse_flag
+from compilegate.domain.flag import OFF, parse_flag
 from compilegate.domain.notes import said
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
 from compilegate.usecases.drain_mark import refuse_if_drained
@@ -302,7 +302,22 @@ def train(
         flag, problem = parse_flag(text), None
     except InvalidInputError as error:
         flag, problem = OFF, f"malformed: {error}"
-    document = run_document(view, flag, problem)
+    begun, state = view.begun, view.state
+    document = {
+        "workload": view.trial.workload,
+        "run": view.trial.trial,
+        "execution": state.arn,
+        "status": state.status,
+        # Why its execution ended badly.
+        "reason": (explain("", state.cause) if state.cause else state.error) or None,
+        "arm": begun and begun.arm,
+        "why": begun and begun.why,
+        "attempts": [
+            {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
+        ],
+        "watch": view.review and view.review.to_entry(),
+        "flag": {"told": problem, **asdict(flag)},
+    }
     invocation.answer(
         document, "train",
         view=view, run_reason=run_reason, metric_of=metric_of, wall_seconds_of=wall_seconds_of,
@@ -319,25 +334,6 @@ def start_run(workload: str, cloud: Cloud, milliseconds: int) -> tuple[str, str]
     payload = {"workload": workload, "scheduled": scheduled}
     executions = cloud.production.executions
     return run, executions.start(naming.execution_name(workload, run), payload)
-
-
-def run_document(view: View, flag: Flag, problem: str | None) -> dict[str, Any]:
-    """The run for programs; ``reason`` is why its execution ended badly."""
-    begun, state = view.begun, view.state
-    return {
-        "workload": view.trial.workload,
-        "run": view.trial.trial,
-        "execution": state.arn,
-        "status": state.status,
-        "reason": (explain("", state.cause) if state.cause else state.error) or None,
-        "arm": begun and begun.arm,
-        "why": begun and begun.why,
-        "attempts": [
-            {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
-        ],
-        "watch": view.review and view.review.to_entry(),
-        "flag": {"told": problem, **asdict(flag)},
-    }
 
 
 def exit_code(view: View) -> int:

@@ -9,6 +9,7 @@ import math
 import re
 import time
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -61,7 +62,13 @@ class JobLines:
             if "priming" in values or "blocks" in values:
                 self.priming = "priming" in values
             if "step" in values:
-                self.by_arm[self.arm] = _numbers(values)
+                figures = {}
+                for key, text in values.items():
+                    with suppress(ValueError):
+                        figures[key] = float(text)
+                self.by_arm[self.arm] = {
+                    key: figure for key, figure in figures.items() if math.isfinite(figure)
+                }
 
     @property
     def turn(self) -> str:
@@ -74,14 +81,6 @@ class JobLines:
     def segment(self) -> str:
         """The speed job's current arm and its position, empty for a full run."""
         return f"{self.arm}, {self.turn}" if self.arm and self.turn else ""
-
-
-def _numbers(values: Mapping[str, str]) -> dict[str, float]:
-    numbers = {}
-    for key, text in values.items():
-        with suppress(ValueError):
-            numbers[key] = float(text)
-    return {key: number for key, number in numbers.items() if math.isfinite(number)}
 
 
 @dataclass(frozen=True)
@@ -387,7 +386,7 @@ class LineScreen:
         self._console = console
         self._began = time.monotonic()
         self._last: dict[tuple[str, str], str] = {}  # by kind of event, and workload or job
-        self._printed_at: dict[str, float] = {}
+        self._printed_at = defaultdict[str, float](lambda: -LINE_EVERY_SECONDS)
 
     def show(self, views: Sequence[View]) -> None:
         """Print what has changed since the last call."""
@@ -411,9 +410,10 @@ class LineScreen:
             return ""
         if self._is_new("segment", job.name, job.lines.segment):
             return job.lines.segment
-        figures = job.lines.by_arm.get(job.lines.arm, {})
-        if not figures or not self._due(job.name):
+        figures, moment = job.lines.by_arm.get(job.lines.arm, {}), time.monotonic()
+        if not figures or moment - self._printed_at[job.name] < LINE_EVERY_SECONDS:
             return ""
+        self._printed_at[job.name] = moment
         step, rate, loss = _cells(figures)
         arm = f"{job.lines.arm}, " if job.arm is None and job.lines.arm else ""
         parts = [f"{arm}step {step}", rate and f"{rate} samples/s", loss and f"loss {loss}"]
@@ -424,13 +424,6 @@ class LineScreen:
         before = self._last.get((kind, of), "")
         self._last[kind, of] = value
         return value != before
-
-    def _due(self, job: str) -> bool:
-        now = time.monotonic()
-        if now - self._printed_at.get(job, -LINE_EVERY_SECONDS) < LINE_EVERY_SECONDS:
-            return False
-        self._printed_at[job] = now
-        return True
 
     def _line(self, workload: str, text: str) -> None:
         elapsed = clock(time.monotonic() - self._began)

@@ -62,9 +62,10 @@ def call_with_retry(
             return call()
         except Exception as error:
             unreached += error_code(error) is None
-            again = error_code(error) in BUSY or (
-                _is_transport(error) and unreached < UNREACHABLE_ATTEMPTS
-            )
+            # botocore's classes are not imported for it.
+            kinds = {kind.__name__ for kind in type(error).__mro__}
+            is_transport = bool(kinds & {"HTTPClientError", "ConnectionError"})
+            again = error_code(error) in BUSY or (is_transport and unreached < UNREACHABLE_ATTEMPTS)
             if not again or now() + wait > deadline:
                 raise
         sleep(wait)
@@ -76,9 +77,3 @@ def error_code(error: Exception) -> str | None:
     response = getattr(error, "response", None)
     code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
     return None if code is None else str(code)
-
-
-def _is_transport(error: Exception) -> bool:
-    """Whether botocore says that the connection failed; its classes are not imported for it."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"HTTPClientError", "ConnectionError"})

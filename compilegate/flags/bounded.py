@@ -100,27 +100,21 @@ def forget() -> None:
 
 def bounds(backoff: Backoff | None) -> tuple[Backoff, float]:
     """How a busy service is asked again, and after how many seconds the whole call is given up."""
-    seconds = _seconds()
+    text, seconds = os.environ.get(SECONDS_VARIABLE), SECONDS
+    if text:
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = math.nan
+        if not 0 < seconds <= MOST_SECONDS:
+            logger.warning(
+                "%s is %r, which is no number of seconds up to %g: %g are used",
+                SECONDS_VARIABLE, text[:120], MOST_SECONDS, SECONDS,
+            )  # fmt: skip
+            seconds = SECONDS
     if backoff is None:
         return Backoff(seconds=seconds), seconds
     return backoff, min(max(seconds, backoff.seconds), MOST_SECONDS)
-
-
-def _seconds() -> float:
-    text = os.environ.get(SECONDS_VARIABLE)
-    if not text:
-        return SECONDS
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if 0 < seconds <= MOST_SECONDS:
-        return seconds
-    logger.warning(
-        "%s is %r, which is no number of seconds up to %g: %g are used",
-        SECONDS_VARIABLE, text[:120], MOST_SECONDS, SECONDS,
-    )  # fmt: skip
-    return SECONDS
 
 
 def client_of(service: str) -> Any:

@@ -463,9 +463,10 @@ def _decoded(text: object) -> object:
         return text
 
 
-def _image(job: Job) -> Any:
-    return (job.get("AlgorithmSpecification") or {}).get("TrainingImage")
-
-
-REQUEST = Form(_overridden, image=_image, tags="Tags", environment="Environment")
+REQUEST = Form(
+    _overridden,
+    image=lambda job: (job.get("AlgorithmSpecification") or {}).get("TrainingImage"),
+    tags="Tags",
+    environment="Environment",
+)
 _VALUES = Form(_followed, image=lambda _: None)
