@@ -47,7 +47,10 @@ json.dump(answer, sys.stdout)
 
 
 def judge_of(checkout: Path) -> tuple[str, dict[str, bytes]]:
-    """The version of a checkout's judge, and every file that it loads by its place there."""
+    """The version of a checkout's judge, and every file that it loads by its place there.
+
+    With the data that lies in a package of its own modules.
+    """
     checkout = checkout.resolve()
     ran = subprocess.run(  # noqa: S603 - its own Python and code
         [sys.executable, "-I", "-S", "-B", "-c", LOADED, str(checkout)],
@@ -55,6 +58,8 @@ def judge_of(checkout: Path) -> tuple[str, dict[str, bytes]]:
     )  # fmt: skip
     version, files = json.loads(ran.stdout)
     paths = [Path(file) for file in files]
+    packages = [path.parent for path in paths if path.name == "__init__.py"]
+    paths += [data for package in packages for data in package.glob("*.json")]
     return version, {path.relative_to(checkout).as_posix(): path.read_bytes() for path in paths}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from compilegate.domain.compilers.descriptor import (
@@ -23,9 +23,10 @@ from compilegate.domain.compilers.descriptor import (
 
 _ROWS: Mapping[str, Mapping[str, Any]] = {
     row["name"]: row
-    for row in (
+    for row in (  # also from the archive of a judge
         json.loads(file.read_text(encoding="utf-8"))
-        for file in sorted(Path(__file__).parent.glob("*.json"))
+        for file in sorted(files(__name__).iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".json")
     )
 }
 _PARTS = {
