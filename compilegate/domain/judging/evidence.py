@@ -126,6 +126,12 @@ class FullRun(Run):
         return _text(self.fingerprint.get("data_sha256"))
 
     @property
+    def initial_loss(self) -> float | None:
+        """The loss of its first step, None where it is not recorded."""
+        value = self.record.get("initial_loss")
+        return value if isinstance(value, int | float) else None
+
+    @property
     def initial_weights(self) -> str:
         """Fingerprint of the weights that it started from, empty where it is not recorded."""
         return _text(self.record.get("initial_weights_sha256"))

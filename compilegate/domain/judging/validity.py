@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from compilegate.domain.compilers import compiler_named
@@ -75,6 +76,9 @@ OTHER_FIRST_LOSS = frozenset(
 )
 # Changes that keep weights in another type of number, or split, order or draw them otherwise.
 OTHER_WEIGHTS = (OTHER_FIRST_LOSS - {"batch_size"}) | {"entry_point"}
+# What a run records of its start, and the changes that explain another.
+FIRST_LOSS = attrgetter("initial_loss"), OTHER_FIRST_LOSS
+WEIGHTS = attrgetter("initial_weights"), OTHER_WEIGHTS
 
 
 def invalid_reasons(evidence: Evidence) -> tuple[Reason, ...]:
@@ -241,7 +245,7 @@ def _differing(own: Mapping[str, Any], reference: Mapping[str, Any]) -> list[str
 
 def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
     """Where two runs of one seed recorded another start in each arm, the first of each kind."""
-    for seed, ours, theirs in _losses(candidate, baseline):
+    for seed, ours, theirs in _starts(candidate, baseline, *FIRST_LOSS):
         if not math.isclose(ours, theirs, rel_tol=INITIAL_LOSS_TOLERANCE):
             yield Reason(
                 "unequal_initial_loss",
@@ -250,7 +254,7 @@ def unequal_starts(candidate: Arm, baseline: Arm) -> Iterator[Reason]:
                 candidate.name,
             )
             break
-    for seed, ours, theirs in _weights(candidate, baseline):
+    for seed, ours, theirs in _starts(candidate, baseline, *WEIGHTS):
         if ours != theirs:
             yield Reason(
                 "unequal_initial_weights",
@@ -269,7 +273,7 @@ def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
     """
     recorded = any(run.finished and run.record.get("fingerprint") for run in candidate.quality)
     explained = all(kind & candidate.overrides.keys() for kind in (OTHER_FIRST_LOSS, OTHER_WEIGHTS))
-    pairs = [*_losses(candidate, baseline), *_weights(candidate, baseline)]
+    pairs = [pair for kind in (FIRST_LOSS, WEIGHTS) for pair in _starts(candidate, baseline, *kind)]
     if not recorded or explained or pairs:
         return None
     text = (
@@ -279,38 +283,22 @@ def unknown_start(candidate: Arm, baseline: Arm) -> Reason | None:
     return Reason("start_unknown", text, candidate.name)
 
 
-def _losses(candidate: Arm, baseline: Arm) -> list[tuple[int, Any, Any]]:
-    def loss(run: FullRun) -> Any:
-        value = run.record.get("initial_loss")
-        return value if isinstance(value, int | float) else None
-
-    return _pairs(candidate, baseline, loss, OTHER_FIRST_LOSS)
-
-
-def _weights(candidate: Arm, baseline: Arm) -> list[tuple[int, Any, Any]]:
-    return _pairs(candidate, baseline, lambda run: run.initial_weights or None, OTHER_WEIGHTS)
-
-
-def _pairs(
-    candidate: Arm,
-    baseline: Arm,
-    recorded: Callable[[FullRun], Any],
-    explained_by: frozenset[str],
+def _starts(
+    candidate: Arm, baseline: Arm, recorded: Callable[[FullRun], Any], explained_by: frozenset[str]
 ) -> list[tuple[int, Any, Any]]:
     """(seed, candidate's, baseline's) where both arms recorded it and the change explains none."""
     if explained_by & candidate.overrides.keys():
         return []
-    base = {
-        (run.seed, run.data): value
-        for run in baseline.quality
-        if (value := recorded(run)) is not None
-    }
+    ours, theirs = (
+        [(run.seed, run.data, value) for run in arm.quality
+         if (value := recorded(run)) not in (None, "")]
+        for arm in (candidate, baseline)
+    )  # fmt: skip
+    base = {(seed, data): value for seed, data, value in theirs}
     return [
-        (run.seed, value, base[run.seed, run.data])
-        for run in candidate.quality
-        if run.seed is not None
-        and (run.seed, run.data) in base
-        and (value := recorded(run)) is not None
+        (seed, value, base[seed, data])
+        for seed, data, value in ours
+        if seed is not None and (seed, data) in base
     ]
 
 

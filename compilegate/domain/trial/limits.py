@@ -14,7 +14,7 @@ from functools import cached_property
 from compilegate.domain.decision import QualityStep, SpeedStep
 from compilegate.domain.formats import money
 from compilegate.domain.planning import rounds
-from compilegate.domain.planning.arms import Cluster, SpeedJob, speed_jobs
+from compilegate.domain.planning.arms import ArmPlan, Cluster, SpeedJob, speed_jobs
 from compilegate.domain.planning.estimate import job_hours, max_concurrency, waves
 from compilegate.domain.planning.rounds import HOUR, has_room, job_seconds
 from compilegate.domain.reasons import Reason
@@ -243,22 +243,18 @@ class PlannedStep:
         """Full runs as planned: a dearer cluster gets them only once it is faster by its price."""
         plan, hours = self.evidence.plan, self.evidence.workload.schedule.run_hours
         arms, own = [plan.arm(name) for name in names], plan.baseline.usd_per_hour
-        shares = [min(1.0, own / arm.usd_per_hour) for arm in arms]
-        return [
-            self._job(arm.cluster, arm.usd_per_hour, hours * HOUR * share)
-            for arm, share in zip(arms, shares, strict=True)
-        ]
+        return self._within_limit(
+            (arm, hours * HOUR * min(1.0, own / arm.usd_per_hour)) for arm in arms
+        )
 
     def _expected_speed(self, jobs: Sequence[SpeedJob]) -> list[ExpectedJob]:
         hours = self.evidence.workload.schedule.run_hours
-        return [
-            self._job(job.arms[0].cluster, job.usd_per_hour, job_hours(job, hours) * HOUR)
-            for job in jobs
-        ]
+        return self._within_limit((job.arms[0], job_hours(job, hours) * HOUR) for job in jobs)
 
-    def _job(self, cluster: Cluster, usd_per_hour: float, seconds: float) -> ExpectedJob:
+    def _within_limit(self, jobs: Iterable[tuple[ArmPlan, float]]) -> list[ExpectedJob]:
+        """Jobs of so many seconds, each on an arm's cluster and none beyond its time limit."""
         most = job_seconds(self.evidence.workload.training.max_runtime_hours)
-        return ExpectedJob(cluster, usd_per_hour, min(seconds, most))
+        return [ExpectedJob(arm.cluster, arm.usd_per_hour, min(took, most)) for arm, took in jobs]
 
 
 def _usd(jobs: Iterable[ExpectedJob]) -> float:
