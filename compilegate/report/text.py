@@ -17,7 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from compilegate.domain import reasons, utc
 from compilegate.domain.claims import NO_AMOUNT, VERDICTS, command_at
 from compilegate.domain.escaping import escape_markdown
-from compilegate.domain.formats import UNKNOWN, money, shown, significant
+from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, shown, significant
 from compilegate.domain.notes import said
 from compilegate.domain.wording import formats
 from compilegate.report import statements
@@ -97,7 +97,8 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "statements": statements, "reasons": reasons, "NO_AMOUNT": NO_AMOUNT, "UNKNOWN": UNKNOWN,
-        "VERDICTS": VERDICTS, "command_at": command_at, "significant": significant, "money": money,
-        "TONE_MARKS": TONE_MARKS, "markdown_table": markdown_table,
+        "VERDICTS": VERDICTS, "TONE_MARKS": TONE_MARKS, "command_at": command_at,
+        "interval": interval, "markdown_table": markdown_table, "money": money, "number": number,
+        "pair": pair, "significant": significant,
     }  # fmt: skip
     return environment

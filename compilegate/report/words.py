@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -12,24 +11,15 @@ from itertools import pairwise
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS, Label, SpeedClaim
 from compilegate.domain.decision import ControlFigures, Verdict
-from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import (
     UNKNOWN,
-    interval,
-    money,
-    number,
-    pair,
-    percent,
-    plural,
     significant,
 )
 from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
 from compilegate.domain.reasons import headline as reason_headline
-from compilegate.domain.records.flags import HUMAN, Author
-from compilegate.domain.records.trials import GivenAnswer
 from compilegate.report import statements
-from compilegate.report.measured import FAILURES, Document, Measured, confidence_words, reference_of
-from compilegate.report.text import Row, paragraph, paragraphs, rows
+from compilegate.report.measured import FAILURES, Measured, confidence_words, reference_of
+from compilegate.report.text import paragraph, paragraphs, rows
 from compilegate.report.trial_report import TrialReport
 
 # Characters that fit on one line of the page on a desktop screen.
@@ -127,26 +117,12 @@ def _cut(text: str) -> str:
 def lede(trial: TrialReport) -> list[str]:
     """A few sentences under the headline: of a failure its cause and fix, else the key figures."""
     failures = (reason for reason in trial.reasons[:1] if reason.code in FAILURES)
-    return paragraphs(
-        "lede", trial=trial, flag=flag_sentence(trial), failure=next(failures, None), less=_less
-    )
-
-
-def _less(share: float) -> str:
-    return f"{percent(abs(share), 2)} {'less' if share >= 0 else 'more'}"
+    return paragraphs("lede", trial=trial, flag=flag_sentence(trial), failure=next(failures, None))
 
 
 def flag_sentence(trial: TrialReport) -> str:
     """What happens to the flag, and which manual changes and answers had a part in it."""
-    return paragraph("flag", trial=trial, author=_author, quoted=_quoted)
-
-
-def _author(change: Author | GivenAnswer) -> str:
-    return "the production watch" if change.by == TRAIN else change.by.removeprefix(HUMAN)
-
-
-def _quoted(change: Author | GivenAnswer) -> str:
-    return f"“{change.reason.rstrip('.')}”."
+    return paragraph("flag", trial=trial)
 
 
 def control_sentences(controls: Sequence[ControlFigures]) -> list[str]:
@@ -255,8 +231,7 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
     if trial.verdict is None:
         return []
     if trial.verdict is Verdict.INELIGIBLE:
-        figures = trial.eligibility.get("economics")
-        put = _economics(figures) if figures else []
+        put = rows("economics", figures=trial.eligibility.get("economics"))
     else:
         quality = trial.judged.quality
         put = rows(
@@ -265,15 +240,6 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
             bullets={"speed": _speed_bullet(trial), "quality": _quality_bullet(trial)},
         )  # fmt: skip
     return [MetricCard(name, value, note, bullet) for name, value, bullet, note in put]
-
-
-def _economics(figures: Document) -> list[Row]:
-    """What eligibility alone says about money, before anything ran."""
-    return rows(
-        "economics", figures=defaultdict(lambda: None, figures), number=number, pair=pair,
-        interval=interval, money=money, minutes=lambda minutes: f"{significant(minutes)} min",
-        days=lambda days: plural(days, "day"),
-    )  # fmt: skip
 
 
 def _speed_bullet(trial: TrialReport) -> BulletChart | None:

@@ -22,7 +22,7 @@ from compilegate.domain.records.flags import Author, FlagVersion
 from compilegate.domain.records.production import CapacityWait, Review
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryView
-from compilegate.report.notifications.production import flag_changed, run_failed, run_waits
+from compilegate.report.notifications.production import attempt_message, flag_changed
 from compilegate.report.notifications.review import ReviewNews, paragraphs
 from compilegate.report.render import render
 from tests.domain.production.run_builder import production_run
@@ -200,12 +200,12 @@ def by_hand() -> Notification:
 
 def failed_run() -> Notification:
     run = replace(production_run(1), reason=LINES)
-    return run_failed(run, "bert-docs", owner=None, stage="prod")
+    return attempt_message(run, "bert-docs", owner=None, stage="prod")
 
 
 def waiting_run() -> Notification:
     wait = CapacityWait(AT, "r1", 1, "j1", "compile", LINES, 12.0, 300.0, None)
-    return run_waits(wait, "bert-docs", owner=None, stage="prod")
+    return attempt_message(wait, "bert-docs", owner=None, stage="prod")
 
 
 def held_flag() -> Notification:

@@ -31,7 +31,7 @@ from compilegate.report.notifications.decision import (
     approval_needed,
     decision_notification,
 )
-from compilegate.report.notifications.production import flag_changed, run_failed, run_waits, swept
+from compilegate.report.notifications.production import attempt_message, flag_changed, swept
 from compilegate.report.notifications.weekly_summary import digest
 from compilegate.report.render import render
 from tests.report import samples
@@ -76,7 +76,7 @@ def _run(**changes: object) -> ProductionRun:
 
 def _waits() -> Notification:
     wait = CapacityWait(AT, "r1", 1, "j1", "compile", "CapacityError", 12.0, 300.0, None)
-    return run_waits(wait, NAME, owner=OWNER, stage=STAGE)
+    return attempt_message(wait, NAME, owner=OWNER, stage=STAGE)
 
 
 def _review(flag: Flag, **changes: object) -> Notification:
@@ -124,7 +124,7 @@ MESSAGES = [
     ("decision", "decision", _decision),
     ("approval", "approval", _approval),
     ("flag changed", "changed", _changed),
-    ("run failed", "failed", lambda: run_failed(_run(), NAME, owner=OWNER, stage=STAGE)),
+    ("run failed", "failed", lambda: attempt_message(_run(), NAME, owner=OWNER, stage=STAGE)),
     ("run waits", "waiting", _waits),
     ("stale", "stale", _stale),
     ("not watched", "failed", _unwatched),

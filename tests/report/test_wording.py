@@ -19,6 +19,8 @@ from compilegate.report.markup import ASSETS
 from compilegate.report.wording import FILE, say
 
 REPORT = Path(compilegate.__file__).parent / "report"
+# What the messages of an attempt name.
+ATTEMPT = {"run", "workload", "arm"}
 # What an event's row may say, beside what it is like.
 PARTS = {"title", "text", "tone", "mark", "kind"}
 # What records hold of themselves; a name that a record lacks is an error (test_timeline.py).
@@ -54,8 +56,10 @@ def kinds(kind: ast.expr) -> list[str]:
 
 
 def given(call: ast.Call) -> set[str]:
-    """The values that a call gives by name."""
-    return {keyword.arg for keyword in call.keywords if keyword.arg}
+    """The values that a call gives by name; those of every attempt's message stand once."""
+    spread = [keyword for keyword in call.keywords if keyword.arg is None]
+    named = {keyword.arg for keyword in call.keywords if keyword.arg}
+    return named | (ATTEMPT if spread else set())
 
 
 def test_what_is_said_has_a_template_and_every_template_is_said() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from compilegate.domain.claims import Notification, claims_of, command_at, subject_line
 from compilegate.domain.codec import write
@@ -56,23 +55,19 @@ def decision_notification(
             "enabled": flag_enabled,
             "state": flag_state,
         },
-        figures=_figures(decision),
+        figures={
+            "candidate": decision.candidate if decision else None,
+            "reasons": list(decision.codes) if decision else [],
+            "speedup": write(decision.speedup) if decision else None,
+            "quality": write(decision.quality) if decision else None,
+            "saving": write(decision.saving) if decision else None,
+            "claims": claims_of(decision).to_dict() if decision else None,
+        },
         report=report,
         link=link,
         act=act,
         more_links=more_links,
     )
-
-
-def _figures(decision: Decision | None) -> dict[str, Any]:
-    return {
-        "candidate": decision.candidate if decision else None,
-        "reasons": list(decision.codes) if decision else [],
-        "speedup": write(decision.speedup) if decision else None,
-        "quality": write(decision.quality) if decision else None,
-        "saving": write(decision.saving) if decision else None,
-        "claims": claims_of(decision).to_dict() if decision else None,
-    }
 
 
 def approval_needed(

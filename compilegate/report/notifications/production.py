@@ -9,55 +9,36 @@ from compilegate.domain.claims import Notification, command_at, run_reason, subj
 from compilegate.domain.production.recorded_run import NOT_RUN
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.production import CapacityWait, ProductionRun
-from compilegate.domain.workload.model import Workload
 from compilegate.report import wording
 
 say = partial(wording.say, "messages")
 
 
 def attempt_message(
-    record: ProductionRun | CapacityWait, workload: Workload, *, stage: str
+    record: ProductionRun | CapacityWait, workload: str, *, owner: str | None, stage: str
 ) -> Notification:
-    """The message to the owner about an attempt."""
+    """An attempt left no new model, or it pauses for the first time."""
+    values = {"run": record.run, "workload": workload, "arm": record.arm}
     if isinstance(record, ProductionRun):
-        return run_failed(record, workload.name, owner=workload.owner, stage=stage)
-    return run_waits(record, workload.name, owner=workload.owner, stage=stage)
-
-
-def run_failed(run: ProductionRun, workload: str, *, owner: str | None, stage: str) -> Notification:
-    """There is no new model."""
-    what = "was not run" if run.status == NOT_RUN else "failed"
-    text = say(
-        "run_failed", run=run.run, workload=workload, what=what, arm=run.arm,
-        why=run_reason(run.why), job=run.job, reason=run.reason or "not recorded",
-        again=command_at(f"compilegate train {workload}", stage),
-    )  # fmt: skip
-    about = f"{workload}: production run {what}"
-    return _message("failed", about, text, run, workload=workload, owner=owner, stage=stage)
-
-
-def run_waits(wait: CapacityWait, workload: str, *, owner: str | None, stage: str) -> Notification:
-    """The run pauses for the first time."""
-    text = say(
-        "run_waits", run=wait.run, workload=workload, arm=wait.arm, reason=str(wait.reason),
-        seconds=int(wait.wait_seconds),
-    )  # fmt: skip
-    about = f"{workload}: production waits for machines"
-    return _message("waiting", about, text, wait, workload=workload, owner=owner, stage=stage)
-
-
-def _message(
-    kind: str, about: str, text: str, run: ProductionRun | CapacityWait, *, workload: str,
-    owner: str | None, stage: str,
-) -> Notification:  # fmt: skip
+        kind, what = "failed", "was not run" if record.status == NOT_RUN else "failed"
+        about = f"production run {what}"
+        text = say(
+            "run_failed", **values, what=what, why=run_reason(record.why), job=record.job,
+            reason=record.reason or "not recorded",
+            again=command_at(f"compilegate train {workload}", stage),
+        )  # fmt: skip
+    else:
+        kind, about = "waiting", "production waits for machines"
+        seconds = int(record.wait_seconds)
+        text = say("run_waits", **values, reason=str(record.reason), seconds=seconds)
     return Notification(
         kind=kind,
         stage=stage,
-        subject=subject_line(stage, about),
+        subject=subject_line(stage, f"{workload}: {about}"),
         text=text,
         workload=workload,
         owner=owner,
-        figures={"run": run.run, "job": run.job, "arm": run.arm},
+        figures={"run": record.run, "job": record.job, "arm": record.arm},
         act=command_at(f"compilegate status {workload}", stage),
     )
 

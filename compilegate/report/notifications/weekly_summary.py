@@ -57,21 +57,11 @@ def _lines(summaries: Sequence[WeeklySummary], unread: Sequence[str]) -> Iterato
     if is_quiet(summaries, unread):
         yield say("quiet", workloads=len(summaries))
         return
-    yield _runs(summaries)
-    yield from filter(None, [_saved(summaries)])
-    for opening, names in _open(summaries).items():
-        if names:
-            yield f"{opening}: {_listed(names)}"
-    if unread:
-        yield say("unread", names=_listed(unread))
-
-
-def _runs(summaries: Sequence[WeeklySummary]) -> str:
     arms: Counter[str] = Counter()
     for summary in summaries:
         for arm, number in summary.runs.items():
             arms["baseline" if arm == BASELINE else "with a candidate"] += number
-    return say(
+    yield say(
         "runs",
         runs=sum(arms.values()),
         workloads=sum(bool(summary.runs) for summary in summaries),
@@ -79,17 +69,17 @@ def _runs(summaries: Sequence[WeeklySummary]) -> str:
         failed=sum(summary.failed for summary in summaries) or None,
         waited=sum(summary.waited for summary in summaries) or None,
     )
-
-
-def _saved(summaries: Sequence[WeeklySummary]) -> str:
     totals = _savings(summaries)
     saved, expected = totals["saved_usd"], totals["expected_usd"]
-    if saved is None:
-        return ""
-    return say(
-        "saved", usd=saved, runs=totals["priced_runs"], expected=expected or None,
-        share=saved / expected if expected else None,
-    )  # fmt: skip
+    if saved is not None:
+        share = saved / expected if expected else None
+        runs = totals["priced_runs"]
+        yield say("saved", usd=saved, runs=runs, expected=expected or None, share=share)
+    for opening, names in _open(summaries).items():
+        if names:
+            yield f"{opening}: {_listed(names)}"
+    if unread:
+        yield say("unread", names=_listed(unread))
 
 
 def _savings(summaries: Sequence[WeeklySummary]) -> dict[str, Any]:

@@ -56,7 +56,9 @@ def record_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
     written = append_record(outcome.record, ended, services)
     answer = recorded_run.attempt_answer(written, ended)
     if recorded_run.notifies_owner(answer, ended.waits):
-        message = attempt_message(written, ended.workload, stage=services.settings.stage)
+        message = attempt_message(
+            written, ended.workload.name, owner=ended.workload.owner, stage=services.settings.stage
+        )
         answer = replace(answer, tell=message.to_answer())
     document: dict[str, Any] = write(answer)
     return document
