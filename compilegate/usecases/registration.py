@@ -19,18 +19,7 @@ from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.notes import Note, note_documents
-from compilegate.domain.production.registration import (
-    RETIRED,
-    UNCHANGED,
-    Change,
-    Registration,
-    check_owner,
-    next_change,
-    outcome_of,
-    read_registration,
-    registration_changes,
-    replaced_source,
-)
+from compilegate.domain.production import registration as registering
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import Ledger, ObjectStore, Schedules, Services
 from compilegate.usecases.canary import end_canary
@@ -165,8 +154,8 @@ class RegistrationOutcome:
     """
 
     what: str
-    registration: Registration
-    changes: tuple[Change, ...] = ()
+    registration: registering.Registration
+    changes: tuple[registering.Change, ...] = ()
     uploaded: int = 0
     replaces: str | None = None
     still_on: str | None = None
@@ -186,7 +175,7 @@ def register(
     """
     store, workload = services.store, request.package.workload
     shipment = prepare(request.package, store.bucket)
-    requested = Registration(
+    requested = registering.Registration(
         workload=workload.name,
         spec_key=shipment.spec_key,
         source_digest=request.package.source_digest,
@@ -197,22 +186,22 @@ def register(
         target=schedules.target,
     )
     try:
-        current: Registration | None = load_registration(store, workload.name)
+        current: registering.Registration | None = load_registration(store, workload.name)
     except (NotFoundError, InvalidInputError):
         current = None  # a document that cannot be read is replaced like none
     if current is not None:
         same = current.says_the_same(requested)
         if same and current.settled and not options.again:
-            return RegistrationOutcome(UNCHANGED, current)
+            return RegistrationOutcome(registering.UNCHANGED, current)
         if not options.take_over:
-            check_owner(current, requested)
+            registering.check_owner(current, requested)
     request.verify(shipment.spec)
     before = _spec(store, current.spec_key) if current else {}
     registered = RegistrationOutcome(
-        what=outcome_of(current, requested),
+        what=registering.outcome_of(current, requested),
         registration=requested,
-        changes=registration_changes(current, requested, before, shipment.spec),
-        replaces=replaced_source(current, requested),
+        changes=registering.registration_changes(current, requested, before, shipment.spec),
+        replaces=registering.replaced_source(current, requested),
     )
     if options.dry_run:
         return registered
@@ -233,14 +222,14 @@ def retire(
     if not current.active and current.settled and not options.again:
         if not options.dry_run:  # the attempt that retired it may have died before this
             end_canary(workload, services=services)
-        return RegistrationOutcome(UNCHANGED, current)
+        return RegistrationOutcome(registering.UNCHANGED, current)
     requested = replace(current, active=False)
     if not options.dry_run:
         requested = _apply(_claim(requested, (), options, services), services, schedules)
         end_canary(workload, services=services)
     flag, _ = latest_flag(workload, services)
     return RegistrationOutcome(
-        RETIRED, requested, still_on=flag.candidate if flag.enabled else None
+        registering.RETIRED, requested, still_on=flag.candidate if flag.enabled else None
     )
 
 
@@ -254,8 +243,11 @@ def _spec(store: ObjectStore, key: str) -> Mapping[str, Any]:
 
 
 def _claim(
-    requested: Registration, made: tuple[Change, ...], options: RegisterOptions, services: Services
-) -> Registration:
+    requested: registering.Registration,
+    made: tuple[registering.Change, ...],
+    options: RegisterOptions,
+    services: Services,
+) -> registering.Registration:
     """Append what is meant to the ledger, unless that is what its latest entry says.
 
     Returns what the entry says, with its revision.
@@ -265,15 +257,19 @@ def _claim(
         if latest is not None and latest.says_the_same(requested):
             return latest
         if latest is not None and not options.take_over:
-            check_owner(latest, requested)  # another owner may have been faster
-        change = next_change(latest, requested, made, by=options.by, at=services.clock.now())
+            registering.check_owner(latest, requested)  # another owner may have been faster
+        change = registering.next_change(
+            latest, requested, made, by=options.by, at=services.clock.now()
+        )
         written = services.ledger.put_once(requested.workload, change)
-        claimed = read_registration(written.document or {})
+        claimed = registering.read_registration(written.document or {})
         if claimed.says_the_same(requested):
             return claimed
 
 
-def _apply(claimed: Registration, services: Services, schedules: Schedules) -> Registration:
+def _apply(
+    claimed: registering.Registration, services: Services, schedules: Schedules
+) -> registering.Registration:
     """Bring registration and schedule to what the ledger says, until it says nothing newer."""
     workload = claimed.workload
     key = naming.registration_key(workload)
@@ -290,6 +286,6 @@ def _apply(claimed: Registration, services: Services, schedules: Schedules) -> R
         claimed = latest
 
 
-def _latest(workload: str, ledger: Ledger) -> Registration | None:
+def _latest(workload: str, ledger: Ledger) -> registering.Registration | None:
     revisions = ledger.history(workload, ledger_keys.REGISTERED_ENTRIES).registrations
-    return read_registration(revisions[-1].document or {}) if revisions else None
+    return registering.read_registration(revisions[-1].document or {}) if revisions else None

@@ -15,28 +15,13 @@ from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production.canary import OVERDUE
+from compilegate.domain.trial import judge_round
 from compilegate.domain.trial.evidence import ProductionFacts, read_records
 from compilegate.domain.trial.jobs import EndedJob
-from compilegate.domain.trial.judge_round import (
-    CanaryRequest,
-    NextRound,
-    RoundFacts,
-    RoundOutcome,
-    judge_round,
-)
 from compilegate.ports import Ledger, ObjectStore, Services, TrainingJobs
+from compilegate.usecases import records
 from compilegate.usecases.canary import close_canary
 from compilegate.usecases.job_requests import job_site, request_limits
-from compilegate.usecases.records import (
-    OpenTrial,
-    Trial,
-    find_record,
-    open_trial,
-    save_decision,
-    save_record,
-    spec_at,
-    to_json,
-)
 from compilegate.usecases.trial.on_job_ended import ended_job
 
 
@@ -44,34 +29,34 @@ def judge_arms(
     event: Mapping[str, Any], *, services: Services, judge: Judge = shipped_judge
 ) -> dict[str, Any]:
     """Judge the trial so far; ``continue`` comes with the requests of the next round."""
-    trial, number = Trial.from_event(event), int(event["round"])
+    trial, number = records.Trial.from_event(event), int(event["round"])
     jobs = [EndedJob.from_event(outcome) for outcome in event["runs"]]
-    opened = open_trial(services.store, trial)
+    opened = records.open_trial(services.store, trial)
     # Before anything is read: production assigns no run to a closed round, and the recorded reason,
     # which may be another step's, is part of what is judged.
     canary_ended = close_canary(trial, OVERDUE, before=number, services=services)
     facts = _read(number, jobs, opened, canary_ended, services)
-    return _write(facts, judge_round(facts, judge), trial, services)
+    return _write(facts, judge_round.judge_round(facts, judge), trial, services)
 
 
 def _read(
     number: int,
     jobs: Iterable[EndedJob],
-    opened: OpenTrial,
+    opened: records.OpenTrial,
     canary_ended: str | None,
     services: Services,
-) -> RoundFacts:
+) -> judge_round.RoundFacts:
     """Everything that the round is judged on."""
-    records = read_records(find_record(services.store, opened.trial, "evidence"))
-    recorded = records.with_runs
+    so_far = read_records(records.find_record(services.store, opened.trial, "evidence"))
+    recorded = so_far.with_runs
     ended = tuple(ended_job(job, opened, services, recorded=recorded) for job in jobs)
-    return RoundFacts(
+    return judge_round.RoundFacts(
         trial=opened.trial.trial,
         round=number,
         workload=opened.spec.workload,
         code=opened.spec.code,
         plan=opened.plan,
-        records=records,
+        records=so_far,
         ended=ended,
         duplicates=tuple(
             _duplicates(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
@@ -88,7 +73,7 @@ def _read(
 
 
 def _duplicates(
-    opened: OpenTrial, round_number: int, waited_for: set[str], jobs: TrainingJobs
+    opened: records.OpenTrial, round_number: int, waited_for: set[str], jobs: TrainingJobs
 ) -> Iterator[EndedJob]:
     """Jobs of earlier rounds that the state machine does not wait for.
 
@@ -104,7 +89,7 @@ def _duplicates(
 
 
 def _production(
-    opened: OpenTrial, canary_ended: str | None, ledger: Ledger, store: ObjectStore
+    opened: records.OpenTrial, canary_ended: str | None, ledger: Ledger, store: ObjectStore
 ) -> ProductionFacts:
     """Production's runs, read only where they are evidence."""
     if not opened.plan.runs_in_production:
@@ -113,18 +98,21 @@ def _production(
     digests: dict[str, str | None] = {}
     for key in dict.fromkeys(begun.spec_key for begun in past.begun):
         try:
-            digests[key] = spec_at(store, key).job.digest
+            digests[key] = records.spec_at(store, key).job.digest
         except NotFoundError:
             digests[key] = None
     return ProductionFacts(past, digests, canary_ended)
 
 
 def _write(
-    facts: RoundFacts, outcome: RoundOutcome, trial: Trial, services: Services
+    facts: judge_round.RoundFacts,
+    outcome: judge_round.RoundOutcome,
+    trial: records.Trial,
+    services: Services,
 ) -> dict[str, Any]:
     for job in outcome.stop:
         services.jobs.stop(job)
-    save_record(services.store, trial, "evidence", outcome.evidence.to_document())
+    records.save_record(services.store, trial, "evidence", outcome.evidence.to_document())
     if outcome.failure is not None:
         raise outcome.failure
     answer: dict[str, Any] = {
@@ -133,24 +121,26 @@ def _write(
     }  # fmt: skip
     if outcome.next is None:
         stage_name = services.settings.stage
-        key = save_decision(services.store, trial, outcome.decision, stage=stage_name)
+        key = records.save_decision(services.store, trial, outcome.decision, stage=stage_name)
         return {**answer, "decision_key": key}
     answer["round"] += 1
-    if isinstance(outcome.next, CanaryRequest):
+    if isinstance(outcome.next, judge_round.CanaryRequest):
         return {**answer, "next_stage": CANARY, "canary": outcome.next.to_dict()}
     runs = _write_requests(outcome.next, trial, services.store)
     stage, at_once = outcome.next.stage, outcome.next.at_once
     return {**answer, "next_stage": stage, "runs": runs, "max_concurrency": at_once}
 
 
-def _write_requests(following: NextRound, trial: Trial, store: ObjectStore) -> list[dict[str, str]]:
+def _write_requests(
+    following: judge_round.NextRound, trial: records.Trial, store: ObjectStore
+) -> list[dict[str, str]]:
     """Store one request per job; returns run id, request key and job name base of each."""
     for job in following.jobs:
         request_limits().check(job.request)
     written = []
     for job in following.jobs:
         key = naming.request_key(trial.workload, trial.trial, job.run)
-        store.put(key, to_json(job.request))
+        store.put(key, records.to_json(job.request))
         base = str(job.request["TrainingJobName"])
         item = {"run": job.run, "request_key": key, "job_base": base}
         if job.is_control:
