@@ -37,31 +37,25 @@ def ended(production, status="FAILED", execution=None, **more):
     return on_run_ended({"detail": detail}, services=production.services)
 
 
-def test_a_job_that_completed_unrecorded_is_recorded_as_evidence(production):
-    production.ends("Completed", output=summary_tar())
+@pytest.mark.parametrize(
+    ("job", "status", "answer", "left", "runs"),
+    [
+        ("Completed", "FAILED", "recorded", "Completed", [("Completed", True)]),
+        # It goes on after a failure of the machine, because its model is needed.
+        ("InProgress", "FAILED", "going_on", "InProgress", []),
+        ("InProgress", "ABORTED", "recorded", "Stopped", [("Stopped", False)]),
+        ("InProgress", "TIMED_OUT", "recorded", "Stopped", [("Stopped", False)]),
+    ],
+)
+def test_a_job_is_recorded_once_or_goes_on(production, *, job, status, answer, left, runs):
+    production.ends(job, output=summary_tar() if job == "Completed" else None)
 
-    assert [production.job] == ended(production)["recorded"]
-    assert [("compile", True)] == [(run.arm, run.counts) for run in production.runs()]
-
-
-def test_a_job_that_trains_goes_on_after_a_failure_of_the_machine(production):
-    production.ends("InProgress")
-
-    assert [production.job] == ended(production)["going_on"]
+    assert [production.job] == ended(production, status)[answer]
     described = production.services.jobs.describe(production.job)
-    assert "InProgress" == described["TrainingJobStatus"]
-    assert [] == production.runs()
-
-
-@pytest.mark.parametrize("status", ["ABORTED", "TIMED_OUT"])
-def test_a_job_whose_execution_was_stopped_or_ran_out_of_time_is_stopped(production, status):
-    production.ends("InProgress")
-
-    ended(production, status)
-
-    described = production.services.jobs.describe(production.job)
-    assert "Stopped" == described["TrainingJobStatus"]
-    assert [("Stopped", False)] == [(run.status, run.counts) for run in production.runs()]
+    assert left == described["TrainingJobStatus"]
+    assert runs == [(run.status, run.counts) for run in production.runs()]
+    assert [] == ended(production, status)["recorded"]
+    assert len(runs) == len(production.runs())
 
 
 def test_jobs_of_a_workload_whose_name_ends_like_the_runs_id_are_left_alone(production):
@@ -76,36 +70,41 @@ def test_jobs_of_a_workload_whose_name_ends_like_the_runs_id_are_left_alone(prod
     assert foreign not in [run.job for run in production.runs()]
 
 
-@pytest.mark.parametrize("event", ["came while the job trained", "was lost"])
-def test_a_run_that_its_event_did_not_record_is_recorded_by_the_sweep(production, event):
+def lost(production):
+    """Its event was lost: only the sweep finds it."""
     services = production.services
     services.store.put(f"workloads/{NAME}/specs/x.json", b"{}")
+    detail = {"executionArn": production.execution, "input": json.dumps({"workload": NAME}),
+              "status": "FAILED"}  # fmt: skip
+    services.ends[production.execution] = ExecutionEnd("FAILED", services.clock.now(), detail)
+
+
+def swept(production):
+    return sweep({}, services=production.services, topic=MemoryTopic())["recorded_runs"]
+
+
+@pytest.mark.parametrize("event", ["came while the job trained", "was lost"])
+def test_a_run_that_its_event_did_not_record_is_recorded_by_the_sweep(production, event):
     production.ends("InProgress")
     if event != "was lost":
         ended(production)
     production.ends("Completed", output=summary_tar())
-    detail = {"executionArn": production.execution, "input": json.dumps({"workload": NAME}),
-              "status": "FAILED"}  # fmt: skip
-    services.ends[production.execution] = ExecutionEnd("FAILED", services.clock.now(), detail)
+    lost(production)
 
-    assert 0 == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
-    services.clock.seconds += 3600
-    assert 1 == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
+    assert 0 == swept(production)
+    production.services.clock.seconds += 3600
+    assert 1 == swept(production)
     assert [("compile", True)] == [(run.arm, run.counts) for run in production.runs()]
-    assert 0 == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
+    assert 0 == swept(production)
 
 
 @pytest.mark.parametrize(("seconds", "recorded"), [(14 * 86400 - 1, 1), (14 * 86400, 0)])
 def test_the_sweep_looks_back_as_far_as_dead_letters_are_kept(production, seconds, recorded):
-    services = production.services
-    services.store.put(f"workloads/{NAME}/specs/x.json", b"{}")
     production.ends("Completed", output=summary_tar())
-    detail = {"executionArn": production.execution, "input": json.dumps({"workload": NAME}),
-              "status": "FAILED"}  # fmt: skip
-    services.ends[production.execution] = ExecutionEnd("FAILED", services.clock.now(), detail)
-    services.clock.seconds += seconds
+    lost(production)
+    production.services.clock.seconds += seconds
 
-    assert recorded == sweep({}, services=services, topic=MemoryTopic())["recorded_runs"]
+    assert recorded == swept(production)
 
 
 def test_a_run_that_never_had_a_job_says_why(production):
@@ -114,14 +113,6 @@ def test_a_run_that_never_had_a_job_says_why(production):
     (run,) = production.runs()
     assert ("NotRun", False) == (run.status, run.counts)
     assert "the image is gone" in run.reason
-
-
-def test_the_event_may_come_twice(production):
-    production.ends("Completed", output=summary_tar())
-    ended(production)
-
-    assert [] == ended(production)["recorded"]
-    assert 1 == len(production.runs())
 
 
 def test_an_attempt_that_found_no_capacity_is_a_wait_and_no_run(production):
