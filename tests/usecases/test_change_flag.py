@@ -87,62 +87,40 @@ def test_a_flag_that_is_already_so_is_not_changed(
     assert_sound(services)
 
 
-@pytest.mark.parametrize("said", ["human set", "human revert"])
-@pytest.mark.parametrize("kind", ["enable", "disable", "permanent", "stale"])
-def test_the_machine_does_not_overwrite_what_a_person_has_said_since(
-    said: str, kind: str, services: Any
+@pytest.mark.parametrize(
+    ("before", "kind", "reaches", "overrules"),
+    [
+        # The machine does not overwrite what a person has said since.
+        *(
+            (["enable", said], kind, -60, False)
+            for said in ("human set", "human revert")
+            for kind in ("enable", "disable", "permanent", "stale")
+        ),
+        # Newer evidence overrules them; a word that was overruled still binds older evidence.
+        (["human set"], "enable", 1, True),
+        (["human set"], "stale", 1, True),
+        (["human revert", "enable"], "stale", 0, False),
+        # A proven regression turns off whatever a person has said, not what they have turned off.
+        (["human set"], "revert", -9999, True),
+        (["enable", "human revert"], "revert", -9999, False),
+    ],
+)
+def test_a_machine_overrules_a_person_by_newer_evidence_or_a_regression_and_says_so(
+    services: Any, before: list[str], kind: str, reaches: int, overrules: bool
 ) -> None:
-    make(services, "enable")
-    make(services, said)
-    word = Author("human:ana", now(services), f"because of {said}")
+    for earlier in before:
+        make(services, earlier, decided_at=now(services) + 61)
+        if earlier.startswith("human"):
+            word = Author("human:ana", now(services), f"because of {earlier}")
 
-    made = make(services, kind, change_id="later", decided_at=now(services) - 60)
+    made = make(services, kind, change_id="later", decided_at=word.at + reaches)
 
-    assert (False, word, None) == (made.changed, made.held_by, made.overrode)
-    assert 2 == len(history(services))
-
-
-@pytest.mark.parametrize("kind", ["enable", "stale"])
-def test_newer_evidence_overrules_a_person_and_says_so(kind: str, services: Any) -> None:
-    make(services, "human set")
-    word = Author("human:ana", now(services), "because of human set")
-
-    made = make(services, kind, decided_at=now(services) + 1)
-
-    assert (True, word, None) == (made.changed, made.overrode, made.held_by)
-    assert asdict(word) == history(services)[-1]["overrode"]
-
-
-def test_a_word_that_was_overruled_still_binds_older_evidence(services: Any) -> None:
-    make(services, "human revert")
-    said = now(services)
-    make(services, "enable", decided_at=said + 1)
-
-    made = make(services, "stale", decided_at=said)
-
-    assert made.held_by is not None
-    assert "probation" == latest_flag(WORKLOAD, services)[0].state
-
-
-def test_a_proven_regression_turns_off_whatever_a_person_has_said(services: Any) -> None:
-    make(services, "human set")
-
-    made = make(services, "revert", decided_at=0)
-
-    assert made.changed
-    assert made.overrode is not None
-    assert "human:ana" == made.overrode.by
-    assert not json.loads(services.flags.read(FLAG))["enabled"]
-
-
-def test_a_proven_regression_leaves_alone_what_a_person_has_turned_off(services: Any) -> None:
-    make(services, "enable")
-    make(services, "human revert")
-
-    made = make(services, "revert", decided_at=0)
-
-    assert not made.changed
-    assert made.held_by is not None
+    expected = (True, word, None) if overrules else (False, None, word)
+    assert expected == (made.changed, made.overrode, made.held_by)
+    entries = history(services)
+    assert len(before) + overrules == len(entries)
+    assert not overrules or asdict(word) == entries[-1]["overrode"]
+    assert json.loads(services.flags.read(FLAG)) == json.loads(entries[-1]["to"])
 
 
 def test_a_candidate_set_by_a_person_that_becomes_permanent_overrules_no_one(services: Any) -> None:

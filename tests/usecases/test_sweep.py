@@ -132,10 +132,7 @@ def test_only_jobs_of_this_deployment_are_stopped_and_of_a_run_no_trial_is_abort
     cloud.sweep()
 
     assert status == cloud.status(job)
-    assert (
-        ({"swept"} if status == "Stopped" else set()) <= set(cloud.entries()) <= {"swept", "failed"}
-    )
-    assert (execution == RUN) <= ("failed" not in cloud.entries())
+    assert ({"swept"} if status == "Stopped" else set()) == set(cloud.entries())
 
 
 def test_a_sweep_without_grace_stops_a_job_at_once(cloud: Cloud) -> None:
