@@ -39,13 +39,13 @@ class Step:
 STEPS: Mapping[str, Step] = {
     # A trial, in the order of its state machine.
     "acquire_lock": Step("trial.lock:acquire_lock", refuses=WorkloadLockedError),
-    "check_eligibility": Step("trial.check_eligibility:check_eligibility"),
+    "check_eligibility": Step("trial.plan_trial:check_eligibility"),
     "plan_trial": Step("trial.plan_trial:plan_trial"),
     # The deployed function's name; on_job_ended in code.
     "settle_run": Step("trial.on_job_ended:on_job_ended"),
     "judge_arms": Step("trial.judge_arms:judge_arms"),
     "open_canary": Step("canary:open_canary"),
-    "record_decision": Step("trial.record_decision:record_decision"),
+    "record_decision": Step("trial.apply_flag:record_decision"),
     "ask_approval": Step("flag.approval:ask_approval"),
     "await_approval": Step("flag.approval:await_approval"),
     "close_approval": Step("flag.approval:close_approval"),

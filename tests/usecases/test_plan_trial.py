@@ -23,9 +23,8 @@ from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.records import Trial, save_decision, to_json
 from compilegate.usecases.registered import facts_for_workload
 from compilegate.usecases.trial.abort_trial import abort_trial
-from compilegate.usecases.trial.check_eligibility import check_eligibility
 from compilegate.usecases.trial.lock import acquire_lock, release_lock
-from compilegate.usecases.trial.plan_trial import plan_trial
+from compilegate.usecases.trial.plan_trial import check_eligibility, plan_trial
 from tests.decision_builder import arm_figures
 from tests.domain.workload_builder import SOUND, change
 from tests.fakes import FixedQuotas

@@ -13,8 +13,8 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.place import PROJECT
 from compilegate.usecases.records import Trial, load_record, save_decision, save_record, to_json
 from compilegate.usecases.trial import replay as replaying
+from compilegate.usecases.trial.apply_flag import record_decision
 from compilegate.usecases.trial.judge_arms import judge_arms
-from compilegate.usecases.trial.record_decision import record_decision
 from compilegate.usecases.trial.replay import Replay, find_decision, replay
 from tests.domain.evidence_builder import GOOD, document, judge
 from tests.usecases.trial_builder import (

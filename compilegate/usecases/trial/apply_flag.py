@@ -1,4 +1,7 @@
-"""Changes the workload's flag as a trial's decision says; repeating it is safe."""
+"""Writes a decision into the ledger, once, and changes the workload's flag as it says.
+
+Repeating either is safe.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,40 @@ from compilegate.domain.decision import Decision, FlagAction
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import EVALUATE
+from compilegate.domain.judging.evidence_file import recorded_spend
 from compilegate.domain.planning.arms import promoted
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialStarted
+from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDecided, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.flag.approval import approval_of, needs_approval
 from compilegate.usecases.flag.change_flag import Changed, change_flag, latest_flag
-from compilegate.usecases.records import Trial, load_decision, load_plan, save_record
+from compilegate.usecases.records import Trial, find_record, load_decision, load_plan, save_record
+
+
+def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Append the decision to the workload's history; repeating it changes nothing."""
+    trial, key = Trial.from_event(event), str(event["decision_key"])
+    decision = load_decision(services.store, key)
+    evidence = find_record(services.store, trial, "evidence")
+    record = TrialDecided(
+        at=services.clock.now(),
+        trial=trial.trial,
+        decision_id=decision.decision_id,
+        decision_key=key,
+        verdict=decision.verdict,
+        candidate=decision.candidate,
+        judge_version=decision.judge_version,
+        # None for a trial that started no job.
+        spent_usd=None if evidence is None else recorded_spend(evidence),
+        reasons=decision.messages,
+    )
+    services.ledger.append(trial.workload, record)
+    return {
+        "decision_id": decision.decision_id,
+        "verdict": decision.verdict,
+        "flag_action": str(decision.flag_action),
+        "approval_needed": needs_approval(trial, decision.flag_action, services.store),
+    }
 
 
 def apply_flag(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:

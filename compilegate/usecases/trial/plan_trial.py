@@ -1,4 +1,7 @@
-"""Fixes the arms, rounds and cost of a trial, or refuses it before anything is spent."""
+"""What is decided before anything is spent: whether a compiler could pay at all, and the plan.
+
+The plan fixes the arms, rounds and cost of a trial, or refuses it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from compilegate.domain.decision import SHADOW
+from compilegate.domain.eligibility import EligibilityVerdict
+from compilegate.domain.eligibility import check_eligibility as check
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.history import WorkloadHistory, cooling_down
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
-from compilegate.domain.trial.refusals import refused
+from compilegate.domain.trial.refusals import ineligible, refused
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.records import Spec, Trial, load_spec, save_decision, save_record, spec_at
-from compilegate.usecases.registered import load_registration
+from compilegate.usecases.registered import facts_for_workload, load_registration
+
+
+def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Record the eligibility; where nothing is eligible, record that as the decision."""
+    trial = Trial.from_event(event)
+    workload = load_spec(services.store, trial).workload
+    past = services.ledger.history(trial.workload)
+    eligibility = check(
+        workload,
+        facts_for_workload(workload, services.settings),
+        region=services.settings.region,
+        measured=past_overheads(trial.workload, past, services.store),
+    )
+    save_record(services.store, trial, "eligibility", eligibility.to_dict())
+    decision_key = None
+    if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
+        decision = ineligible(eligibility, workload=trial.workload, trial=trial.trial)
+        decision_key = save_decision(services.store, trial, decision, stage=services.settings.stage)
+    return {"verdict": eligibility.verdict, "decision_key": decision_key}
 
 
 def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
