@@ -1,18 +1,4 @@
-"""Errors a user may see.
-
-CompilegateError
-├── InvalidInputError      a file or value the user gave; exit code 2
-│   └── InvalidInputsError  several of them, of one or more files
-├── WorkloadLockedError    another trial of the same workload is running
-├── DrainedError           the deployment starts nothing until its drain is undone
-├── InvalidEvidenceError   evidence that breaks its contract; exit code 13
-│   └── OverwrittenEvidenceError   evidence that was written more than once
-├── UnreadableRecordError  a document of a release with another schema
-├── NotFoundError          a requested record does not exist
-└── EnvironmentNotReadyError   a tool or stack that a command needs is missing
-    └── NotDeployedError       the stage has no stack, or one without working resources
-        └── NoStackError       the stage has no stack
-"""
+"""Errors a user may see, and texts that can be shown whatever they are of."""
 
 from __future__ import annotations
 
@@ -40,7 +26,7 @@ class CompilegateError(Exception):
 
 
 class InvalidInputError(CompilegateError):
-    """A value the user gave is wrong; the message names file, field, value and fix.
+    """A value the user gave is wrong; the message names file, field, value and fix; exit code 2.
 
     ``written`` is the value as written in the file, and ``line`` its line, where known. ``each``
     are the single errors that this one stands for.
@@ -133,7 +119,7 @@ class DrainedError(CompilegateError):
 
 
 class InvalidEvidenceError(CompilegateError):
-    """Evidence that does not follow the contract; it can never promote.
+    """Evidence that does not follow the contract; it can never promote. Exit code 13.
 
     ``code`` is that of the reason in the decision.
     """

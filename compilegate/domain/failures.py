@@ -12,9 +12,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from compilegate.domain.errors import shorten
+from compilegate.domain.wording import sentences
 
 # What Step Functions calls CreateTrainingJob's answer that the account's quota is in use (Step
 # Functions developer guide, connect-sagemaker, sample state "SageMaker CreateTrainingJob").
@@ -51,27 +53,6 @@ _SECONDARY_WORDS = {
     NO_SPOT_CAPACITY: "no spot capacity came in time (training.max_wait_hours)",
     TIME_LIMIT: f"the job reached its {TIME_LIMIT_NAME} (training.max_runtime_hours)",
 }
-_EXPLANATIONS = (
-    ("ResourceLimitExceeded", "the account's quota for this instance type is used up or zero: "
-     "ask for more under Service Quotas, or choose another instance type"),
-    ("CapacityError", "AWS has no free instance of this type in this region right now: "
-     "try again later, or choose another instance type or region"),
-    ("EC2InsufficientCapacity", "AWS has no free instance of this type right now: try again later"),
-    ("Rate exceeded", "SageMaker kept throttling the request: start fewer trials at once"),
-    ("ThrottlingException", "SageMaker kept throttling the request: start fewer trials at once"),
-    ("AccessDenied", "a role lacks a permission: compare the deployed stack with `cdk diff`"),
-    ("not authorized", "a role lacks a permission: compare the deployed stack with `cdk diff`"),
-    ("Data download failed", "an input channel could not be read: check its S3 URI"),
-    # A Lambda at its time limit, and what services answer that have a fault of their own.
-    ("Sandbox.Timedout", "a step took longer than its limit: try again"),
-    *((code, "AWS did not answer as it should: try again")
-      for code in ("InternalError", "InternalFailure", "RequestTimeout", "ServiceUnavailable",
-                   "SlowDown", "EndpointConnectionError", "ReadTimeoutError")),
-    ("States.Timeout", "a step took longer than its limit: try again"),
-    ("TIMED_OUT", "it took longer than its limit: start it again, a trial with fewer full runs "
-     "(policy.max_quality_runs)"),
-    ("ABORTED", "the trial was stopped by hand"),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,7 +100,8 @@ def explain(error: str, cause: str) -> str:
     inner = _document(cause) or {}
     keys = ("FailureReason", "errorMessage", "Cause")
     innermost = next((str(inner[key]) for key in keys if inner.get(key)), cause)
-    for marker, explanation in _EXPLANATIONS:
+    explanations = sentences(Path(__file__).with_suffix(".toml"))["explanations"]
+    for marker, explanation in explanations.items():
         if marker in error or marker in innermost:
             return shorten(f"{innermost or error}: {explanation}" if innermost else explanation)
     parts = [part for part in (error, innermost) if part]

@@ -12,9 +12,11 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.wording import sentences
 
 Shapes = Mapping[str, Mapping[str, Any]]
 
@@ -131,30 +133,10 @@ def _compiled(pattern: str) -> re.Pattern[str] | None:
 # (API reference of CreateTrainingJob, StoppingCondition and Tag).
 
 Request = Mapping[str, Any]
-# Where a request's field comes from, and the fix; the first prefix that fits holds.
-_FIELDS: Mapping[str, tuple[str, str]] = {
-    "TrainingJobName": ("name", "choose a shorter name"),
-    "RoleArn": ("the workload's role", "deploy the stack again"),
-    "AlgorithmSpecification.MetricDefinitions": ("quality.metric", "choose a shorter name"),
-    "AlgorithmSpecification.TrainingImage": ("facts.images", "give the image's full URI"),
-    "HyperParameters.arm_": (
-        "training.hyperparameters",
-        "shorten or leave out values; a speed job carries all of an arm's in one",
-    ),
-    "HyperParameters": ("training.hyperparameters", "shorten, rename or leave out values"),
-    "Environment": ("training.environment", "shorten, rename or leave out values"),
-    "InputDataConfig": ("training.inputs", "change the channel's name or URI"),
-    "Tags": ("tags or owner", "use letters, digits, spaces and _.:/=+-@ in at most 43 tags"),
-    "ResourceConfig.InstanceType": ("training.instance_type", "name a type that SageMaker has"),
-    "ResourceConfig": ("training", "correct instance type, count or volume_gb"),
-    "StoppingCondition": ("training.max_runtime_hours or max_wait_hours", "correct the hours"),
-    "VpcConfig": ("the vpc of cdk.json", "correct subnets and security groups"),
-    "OutputDataConfig": ("the deployment's bucket and key", "deploy the stack again"),
-    "CheckpointConfig": ("the deployment's bucket", "deploy the stack again"),
-}
 # The state machine appends it to the name; one digit is the longest.
 RETRY_SUFFIX = "-r9"
 _SHOWN = 80
+UNKNOWN = {"field": "the workload", "fix": "change what the message names"}
 NOT_PASSED_ON = "is not a field that Step Functions passes on to SageMaker"
 
 
@@ -190,13 +172,11 @@ def problems(request: Mapping[str, Any], model: Mapping[str, Any]) -> Iterator[I
 
 def _problem(violation: Violation) -> InvalidInputError:
     """The violation as an error that names the field of the workload file, and a fix."""
-    field, fix = next(
-        (origin for prefix, origin in _FIELDS.items() if violation.path.startswith(prefix)),
-        ("the workload", "change what the message names"),
-    )
+    origins = sentences(Path(__file__).with_suffix(".toml")).items()
+    origin = next((says for prefix, says in origins if violation.path.startswith(prefix)), UNKNOWN)
     value = violation.value if len(repr(violation.value)) <= _SHOWN else None
     return InvalidInputError(
-        f"{violation.path} of the job's request {violation.rule}", field=field, value=value, fix=fix
+        f"{violation.path} of the job's request {violation.rule}", value=value, **origin
     )
 
 

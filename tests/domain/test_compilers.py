@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from compilegate.domain.compilers import COMPILERS, NO_COMPILER, compiler_named
-from compilegate.domain.compilers.descriptor import Compiler
+from compilegate.domain.compilers import COMPILERS, NO_COMPILER, Compiler, compiler_named
 
 DATE = re.compile(r"20\d\d-\d\d-\d\d")
 

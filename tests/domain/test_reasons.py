@@ -33,7 +33,7 @@ MAKERS = {"Reason", "make", *FINDINGS}
 COMPUTED_FINDINGS = {
     "code": ["run_length_unscaled", "warmup_unscaled", "framework_downgrade", "framework_change"],
     "image.code": ["no_compiler_image", "region_unsupported"],
-    "situation": ["older", "other", "memory", "shapes"],
+    "situation": ["older", "other", "memory", "shapes", "no_graph", "xgboost", "sklearn"],
 }
 # What a rule may say itself, and what templates may name of every job (CandidateJob.finds).
 OWN = ("message", "field", "fix", "source", "severity")

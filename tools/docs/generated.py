@@ -12,7 +12,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.claims import Notification, command_at, subject_line
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
-from compilegate.domain.compilers.descriptor import Compiler, ComputeSpeedup
+from compilegate.domain.compilers import Compiler, ComputeSpeedup
 from compilegate.domain.console import s3_object
 from compilegate.domain.decision import (
     ComparedRuns,

@@ -9,17 +9,107 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from compilegate.domain.compilers.descriptor import (
-    CompileOverhead,
-    Compiler,
-    ComputeSpeedup,
-    Launching,
-    Proposal,
-    ScriptNeeds,
-)
+
+@dataclass(frozen=True)
+class Proposal:
+    """The candidate that is planned for a workload file that names none, and why."""
+
+    candidate: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Launching:
+    """How jobs start under a compiler that has launchers of its own.
+
+    ``switches`` are hyperparameters that turn the compiler on in the training toolkit;
+    ``distribution`` is the one way onto several GPUs.
+    """
+
+    switches: Mapping[str, object]
+    distribution: str
+
+
+@dataclass(frozen=True)
+class CompileOverhead:
+    """Seconds a run pays for compilation: with a warm cache, and without any.
+
+    Assumed on ``basis`` until a trial has measured them; ``family`` None is every model family
+    without a row of its own.
+    """
+
+    warm_seconds: float
+    cold_seconds: float
+    basis: str
+    as_of: str
+    family: str | None = None
+
+
+@dataclass(frozen=True)
+class ComputeSpeedup:
+    """Range of what a compiler may do to the compute part of a step (ratio), by ``basis``."""
+
+    low: float
+    high: float
+    basis: str
+    as_of: str
+
+
+@dataclass(frozen=True)
+class ScriptNeeds:
+    """What a script must have before the compiler can work on it, and the page that says so."""
+
+    what: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """One graph compiler; ``name`` is what ``compiler:`` in a workload file says.
+
+    Compilers are proposed and listed in the order of ``rank``. ``title`` is what people call it.
+    ``proof`` says what shows that a run was compiled. ``kind`` is the library that it compiles and
+    ``since`` the first version with it, by ``source``; None where a table of images says both
+    (``own_image``). ``modes`` are the values of ``compile_mode``. ``keeps_cache`` between jobs, so
+    that only the first one compiles. ``variant_of`` names the compiler that this one is with other
+    options. ``overheads`` and ``compute_speedup`` bound what it may cost and gain; without them
+    nothing is assumed. ``examined_as`` are the compilers whose rules ``compilegate doctor`` applies
+    beside those that hold for every compiler. ``launching`` is None where the framework's
+    launchers start it.
+    """
+
+    name: str
+    rank: int
+    title: str
+    proof: str
+    kind: str | None = None
+    since: tuple[int, int] | None = None
+    source: str = ""
+    modes: tuple[str, ...] = ()
+    keeps_cache: bool = True
+    own_image: bool = False
+    variant_of: str | None = None
+    overheads: tuple[CompileOverhead, ...] = ()
+    compute_speedup: ComputeSpeedup | None = None
+    script_needs: ScriptNeeds | None = None
+    examined_as: tuple[str, ...] = ()
+    proposal: Proposal | None = None
+    launching: Launching | None = field(default=None, repr=False)
+
+    @property
+    def base(self) -> str:
+        """The compiler that this one is a variant of, else itself."""
+        return self.variant_of or self.name
+
+    def overhead(self, family: str) -> CompileOverhead | None:
+        """The row of the model family, else the one of every family."""
+        rows = {row.family: row for row in self.overheads}
+        return rows.get(family) or rows.get(None)
+
 
 _ROWS: Mapping[str, Mapping[str, Any]] = {
     row["name"]: row

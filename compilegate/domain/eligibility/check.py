@@ -18,7 +18,11 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.eligibility import frameworks, payoff, rules
-from compilegate.domain.eligibility.job import CandidateJob, MeasuredOverhead
+from compilegate.domain.eligibility.job import (
+    NO_GRAPH_FRAMEWORKS,
+    CandidateJob,
+    MeasuredOverhead,
+)
 from compilegate.domain.eligibility.payoff import Economics, economics_of
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts
@@ -61,13 +65,6 @@ DOUBTS = frozenset({
     "script_needs_port", "shapes_by_augmentation",
 })  # fmt: skip
 DEFAULT_REGION = "us-east-1"
-LEVERS = {
-    "xgboost": "tree_method=hist (with device=cuda on a GPU instance), distributed XGBoost over "
-    "several instances, or LightGBM",
-    "sklearn": "n_jobs, HistGradientBoosting in place of GradientBoosting, or XGBoost and "
-    "LightGBM with histograms",
-}
-OTHER_LEVERS = "tree_method=hist for boosted trees, more cores, or a smaller search space"
 # Of the metric's level: what a margin may be before it is doubted.
 WIDE = 0.5
 
@@ -233,11 +230,9 @@ def _request(job: CandidateJob) -> dict[str, Any] | object:
 def _no_graph(job: CandidateJob) -> Iterator[Reason]:
     """A workload that no graph compiler can help, with what can."""
     if not job.has_graph:
-        training, framework = job.workload.training, job.workload.framework.name
-        yield job.finds(
-            "not_gpu", "no_graph", framework=framework, instance_type=training.instance_type,
-            instead=LEVERS.get(framework, OTHER_LEVERS),
-        )  # fmt: skip
+        framework, instance_type = job.workload.framework.name, job.baseline.training.instance_type
+        situation = framework if framework in NO_GRAPH_FRAMEWORKS else "no_graph"
+        yield job.finds("not_gpu", situation, framework=framework, instance_type=instance_type)
 
 
 def _of_a_trial(tried: Sequence[CandidateJob], economics: Economics) -> Iterator[Reason]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from compilegate.domain.compilers import COMPILERS, DEFAULT, compiler_named
-from compilegate.domain.compilers.descriptor import Compiler
+from compilegate.domain.compilers import COMPILERS, DEFAULT, Compiler, compiler_named
 from compilegate.domain.decision import ArmFigures
 from compilegate.domain.economics import (
     Range,

@@ -17,8 +17,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.argument_text import encoded_document, for_launcher
-from compilegate.domain.compilers import compiler_named
-from compilegate.domain.compilers.descriptor import Launching
+from compilegate.domain.compilers import Launching, compiler_named
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import parts
 from compilegate.domain.planning.arms import ArmPlan
