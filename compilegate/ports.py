@@ -234,10 +234,6 @@ class Settings:
     facts: FactOverrides = field(default_factory=FactOverrides)
     simulated: str | None = None  # says so when training does not run on the named instances
 
-    def role_of(self, workload: str) -> str:
-        """ARN of the role that a workload's training jobs run as."""
-        return f"{self.job_roles}{workload}"
-
 
 @dataclass(frozen=True)
 class Services:

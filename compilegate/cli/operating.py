@@ -22,7 +22,6 @@ from compilegate.domain.errors import (
 from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name
-from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
@@ -239,21 +238,16 @@ def unlock(
             else f"releases the lease of {execution}, which has ended"
         )  # fmt: skip
         confirm([f"{workload}: {effect}."], yes=yes, as_json=invocation.as_json)
-        end = end or _stop(execution, override.reason, cloud)
+        if end is None:  # it ends first, so that it can take the lease no more
+            cloud.executions.stop(execution, f"unlocked: {override.reason}")
+            deadline = time.monotonic() + STOP_SECONDS
+            while (end := cloud.services.ends.end_of(execution)) is None:
+                if time.monotonic() >= deadline:
+                    raise EnvironmentNotReadyError(
+                        f"{execution} was stopped but still runs", fix="run the command again"
+                    )
+                time.sleep(cloud.poll_seconds)
         made = release(workload, execution, end, override, stopped=stopped, services=cloud.services)
         entry = made.to_entry()
     document = {"workload": workload, "released": entry is not None, "unlocked": entry}
     invocation.answer(document, "unlock")
-
-
-def _stop(execution: str, reason: str, cloud: Cloud) -> ExecutionEnd:
-    """Stop the execution and wait for its end, so that it can take the lease no more."""
-    cloud.executions.stop(execution, f"unlocked: {reason}")
-    deadline = time.monotonic() + STOP_SECONDS
-    while (end := cloud.services.ends.end_of(execution)) is None:
-        if time.monotonic() >= deadline:
-            raise EnvironmentNotReadyError(
-                f"{execution} was stopped but still runs", fix="run the command again"
-            )
-        time.sleep(cloud.poll_seconds)
-    return end

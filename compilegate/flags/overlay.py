@@ -202,11 +202,18 @@ def field_of(settings: Any, key: str) -> Any:
 
 
 def _marked(job: Job, form: Form, choice: Choice, lookup: FlagLookup) -> Job:
-    """The job with tags and variables that say its arm."""
+    """The job with tags and variables that say its arm, so that its script need not read it."""
+    image = form.image(job)
+    variables = {
+        **(job.get(form.environment) or {}),
+        "COMPILEGATE_ARM": choice.arm,
+        "COMPILEGATE_STAGE": lookup.deployment,
+        **({"COMPILEGATE_IMAGE": image} if isinstance(image, str) else {}),
+    }
     return {
         **job,
         form.tags: _tags(job.get(form.tags), form, choice, lookup),
-        form.environment: _variables(job, form, choice, lookup.deployment),
+        form.environment: _limited(variables, MOST_VARIABLES, "environment variables"),
     }
 
 
@@ -232,15 +239,6 @@ def _tags(
     if len(merged) > MOST_TAGS:
         raise CannotCarryError(f"a job may have {MOST_TAGS} tags, with ours it has {len(merged)}")
     return merged
-
-
-def _variables(job: Job, form: Form, choice: Choice, stage: str) -> dict[str, Any]:
-    """The job's variables: its arm, so that its script need not read the flag again."""
-    image = form.image(job)
-    image_variable = {"COMPILEGATE_IMAGE": image} if isinstance(image, str) else {}
-    own = {"COMPILEGATE_ARM": choice.arm, "COMPILEGATE_STAGE": stage, **image_variable}
-    merged = {**(job.get(form.environment) or {}), **own}
-    return _limited(merged, MOST_VARIABLES, "environment variables")
 
 
 def _limited(values: dict[str, Any], most: int, what: str) -> dict[str, Any]:

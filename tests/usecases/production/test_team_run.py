@@ -38,7 +38,7 @@ def team_job(production, job="nightly-1", *, tags=(), machines=(), leaves=None, 
     training = SOUND.training
     cluster = {"InstanceType": training.instance_type, "InstanceCount": training.instance_count}
     request = {
-        "RoleArn": production.services.settings.role_of(NAME),
+        "RoleArn": f"{production.services.settings.job_roles}{NAME}",
         "OutputDataConfig": {"S3OutputPath": PLACE},
         "ResourceConfig": {**cluster, **dict(machines)},
         "Tags": [
