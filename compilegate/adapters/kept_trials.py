@@ -16,11 +16,7 @@ from typing import Any, NoReturn
 
 from compilegate.adapters.workload_files import write_whole
 from compilegate.domain import ledger_keys, naming
-from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
-    NotFoundError,
-    UnreadableRecordError,
-)
+from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError, UnreadableRecordError
 from compilegate.domain.records import ledger
 from compilegate.domain.records.trials import TrialStarted
 from compilegate.ports import Services

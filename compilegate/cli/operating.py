@@ -14,11 +14,7 @@ from compilegate.cli.common.error_handling import STOPPED
 from compilegate.cli.common.output import confirm, console
 from compilegate.cli.common.session import Invocation, NameArgument, YesOption, on_cloud
 from compilegate.domain.draining import Work, next_steps
-from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
-    InvalidInputError,
-    NotDeployedError,
-)
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotDeployedError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.formats import plural
 from compilegate.domain.naming import stack_name

@@ -18,13 +18,7 @@ from compilegate.domain.formats import estimated_money
 from compilegate.domain.judging.next_step import FIRST_SEED
 from compilegate.domain.judging.statistics import looks
 from compilegate.domain.notes import said
-from compilegate.domain.planning.arms import (
-    CANDIDATE,
-    CONTROL,
-    ArmPlan,
-    node_groups,
-    speed_jobs,
-)
+from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan, node_groups, speed_jobs
 from compilegate.domain.planning.estimate import SEGMENT_HOURS, STARTUP_HOURS, ArmEstimate
 from compilegate.domain.planning.plan import Plan
 from compilegate.domain.reasons import Reason, with_fix

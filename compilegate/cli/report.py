@@ -21,11 +21,7 @@ from compilegate.cli.common.session import (
     on_cloud,
     workload_names,
 )
-from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
-    InvalidInputError,
-    NotFoundError,
-)
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.ports import Services
 from compilegate.report.exports.junit import junit
 from compilegate.report.exports.openmetrics import openmetrics

@@ -25,11 +25,7 @@ from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRu
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import CandidateFinding, judge_trial
 from compilegate.domain.judging.monitor import Monitor
-from compilegate.domain.judging.next_step import (
-    is_shadow,
-    value_of_a_trial,
-    value_of_shadow_runs,
-)
+from compilegate.domain.judging.next_step import is_shadow, value_of_a_trial, value_of_shadow_runs
 from compilegate.domain.judging.probation import ProbationFinding, judge_probation
 from compilegate.domain.judging.quality import (
     QualityOutcome,

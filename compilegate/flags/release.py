@@ -9,13 +9,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.followers import RELEASED
 from compilegate.flags.backoff import Backoff, call_with_retry
-from compilegate.flags.bounded import (
-    MOST_BYTES_OF_A_JOB,
-    bounds,
-    calls_of,
-    client_of,
-    limited,
-)
+from compilegate.flags.bounded import MOST_BYTES_OF_A_JOB, bounds, calls_of, client_of, limited
 
 ARN = "arn:"
 KIND = "training-job/"

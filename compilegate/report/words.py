@@ -11,10 +11,7 @@ from itertools import pairwise
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS, Label, SpeedClaim
 from compilegate.domain.decision import ControlFigures, Verdict
-from compilegate.domain.formats import (
-    UNKNOWN,
-    significant,
-)
+from compilegate.domain.formats import UNKNOWN, significant
 from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
 from compilegate.domain.reasons import headline as reason_headline
 from compilegate.report import statements

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.eligibility import (
-    MeasuredOverhead,
-    check_eligibility,
-    measured_overheads,
-)
+from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility, measured_overheads
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.notes import Note
 from compilegate.domain.planning.plan import Plan, plan_trial

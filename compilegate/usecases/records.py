@@ -13,11 +13,7 @@ from compilegate.domain import console, naming
 from compilegate.domain.claims import LOCAL_STAGE
 from compilegate.domain.codec import DocumentError, read
 from compilegate.domain.decision import DecidedFlag, Decision, FlagAction
-from compilegate.domain.errors import (
-    InvalidInputError,
-    NotFoundError,
-    UnreadableRecordError,
-)
+from compilegate.domain.errors import InvalidInputError, NotFoundError, UnreadableRecordError
 from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.trials import FlagOutcome

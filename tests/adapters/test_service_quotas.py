@@ -9,12 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from compilegate.adapters import stores
-from compilegate.adapters.sagemaker import (
-    LISTING_SECONDS,
-    MOST_SECONDS,
-    PAGE_SIZE,
-    ServiceQuotas,
-)
+from compilegate.adapters.sagemaker import LISTING_SECONDS, MOST_SECONDS, PAGE_SIZE, ServiceQuotas
 from compilegate.facts import quota_codes
 
 XLARGE, SPOT = "ml.g5.xlarge for training job usage", "ml.g5.xlarge for spot training job usage"

@@ -18,11 +18,7 @@ from compilegate.adapters import stores
 from compilegate.cli.common import connect
 from compilegate.cli.common.connect import stack_outputs
 from compilegate.domain.claims import LOCAL_STAGE
-from compilegate.domain.errors import (
-    EnvironmentNotReadyError,
-    InvalidInputError,
-    NotDeployedError,
-)
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotDeployedError
 from compilegate_localcloud import names
 from compilegate_localcloud.api import RunState
 from compilegate_localcloud.errors import CloudEndedError

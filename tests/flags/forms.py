@@ -9,11 +9,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.flags import (
-    estimator_arguments,
-    model_trainer_arguments,
-    training_job_request,
-)
+from compilegate.flags import estimator_arguments, model_trainer_arguments, training_job_request
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/train:2"
 FRAMEWORK = {"name": "pytorch", "version": "2.8.0"}

@@ -18,11 +18,7 @@ from typing import Any
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.eligibility import frameworks, payoff, rules
-from compilegate.domain.eligibility.job import (
-    NO_GRAPH_FRAMEWORKS,
-    CandidateJob,
-    MeasuredOverhead,
-)
+from compilegate.domain.eligibility.job import NO_GRAPH_FRAMEWORKS, CandidateJob, MeasuredOverhead
 from compilegate.domain.eligibility.payoff import Economics, economics_of
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts

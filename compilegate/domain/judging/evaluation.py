@@ -34,12 +34,7 @@ from operator import add, mul
 from statistics import NormalDist
 
 from compilegate.domain.arithmetic import normal_below
-from compilegate.domain.decision import (
-    SHADOW,
-    EvaluationFinding,
-    EvaluationSplit,
-    LargerEvaluation,
-)
+from compilegate.domain.decision import SHADOW, EvaluationFinding, EvaluationSplit, LargerEvaluation
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.outcomes import Outcomes
 from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, design_of, samples_of

@@ -24,12 +24,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from compilegate.domain.arithmetic import normal_below
-from compilegate.domain.decision import (
-    EvaluationFinding,
-    IdenticalRuns,
-    Interval,
-    QualityFigures,
-)
+from compilegate.domain.decision import EvaluationFinding, IdenticalRuns, Interval, QualityFigures
 from compilegate.domain.judging import statistics
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished, metrics
 from compilegate.domain.judging.figures import difference_figures

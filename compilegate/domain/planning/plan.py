@@ -14,12 +14,7 @@ from compilegate.domain.facts import Facts, Price
 from compilegate.domain.formats import money
 from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents
-from compilegate.domain.planning.arms import (
-    UNCOMPILED_LABEL,
-    UNCOMPILED_WHY,
-    ArmPlan,
-    plan_arms,
-)
+from compilegate.domain.planning.arms import UNCOMPILED_LABEL, UNCOMPILED_WHY, ArmPlan, plan_arms
 from compilegate.domain.planning.estimate import (
     BLOCKS_PER_ROUND,
     SHADOW,
