@@ -25,7 +25,11 @@ COLUMNS = (
 
 def render_fleet(fleet: Fleet) -> str:
     """The page; the same summaries always give the same bytes."""
-    tasks = {one.workload: _task(one) for one in fleet.summaries}
+    # The most urgent of each: how urgent it is, the command for it, and what it is.
+    tasks = {
+        one.workload: next(iter(rows("fleet_task", one=one)), (0, "", ""))
+        for one in fleet.summaries
+    }
     due = sum(urgency > 0 for urgency, _, _ in tasks.values())
     on = sum(one.enabled for one in fleet.summaries)
     headline, *lede = paragraphs("fleet_lede", fleet=fleet, on=on, due=due, most=MOST_ROWS)
@@ -48,11 +52,6 @@ def render_fleet(fleet: Fleet) -> str:
         "next": (command_at("compilegate status", fleet.stage), "what runs at this moment"),
     }
     return render_page("fleet.html.j2", (), values)
-
-
-def _task(one: WeeklySummary) -> Row:
-    """The most urgent: how urgent it is, the command for it, and what it is."""
-    return next(iter(rows("fleet_task", one=one)), (0, "", ""))
 
 
 def _table(fleet: Fleet, tasks: dict[str, Row]) -> Table | None:

@@ -88,7 +88,8 @@ def quality(decision: Decision) -> str:
         return UNKNOWN
     ends = delta_interval(judged.delta_interval)
     between = f", interval {ends}" if ends else ""
-    size = f"{delta_of_runs(judged, claims)}{between}, margin {_rounded(judged.margin)}"
+    margin = significant(judged.margin, DELTA_DIGITS)
+    size = f"{delta_of_runs(judged, claims)}{between}, margin {margin}"
     return f"{quality_words(claims)} ({size})"
 
 
@@ -114,7 +115,7 @@ def delta_interval(ends: Interval | None) -> str:
 
 def with_sign(value: float) -> str:
     """``+0.002``, ``-0.01``, ``0``."""
-    return f"{'+' if value > 0 else ''}{signed(_rounded(value))}"
+    return f"{'+' if value > 0 else ''}{signed(significant(value, DELTA_DIGITS))}"
 
 
 def saving(decision: Decision) -> str:
@@ -124,7 +125,8 @@ def saving(decision: Decision) -> str:
         return UNKNOWN
     if not claim.has_amount:
         return f"not stated: {NO_AMOUNT[claim]}"
-    ends = _between(saving_interval(saved))
+    between = saving_interval(saved)
+    ends = f" ({between})" if between else ""
     condition = "" if claim is MoneyClaim.SAVES else " if on"
     return f"{money(saved.usd_per_year)} per year{condition}{ends}"
 
@@ -156,11 +158,3 @@ def evaluation_words(evaluation: EvaluationFinding | None) -> str:
     if best and saved:
         return f"{text}; {count(best)} examples would spare {count(saved)} runs of each arm."
     return f"{text}."
-
-
-def _rounded(value: float) -> str:
-    return significant(value, DELTA_DIGITS)
-
-
-def _between(ends: str) -> str:
-    return f" ({ends})" if ends else ""

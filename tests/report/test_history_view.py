@@ -160,7 +160,7 @@ def test_figures_since_the_promotion_leave_out_the_runs_before_it() -> None:
     assert 2 == view.savings.runs
     assert view.promotion is not None
     assert 1 == view.promotion.version
-    assert not view.flag.enabled
+    assert not view.history.flag.enabled
 
 
 def test_the_run_that_starts_with_the_promotion_is_one_since_it() -> None:
@@ -260,9 +260,9 @@ def test_up_to_the_bound_every_run_is_shown_and_beyond_it_the_latest(
     monkeypatch.setattr(module, "MOST_SHOWN", 3)
     few, many = view_of(runs("a", "b", "c")), view_of(runs("a", "b", "c", "d", "e"))
 
-    assert (0, ["a", "b", "c"]) == (few.left_out, [run.arm for run in few.latest])
-    assert (2, ["c", "d", "e"]) == (many.left_out, [run.arm for run in many.latest])
-    assert OFF == many.flag
+    assert (0, ["a", "b", "c"]) == (few.left_out, [run.arm for run in few.runs[few.left_out :]])
+    assert (2, ["c", "d", "e"]) == (many.left_out, [run.arm for run in many.runs[many.left_out :]])
+    assert OFF == many.history.flag
 
 
 def test_production_that_recorded_a_metric_and_no_time_needs_no_stand_in() -> None:

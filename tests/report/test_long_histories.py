@@ -67,7 +67,7 @@ def test_a_page_shows_the_latest_runs_and_says_how_many_it_leaves_out() -> None:
     assert list(range(51, runs + 1)) == numbers
     assert 50 == document["runs_left_out"]
     # Beside the run itself: a change of the flag, an alarm, its end.
-    others = len(view.flags) + sum(bool(one.codes & ALARMS) for one in view.history.reviews)
+    others = len(view.history.flags) + sum(bool(one.codes & ALARMS) for one in view.history.reviews)
     assert listed == len(document["events"])
     assert runs + others - listed == document["events_left_out"]
     table = report.html.partition('id="table-runs"')[2]

@@ -48,7 +48,7 @@ MANY_RUNS = 60  # more have smaller markers without words; the table has them
 
 def runs_axis(view: HistoryView) -> Axis:
     """Whole numbers, each run's own while there is room for them."""
-    runs, before, last = len(view.latest), view.left_out, len(view.runs)
+    runs, before, last = len(view.runs[view.left_out :]), view.left_out, len(view.runs)
     step = next((step for step in TICK_STEPS if step * MOST_TICKS >= runs), runs)
     first = before + 1 if runs <= MOST_TICKS else before - before % step + step
     ticks = [(float(number), count(number)) for number in range(first, last + 1, step)]
@@ -151,7 +151,9 @@ def charts(view: HistoryView, events: Sequence[Event]) -> list[Chart]:
 def _quality_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run against the rolling baseline and the margin."""
     title = f"Quality, run by run: {view.metric}"
-    metrics = [(run, value) for run in view.latest if (value := metric_of(run)) is not None]
+    metrics = [
+        (run, value) for run in view.runs[view.left_out :] if (value := metric_of(run)) is not None
+    ]
     if not metrics:
         return Chart("quality", title, "", missing=f"No run has recorded {view.metric} yet.")
     goal = "higher" if view.quality.get("goal") == "maximize" else "lower"
@@ -204,7 +206,11 @@ def _quality_finding(view: HistoryView) -> str:
 
 def _wall_chart(view: HistoryView, events: Sequence[Event]) -> Chart:
     """A point per run: seconds, and how many times as fast as the rolling baseline."""
-    walls = [(run, value) for run in view.latest if (value := wall_seconds_of(run)) is not None]
+    walls = [
+        (run, value)
+        for run in view.runs[view.left_out :]
+        if (value := wall_seconds_of(run)) is not None
+    ]
     if not walls:
         return Chart("wall", WALL, "", missing="No run has recorded its wall clock yet.")
     behind: list[Mark] = [*bands(view), *marks(view, events, named=False)]

@@ -61,7 +61,7 @@ def render_history(view: HistoryView) -> HistoryReport:
 
 def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
     """Headline, flag, the latest runs and events, savings and sums."""
-    flag, savings = view.flag, view.savings
+    flag, savings = view.history.flag, view.savings
     skipped = max(0, len(view.runs) - MOST_LISTED)
     runs = zip(view.runs[skipped:], view.states[skipped:], strict=True)
     return {
@@ -155,7 +155,7 @@ def _left_out(lines: int, events: int) -> str:
 
 def _runs_table(view: HistoryView) -> Table | None:
     skipped = view.left_out
-    runs = zip(view.latest, view.states[skipped:], strict=True)
+    runs = zip(view.runs[view.left_out :], view.states[skipped:], strict=True)
     listed = [
         (
             str(place), run.arm, run_reason(run.why), state.state,
@@ -187,12 +187,12 @@ def label(view: HistoryView) -> Label:
     """Where it stands in two or three words, with their tone."""
     if view.history.is_retired:
         return Label("Retired", "off")
-    if not view.flags and not view.runs:
+    if not view.history.flags and not view.runs:
         return Label("Not started", "off")
     if _alarmed(view):
         return ALARM
-    state = view.flag.state
-    if state == "reverted" and view.flags[-1].by_human:
+    state = view.history.flag.state
+    if state == "reverted" and view.history.flags[-1].by_human:
         return Label("Turned off by hand", "off")
     return FLAG_STATES.get(state, Label(state, "open"))
 
@@ -210,9 +210,9 @@ def headline(view: HistoryView) -> str:
 
 def _cause(view: HistoryView) -> str:
     """The first reason of the trial or review that changed the flag, else the recorded text."""
-    if not view.flags:
+    if not view.history.flags:
         return ""
-    version = view.flags[-1]
+    version = view.history.flags[-1]
     if version.by == EVALUATE:
         decided = view.history.decided
         messages = [text for one in decided if one.trial == version.trial for text in one.reasons]
@@ -227,7 +227,7 @@ def _cause(view: HistoryView) -> str:
 
 
 def _alarmed(view: HistoryView) -> bool:
-    return view.flag.enabled and bool(_last_reason(view, "alarm"))
+    return view.history.flag.enabled and bool(_last_reason(view, "alarm"))
 
 
 def _last_reason(view: HistoryView, code: str) -> str:

@@ -122,11 +122,6 @@ class HistoryView:
         """How many of the earliest runs the page does not show."""
         return max(0, len(self.runs) - MOST_SHOWN)
 
-    @property
-    def latest(self) -> Sequence[ProductionRun]:
-        """The runs that it shows."""
-        return self.runs[self.left_out :]
-
     @cached_property
     def places(self) -> Mapping[str, int]:
         """The number of each job's run, from 1."""
@@ -164,20 +159,10 @@ class HistoryView:
         """The arms but the baseline, by when they first ran."""
         return [arm for arm in dict.fromkeys(run.arm for run in self.runs) if arm != BASELINE]
 
-    @property
-    def flags(self) -> Sequence[FlagVersion]:
-        """Every change of the flag, oldest first."""
-        return self.history.flags
-
-    @property
-    def flag(self) -> Flag:
-        """What production trains now."""
-        return self.history.flag
-
     @cached_property
     def promotion(self) -> FlagVersion | None:
         """The flag's version by which a trial last turned a candidate on."""
-        return latest_promotion(self.flags)
+        return latest_promotion(self.history.flags)
 
     @cached_property
     def since_promotion(self) -> Sequence[ProductionRun]:
@@ -315,11 +300,10 @@ class HistoryView:
     @cached_property
     def states(self) -> list[Flag]:
         """The flag while each run trained: what held when it began."""
-        states, index, flag = [], 0, OFF
+        states, flag, changes = [], OFF, deque(self.history.flags)
         for run in self.runs:
-            while index < len(self.flags) and self.flags[index].at <= run.started_at:
-                flag = self.flags[index].flag
-                index += 1
+            while changes and changes[0].at <= run.started_at:
+                flag = changes.popleft().flag
             states.append(flag)
         return states
 
