@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.decision import Decision, QualityStep, SpeedStep, Verdict
+from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun, SpeedStep, Verdict
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.failures import IN_PROGRESS, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.probation import Judge
@@ -58,13 +58,8 @@ class CanaryRequest:
     """A round that production makes: the runs in the judge's order."""
 
     round: int
-    step: QualityStep
+    runs: tuple[RequestedFullRun, ...]
     timeout_seconds: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """What the state machine asks production for."""
-        runs = [{"arm": run.arm, "seed": run.seed} for run in self.step.runs]
-        return {"round": self.round, "runs": runs, "timeout_seconds": self.timeout_seconds}
 
 
 # Rounds in which the cloud may fail a trial; what they lacked is requested again.
@@ -147,7 +142,7 @@ def _next_round(planned: PlannedStep, facts: RoundFacts) -> NextRound | CanaryRe
             for job in planned.speed_jobs
         }
     elif step.is_canary:
-        return CanaryRequest(facts.round, step, planned.canary_timeout_seconds(facts.now))
+        return CanaryRequest(facts.round, step.runs, planned.canary_timeout_seconds(facts.now))
     else:
         requests = _quality_requests(step, planned.evidence, facts)
     return NextRound(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.codec import write
 from compilegate.domain.decision import CANARY
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
@@ -125,7 +126,7 @@ def _write(
         return {**answer, "decision_key": key}
     answer["round"] += 1
     if isinstance(outcome.next, judge_round.CanaryRequest):
-        return {**answer, "next_stage": CANARY, "canary": outcome.next.to_dict()}
+        return {**answer, "next_stage": CANARY, "canary": write(outcome.next)}
     runs = _write_requests(outcome.next, trial, services.store)
     stage, at_once = outcome.next.stage, outcome.next.at_once
     return {**answer, "next_stage": stage, "runs": runs, "max_concurrency": at_once}
