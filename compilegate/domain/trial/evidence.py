@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import Any
 
 from compilegate.domain.decision import CANARY, SHADOW
+from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence import TRIAL, Arm, Evidence, FullRun, SpeedRun, TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence, read_run
@@ -113,9 +114,6 @@ def read_records(document: Mapping[str, Any] | None) -> TrialRecords:
     return TrialRecords(tuple(by_job.values()), tuple(plan.get("lost_rounds", ())))
 
 
-WEEKS_PER_YEAR = 52
-
-
 @dataclass(frozen=True)
 class TrialEvidence:
     """What a trial's jobs have shown and cost so far: all of it follows from their records."""
@@ -198,11 +196,6 @@ class TrialEvidence:
         """How many blocks each control has had."""
         return {arm.name: len(arm.speed) for arm in self.arms if self._is_control(arm)}
 
-    @property
-    def runs_at_start(self) -> float:
-        """Runs of the year that began with the trial."""
-        return self.workload.schedule.runs_per_week * WEEKS_PER_YEAR
-
     def arm(self, name: str) -> Arm:
         """The arm of that name."""
         return next(arm for arm in self.arms if arm.name == name)
@@ -222,6 +215,8 @@ class TrialEvidence:
     def to_document(self) -> dict[str, Any]:
         """The evidence document that is kept (docs/contracts.md, The evidence document)."""
         workload, plan, mode = self.workload, self.plan, self.plan.quality_mode
+        # Runs of the year that began with the trial, and those that production made for it.
+        at_start = workload.schedule.runs_per_week * WEEKS_PER_YEAR
         made = sum(run.mode != SHADOW for arm in self.arms for run in arm.full_runs)
         unmeasured = {job.job: list(job.unmeasured) for job in self.jobs if job.unmeasured}
         controls = [self._arm_document(arm) for arm in self.arms if self._is_control(arm)]
@@ -235,7 +230,7 @@ class TrialEvidence:
             usd_per_block=plan.usd_per_block,
             usd_per_quality_run=plan.usd_per_quality_run,
             spent_usd=self.spent_usd,
-            runs_at_start=self.runs_at_start,
+            runs_at_start=at_start,
         )
         return {
             "schema": 1,
@@ -247,7 +242,7 @@ class TrialEvidence:
             "usd_per_hour": plan.baseline.usd_per_hour,
             "devices": plan.baseline.devices,
             "runs_per_week": workload.schedule.runs_per_week,
-            "runs_remaining": max(self.runs_at_start - made, 0),
+            "runs_remaining": max(at_start - made, 0),
             "plan": {
                 **asdict(trial_plan),
                 "usd_by_job": self.usd_by_job,
