@@ -61,10 +61,9 @@ class Outcome:
     """One trial's end; without a ``recorded`` decision it failed, and ``failure`` says why.
 
     ``applied`` is the outcome for the flag (usecases/trial/apply_flag.py), ``full_runs`` who made
-    them where production had a part in it (report/background.py), ``reasons`` the decision's with
-    causes and fixes (report/reasons.py), ``notes`` remarks about the job. ``missing`` is what an
-    ended trial lacks, each with the command that makes or shows it.
-    ``kept`` is whether what a local trial recorded outlives its cloud.
+    them where production had a part in it, ``reasons`` the decision's with causes and fixes,
+    ``notes`` remarks about the job. ``missing`` is what an ended trial lacks, each with the command
+    that makes or shows it. ``kept`` is whether what a local trial recorded outlives its cloud.
     """
 
     workload: str
