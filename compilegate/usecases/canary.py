@@ -51,7 +51,14 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     if services.locks.holder(trial.workload) != execution:
         close_canary(trial, canary.ABORTED, services=services)
         raise lease_lost(trial.workload, execution)
-    opened, workload = _with_token(requested, token, trial.workload, services), trial.workload
+    workload = trial.workload
+    while True:  # the round as it stands, with this wait's token on it
+        (opened,) = services.ledger.history(workload, requested.key).rounds
+        if token in opened.tokens:
+            break
+        number = len(opened.tokens)
+        waiting = production.CanaryToken(now, opened.trial, opened.round, number, token)
+        services.ledger.put_once(workload, waiting)
     reason = opened.closed or canary.round_ending(opened, services.ledger.history(workload))
     if reason is not None:  # an earlier wait ended before it was reported
         reason = _close(opened, reason, workload, services)
@@ -126,19 +133,6 @@ def tag_models(trial: Trial, released: str | None, services: Services) -> dict[s
         services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
         tagged[value].append(run.job)
     return tagged
-
-
-def _with_token(
-    requested: production.CanaryRound, token: str, workload: str, services: Services
-) -> production.CanaryRound:
-    """The round as it stands, with this wait's token on it."""
-    while True:
-        (opened,) = services.ledger.history(workload, requested.key).rounds
-        if token in opened.tokens:
-            return opened
-        number = len(opened.tokens)
-        waiting = production.CanaryToken(requested.at, opened.trial, opened.round, number, token)
-        services.ledger.put_once(workload, waiting)
 
 
 def _close(opened: production.CanaryRound, reason: str, workload: str, services: Services) -> str:

@@ -112,11 +112,6 @@ def _shapes() -> dict[str, Any]:
     return shapes
 
 
-def open_trial(store: ObjectStore, trial: Trial) -> OpenTrial:
-    """Load a planned trial."""
-    return OpenTrial(trial, load_spec(store, trial), load_plan(store, trial))
-
-
 def load_spec(store: ObjectStore, trial: Trial) -> Spec:
     """The workload as it was when the trial started."""
     return spec_at(store, trial.spec_key, of=trial.workload)

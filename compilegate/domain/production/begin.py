@@ -161,17 +161,15 @@ def _since_baseline(now: Situation) -> int:
 
 @dataclass(frozen=True)
 class RunStart:
-    """One execution at the beginning of a run; ``started`` in epoch milliseconds."""
+    """One execution at the beginning of a run.
+
+    ``run`` is its id: two executions of the same scheduled time are one run.
+    """
 
     workload: str
     execution: str
-    started: int
+    run: str
     scheduled: str | None
-
-    @property
-    def run(self) -> str:
-        """The run's id: two executions of the same scheduled time are one run."""
-        return naming.trial_id(self.started)
 
     @classmethod
     def from_event(cls, event: Mapping[str, Any]) -> Self:
@@ -180,7 +178,7 @@ class RunStart:
         return cls(
             workload=str(event["workload"]),
             execution=str(event["execution"]),
-            started=milliseconds(str(scheduled or event["started"])),
+            run=naming.trial_id(milliseconds(str(scheduled or event["started"]))),
             scheduled=None if scheduled is None else str(scheduled),
         )
 

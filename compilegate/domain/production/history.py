@@ -43,11 +43,6 @@ class Approval:
         """The trial whose promotion waits."""
         return self.asked.trial
 
-    @property
-    def approved(self) -> bool:
-        """Whether a person has approved; no answer is a refusal."""
-        return self.answer is not None and self.answer.approved
-
 
 @dataclass(frozen=True)
 class WorkloadHistory:

@@ -55,11 +55,6 @@ class EndedAttempt:
         return job_end(self.described, self.reported.error, self.reported.cause)
 
     @property
-    def attempt(self) -> attempts.Attempt:
-        """Which attempt it is."""
-        return self.reported.attempt
-
-    @property
     def workload(self) -> Workload:
         """The workload as the run began with it."""
         return self.jobs.trained.workload
@@ -98,7 +93,7 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
         stop = (reported.job, *stop)
     if ended.end.ending is not Ending.NO_CAPACITY:
         return AttemptOutcome(attempt_run(ended), stop)
-    number = ended.attempt.number + 1
+    number = ended.reported.attempt.number + 1
     fallbacks = {
         one: ended.jobs.problem(begun, attempts.Attempt(number, instance_type=one))
         for one in ended.workload.training.fallback_instances
@@ -116,9 +111,9 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
     wait = CapacityWait(
         at=ended.now,
         run=begun.run,
-        attempt=ended.attempt.number,
+        attempt=ended.reported.attempt.number,
         job=reported.job,
-        arm=ended.attempt.arm(begun),
+        arm=ended.reported.attempt.arm(begun),
         reason=ended.end.reason,
         spent_seconds=over - began,
         wait_seconds=following.seconds,
@@ -129,7 +124,7 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
 
 def attempt_run(ended: EndedAttempt, *, gave_up: str | None = None) -> ProductionRun:
     """The record of the attempt; ``gave_up`` says why it was not run at all."""
-    begun, attempt, end = ended.begun, ended.attempt, ended.end
+    begun, attempt, end = ended.begun, ended.reported.attempt, ended.end
     chosen, fallback = attempt.as_chosen, attempt.instance_type
     result, counts, reason = judged_result(end, ended.evidence, begun.seed)
     status = end.status
@@ -189,7 +184,7 @@ def judged_result(
 
 def attempt_answer(record: ProductionRun | CapacityWait, ended: EndedAttempt) -> attempts.RunAnswer:
     """The answer for an attempt, with what the ledger has of it."""
-    attempt, owner = ended.attempt, ended.workload.owner
+    attempt, owner = ended.reported.attempt, ended.workload.owner
     if isinstance(record, ProductionRun):
         step = _what_next(record)
         following = attempts.Attempt(attempt.number + 1, rerun=True) if step == RERUN else attempt

@@ -239,14 +239,10 @@ class Findings:
     unwatched: Sequence[Reason] = ()
 
     @property
-    def verdict(self) -> Verdict | None:
-        """The judge's verdict."""
-        return self.decision.verdict if self.decision else None
-
-    @property
     def without_change(self) -> bool:
         """Whether most runs do without it: what production trains is not what was proven."""
-        return self.verdict is Verdict.INVALID and self.untreated >= UNTREATED
+        is_invalid = self.decision is not None and self.decision.verdict is Verdict.INVALID
+        return is_invalid and self.untreated >= UNTREATED
 
 
 def flag_transition(
@@ -255,9 +251,9 @@ def flag_transition(
     """The change that follows, None where the flag stays as it is."""
     flag, decision = promotion.flag, findings.decision
     decision_id = decision.decision_id if decision else flag.decision_id
-    reasons = decision.reasons if decision else ()
+    verdict, reasons = (decision.verdict, decision.reasons) if decision else (None, ())
     off = replace(OFF, candidate=flag.candidate)
-    if findings.verdict is Verdict.REVERT:
+    if verdict is Verdict.REVERT:
         reverted = replace(off, state=REVERTED, decision_id=decision_id)
         return _planned(promotion, REVERT, reverted, reasons)
     gone = [*findings.changed]
@@ -273,7 +269,7 @@ def flag_transition(
     if flag.state == STALE and findings.restored:
         same = (Reason("as_proven", "production again trains what was proven"),)
         return _planned(promotion, RESUME, replace(flag, state=ON_PROBATION, since=None), same)
-    if findings.verdict is Verdict.PERMANENT and flag.state == ON_PROBATION:
+    if verdict is Verdict.PERMANENT and flag.state == ON_PROBATION:
         kept = replace(flag, state=PERMANENT, decision_id=decision_id, since=None)
         return _planned(promotion, PERMANENT, kept, reasons)
     return None

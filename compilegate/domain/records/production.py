@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 from compilegate.domain.codec import stored_as
 from compilegate.domain.decision import ProbationStep, RequestedArm, RequestedFullRun
-from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import LedgerRecord
 
@@ -180,11 +179,6 @@ class PlannedTransition:
     value: str = field(metadata=stored_as("to"))
     reason: str
     decided_at: int
-
-    @property
-    def flag(self) -> Flag:
-        """The flag after the review."""
-        return parse_flag(self.value)
 
     @property
     def reviewed_version(self) -> int:

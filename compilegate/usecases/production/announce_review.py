@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -60,6 +59,10 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         trained = (spec or {}).get("workload")
     except CompilegateError:
         pass  # a workload that was never registered, or whose document cannot be read
+    faults = {
+        key: injected_fault((_document(store, key) or {}).get("workload") or {})
+        for key in dict.fromkeys(begun.spec_key for begun in past.begun)
+    }
     return render_history(HistoryView(
         name=workload,
         history=past,
@@ -67,7 +70,7 @@ def history_page(workload: str, services: Services) -> HistoryReport:
         decision=decision,
         evidence=_evidence(promotion, past, store) if promotion else None,
         workload=trained,
-        faults=dict(_faults(past, store)),
+        faults={key: fault for key, fault in faults.items() if fault},
         simulated=services.settings.simulated,
         region=records.console_region(services),
         bucket=store.bucket,
@@ -94,14 +97,6 @@ def _evidence(promotion: FlagVersion, past: WorkloadHistory, store: ObjectStore)
         if review.evidence_key and review.action == PERMANENT:
             break
     return None if last is None else _document(store, last)
-
-
-def _faults(past: WorkloadHistory, store: ObjectStore) -> Iterator[tuple[str, str]]:
-    """The faults that the specs of production's runs request."""
-    for key in dict.fromkeys(begun.spec_key for begun in past.begun):
-        fault = injected_fault((_document(store, key) or {}).get("workload") or {})
-        if fault:
-            yield key, fault
 
 
 def _document(store: ObjectStore, key: str) -> Any:

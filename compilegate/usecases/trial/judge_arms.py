@@ -32,7 +32,8 @@ def judge_arms(
     """Judge the trial so far; ``continue`` comes with the requests of the next round."""
     trial, number = records.Trial.from_event(event), int(event["round"])
     jobs = [EndedJob.from_event(outcome) for outcome in event["runs"]]
-    opened = records.open_trial(services.store, trial)
+    spec, plan = records.load_spec(services.store, trial), records.load_plan(services.store, trial)
+    opened = records.OpenTrial(trial, spec, plan)
     # Before anything is read: production assigns no run to a closed round, and the recorded reason,
     # which may be another step's, is part of what is judged.
     canary_ended = close_canary(trial, OVERDUE, before=number, services=services)

@@ -25,7 +25,7 @@ from compilegate.domain.trial.evidence import TrialEvidence, read_records
 from compilegate.domain.trial.jobs import UNKNOWN, EndedJob, OutputRuns, asked_arms
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
 from compilegate.ports import Services
-from compilegate.usecases.records import OpenTrial, Trial, find_record, load_plan, open_trial
+from compilegate.usecases.records import OpenTrial, Trial, find_record, load_plan, load_spec
 from compilegate.usecases.trial.stop_jobs import stop_as_own, stop_round, stopped_by_trial, withdraw
 
 # Reads how the jobs of a trial ended: from SageMaker and what the jobs left.
@@ -105,7 +105,8 @@ def _look_early(
     own: EndedJob, runs: Sequence[RunId], trial: Trial, services: Services, judge: Judge
 ) -> set[int]:
     """Stop what the arms that have lost would still make; returns these arms."""
-    opened, last = open_trial(services.store, trial), dict[RunId, tuple[str, str]]()
+    store, last = services.store, dict[RunId, tuple[str, str]]()
+    opened = OpenTrial(trial, load_spec(store, trial), load_plan(store, trial))
     statuses = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     for name in sorted(statuses):  # of several retries of a run the last counts
         run = naming.job_run(trial.workload, trial.trial, name)

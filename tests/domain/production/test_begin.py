@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain import naming
 from compilegate.domain.decision import ProbationStep, RequestedArm
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, STATES, Flag
@@ -41,7 +42,7 @@ TRAINED = TrainedJob(SOUND, "code")
 SITE = JobSite("prod", "data", "us-east-1", "arn:aws:iam::123456789012:role/compilegate-")
 PROMOTION = Promotion("t", "compile", at=1, since=1, flag=ON, version=1)
 INPUTS = BeginInput(
-    start=RunStart(SOUND.name, "execution", 1_793_500_000_000, None),
+    start=RunStart(SOUND.name, "execution", naming.trial_id(1_793_500_000_000), None),
     reading=FlagReading(ON, ON.to_json()),
     history=history([]),
     jobs=RunJobs(TRAINED, load_facts(), SITE, request_limits()),
@@ -219,7 +220,7 @@ def test_a_run_is_of_its_scheduled_time_else_of_its_start(
     event = {"workload": "w", "execution": "e", "started": "2026-09-21T14:13:20.123Z"}
     start = RunStart.from_event({**event, "scheduled": scheduled})
 
-    assert RunStart("w", "e", started, scheduled) == start
+    assert RunStart("w", "e", naming.trial_id(started), scheduled) == start
 
 
 def test_the_problems_for_which_a_flag_is_not_followed() -> None:

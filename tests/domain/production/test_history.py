@@ -123,7 +123,7 @@ def test_a_round_has_what_later_entries_say_of_it() -> None:
 def test_a_question_has_its_token_and_its_answer() -> None:
     (approval,) = history(LEDGERS["approved"].values()).approvals
 
-    assert (True, 1) == (approval.approved, len(approval.tokens))
+    assert (True, 1) == (approval.answer.approved, len(approval.tokens))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import UnreadableRecordError
-from compilegate.domain.flag import Flag
+from compilegate.domain.flag import Flag, parse_flag
 from compilegate.domain.production.history import Promotion
 from compilegate.domain.production.watch import (
     UNTREATED,
@@ -322,7 +322,7 @@ def test_what_follows_from_a_review(
     transition = flag_transition(on(state), findings, policy)
 
     assert transition is not None
-    assert (action, flag) == (transition.action, transition.flag)
+    assert (action, flag) == (transition.action, parse_flag(transition.value))
     assert transition.reason
 
 
