@@ -348,7 +348,7 @@ def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
     """Why no number of runs that policy allows would prove the margin, by history alone."""
     history = Samples((), (), evidence.oriented(evidence.quality.history))
     refusal = underpowered(history, evidence.quality.margin, design)
-    if refusal is None:
+    if not refusal:
         return None
     return Reason("underpowered", f"{evidence.quality.metric}: {refusal.reason}")
 
@@ -396,7 +396,7 @@ def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFin
     """The gate's finding, or that quality is held where identity proves what it leaves open."""
     identity = identity_of(arm, evidence.baseline)
     finding = replace(judge_full_runs(arm, evidence, design), identity=identity)
-    if identity is None or not identity.proven or finding.outcome in DECIDED:
+    if not identity or not identity.proven or finding.outcome in DECIDED:
         return finding
     return replace(
         finding,
@@ -428,7 +428,7 @@ def quality_figures(
         evaluation=evaluation,
     )
     seen = finding.identity
-    if seen is None:
+    if not seen:
         return figures
     alone = seen.proven and finding.level is None
     return replace(
