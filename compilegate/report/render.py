@@ -164,10 +164,10 @@ def subject_text(trial: TrialReport) -> str:
 def _figures(trial: TrialReport, cards: Sequence[MetricCard]) -> list[str]:
     """The key figures that are known: speed, quality and saving with their intervals."""
     judged = trial.verdict is not Verdict.INELIGIBLE
-    known = statements.key_figures(trial.metric, trial.judged) if judged else []
+    stated = statements.key_figures(trial.metric, trial.judged) if judged else []
     others = cards[JUDGED_CARDS:] if judged else cards
     rest = ", ".join(f"{card.name}: {card.value}" for card in others if card.value != UNKNOWN)
-    return [*known, rest] if rest else known
+    return [*stated, rest] if rest else stated
 
 
 def message_text(trial: TrialReport, cards: Sequence[MetricCard]) -> str:

@@ -170,23 +170,6 @@ def test_net_saving_starts_at_minus_the_trial_and_crosses_zero_at_break_even():
     assert paid.x * saving["usd_per_run"] - saving["trial_usd"] == pytest.approx(0)
 
 
-def test_loss_over_time_ends_at_the_runs_own_seconds():
-    source = samples.promote()
-    line = _named(_figure(source, "loss", view=1))["baseline"]
-    curve = source["evidence"]["arms"][0]["runs"][-1]["loss_curve"]
-
-    assert line.x[-1] == pytest.approx(curve[-1][2], rel=0.01)
-
-
-def test_loss_curves_without_times_are_drawn_over_steps_only():
-    source = samples.promote()
-    for arm in source["evidence"]["arms"]:
-        for run in arm["runs"]:
-            run["loss_curve"] = [point[:2] for point in run.get("loss_curve", [])]
-
-    assert [view.label for view in _charts(source)["loss"].views] == ["Over steps"]
-
-
 def test_a_diverged_run_leaves_a_gap_instead_of_breaking_the_chart():
     source = samples.promote()
     run = source["evidence"]["arms"][1]["runs"][-1]

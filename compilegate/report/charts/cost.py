@@ -121,9 +121,9 @@ def _figure(
     if costs.break_even is not None:
         paid = f"paid back after {plural(costs.break_even, 'run')}"
         rules.append(Rule("goal", x=costs.break_even, dash=DASHED, name=paid))
-    known = [value for value in values if value is not None]
+    heights = [value for value in values if value is not None]
     return Figure(
         axis("production runs after the trial", (0.0, float(costs.runs)), show=count, room=0),
-        axis(y_title, [0.0, *known], show=money_tick, grid=True),
+        axis(y_title, [0.0, *heights], show=money_tick, grid=True),
         [*marks, *rules],
     )

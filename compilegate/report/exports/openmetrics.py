@@ -56,14 +56,14 @@ def openmetrics(report: TrialReport, *, trial: str, at: int) -> str:
 def _lines(name: str, kind: str, unit: str, about: str, samples: Sequence[Sample]) -> Iterator[str]:
     """The lines of a family; none where nothing is known."""
     figures = ((suffix, labels, number(value)) for suffix, labels, value in samples)
-    known = [one for one in figures if one[2] is not None]
-    if not known:
+    numbers = [one for one in figures if one[2] is not None]
+    if not numbers:
         return
     yield f"# TYPE {name} {kind}"
     if unit:
         yield f"# UNIT {name} {unit}"
     yield f"# HELP {name} {about}"
-    for suffix, labels, value in known:
+    for suffix, labels, value in numbers:
         listed = ",".join(f'{key}="{text.translate(ESCAPES)}"' for key, text in labels.items())
         yield f"{name}{suffix}{{{listed}}} {value!r}"
 

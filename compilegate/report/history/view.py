@@ -274,13 +274,13 @@ class HistoryView:
     @cached_property
     def quality_difference(self) -> str | None:
         """The candidate's mean metric since the promotion minus the baseline's."""
-        known = [
+        seen = [
             (run.arm == BASELINE, metric)
             for run in self.since_promotion
             if run.counts and (metric := metric_of(run)) is not None
         ]
         ours, theirs = (
-            mean_or_none([metric for of_baseline, metric in known if of_baseline is side])
+            mean_or_none([metric for of_baseline, metric in seen if of_baseline is side])
             for side in (False, True)
         )
         return None if ours is None or theirs is None else statements.delta(ours - theirs)

@@ -97,9 +97,9 @@ def evaluate(expression: str, states: Mapping[str, Any], variables: Mapping[str,
     ``states`` is ``$states``: ``input``, ``context``, and ``result`` or ``errorOutput`` where the
     state has one. ``variables`` are the variables by name, without the dollar.
     """
-    given = {**variables, "states": states}
+    values = {**variables, "states": states}
     # Most expressions use one or two of some dozen variables.
-    scope = {name: _as_variable(one) for name, one in given.items() if f"${name}" in expression}
+    scope = {name: _as_variable(one) for name, one in values.items() if f"${name}" in expression}
     try:
         value = _run(expression, scope)
         exists = value is not None or _run(f"$exists(({expression}))", scope)
