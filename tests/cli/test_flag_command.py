@@ -310,7 +310,9 @@ def test_a_value_that_fills_the_parameter_is_cut_on_the_screen(
 ) -> None:
     long = Flag(True, "probation", "compile", {"entry_point": "x" * 3000})
     change_flag(
-        "bert-docs", replace(flag_change("enable", "long"), flag=long), services=promoted.services
+        "bert-docs",
+        replace(flag_change("enable", "long"), value=long.to_json()),
+        services=promoted.services,
     )
 
     assert max(map(len, invoke("flag", "show", "bert-docs").stdout.splitlines())) < 200
