@@ -15,6 +15,7 @@ from tests.domain.workload_builder import ARTICLE, COMPILE, PYTORCH_XLA, SOUND, 
 from tests.domain.workload_builder import PAIR as MANAGED_PAIR
 
 PAIR = replace(MANAGED_PAIR, name="managed-pair")
+PRICES = load_facts().prices
 
 
 def arms_of(workload: Workload, *candidates: Candidate) -> dict[str, ArmPlan]:
@@ -55,57 +56,55 @@ def test_an_arm_is_labelled_by_the_factors_that_it_changes(
     assert ("as it runs today", label) == (arms["baseline"].label, arms["arm"].label)
 
 
-def test_the_launcher_that_only_the_managed_compiler_has_is_no_factor_of_its_own() -> None:
-    assert ("compiler",) == arms_of(PYTORCH_XLA, XLA)["managed"].factors
+RATE = SOUND.training.learning_rate
+TWICE = Candidate(name="twice", instance_count=2, learning_rate_scaling="linear")
+PORTED = replace(PAIR, batch_size=48, entry_point="train_xla.py", hyperparameters={"a": 1})
+ONE_GPU = change(SOUND, training__instance_type="ml.g5.xlarge", training__distribution="none")
+NATIVE = "managed-pair-native"
+# What of an arm follows from what: workload, candidate, the arm's name, fields.
+ARMS: list[tuple[Workload, Candidate, str, dict[str, object]]] = [
+    # The launcher that only the managed compiler has is no factor of its own.
+    (PYTORCH_XLA, XLA, "managed", {"factors": ("compiler",)}),
+    # The learning rate follows the batch of all devices.
+    (SOUND, Candidate(name="b64", batch_size=64, learning_rate_scaling="linear"), "b64",
+     {"global_batch": 512, "learning_rate": 2 * RATE}),
+    (SOUND, TWICE, "twice", {"global_batch": 512, "learning_rate": 2 * RATE}),
+    (SOUND, replace(TWICE, name="kept", batch_size=16), "kept",
+     {"global_batch": 256, "learning_rate": RATE}),
+    # A control keeps batch and precision, but not the compiler's own launcher and script.
+    (ARTICLE, PAIR, NATIVE,
+     {"role": "control", "compiler": "none", "distribution": "torch_distributed"}),
+    (ARTICLE, PORTED, NATIVE, {"batch_size": 48, "entry_point": None, "hyperparameters": {}}),
+    (ONE_GPU, PAIR, NATIVE, {"distribution": "none"}),
+    (SOUND, Candidate(name="p4d", instance_type="ml.p4d.24xlarge", instance_count=2), "p4d",
+     {"devices": 16, "usd_per_hour": 2 * PRICES["ml.p4d.24xlarge"].usd_per_hour}),
+    # A first compilation takes the profiled seconds, or the assumed, at most a run.
+    (SOUND, COMPILE, "baseline", {"compile_seconds": None}),
+    (SOUND, COMPILE, "compile", {"compile_seconds": 300.0}),
+    (change(SOUND, profile=Profile(compile_seconds_cold=42.0)), COMPILE, "compile",
+     {"compile_seconds": 42.0}),
+    (change(SOUND, schedule__run_hours=0.01), COMPILE, "compile", {"compile_seconds": 36.0}),
+]  # fmt: skip
 
 
-def test_the_global_batch_and_the_learning_rate_follow_the_batch() -> None:
-    larger = Candidate(name="b64", batch_size=64, learning_rate_scaling="linear")
-    arms = arms_of(SOUND, larger)
+@pytest.mark.parametrize(("workload", "candidate", "name", "fields"), ARMS)
+def test_an_arm_has_these_fields(
+    workload: Workload, candidate: Candidate, name: str, fields: dict[str, object]
+) -> None:
+    arm = arms_of(workload, candidate)[name]
 
-    assert 2 * arms["baseline"].global_batch == arms["b64"].global_batch == 64 * 8
-    assert pytest.approx(2 * arms["baseline"].learning_rate) == arms["b64"].learning_rate
-
-
-def test_the_learning_rate_follows_the_batch_of_all_devices() -> None:
-    twice = Candidate(name="twice", instance_count=2, learning_rate_scaling="linear")
-    kept = replace(twice, name="kept", batch_size=16)
-    arms = arms_of(SOUND, twice, kept)
-    rate = arms["baseline"].learning_rate
-
-    assert pytest.approx([2 * rate, rate]) == [
-        arms[name].learning_rate for name in ("twice", "kept")
-    ]
+    assert fields == {key: getattr(arm, key) for key in fields}
 
 
 def test_an_older_framework_for_the_compiler_gets_a_control_without_it() -> None:
     arms = arms_of(ARTICLE, COMPILE, PAIR)
-    control, pair = arms["managed-pair-native"], arms["managed-pair"]
+    control, pair = arms[NATIVE], arms["managed-pair"]
 
-    assert ["baseline", "compile", "managed-pair", "managed-pair-native"] == list(arms)
-    assert ("control", "none", "torch_distributed") == (
-        control.role,
-        control.compiler,
-        control.distribution,
-    )
+    assert ["baseline", "compile", "managed-pair", NATIVE] == list(arms)
     assert pair.framework == control.framework
     assert "pytorch-trcomp-training:1.13.1" in pair.image
     assert "pytorch-training:1.13.1" in control.image
     assert "never promoted" in control.why
-
-
-def test_a_control_keeps_batch_and_precision_but_not_the_compilers_own_script() -> None:
-    ported = replace(PAIR, batch_size=48, entry_point="train_xla.py", hyperparameters={"a": 1})
-    control = arms_of(ARTICLE, ported)["managed-pair-native"]
-
-    assert (48, None, {}) == (control.batch_size, control.entry_point, control.hyperparameters)
-
-
-def test_one_gpu_needs_no_launcher_in_the_control_either() -> None:
-    one = change(SOUND, training__instance_type="ml.g5.xlarge", training__distribution="none")
-    control = arms_of(one, PAIR)["managed-pair-native"]
-
-    assert "none" == control.distribution
 
 
 def test_a_bundle_says_what_to_read_it_beside() -> None:
@@ -113,16 +112,6 @@ def test_a_bundle_says_what_to_read_it_beside() -> None:
 
     assert "compare it with compile" in arms_of(SOUND, COMPILE, bundle)["compile-b48"].why
     assert "no other candidate" in arms_of(SOUND, bundle)["compile-b48"].why
-
-
-def test_arms_on_other_machines_cost_what_those_cost() -> None:
-    facts = load_facts()
-    other = Candidate(name="p4d", instance_type="ml.p4d.24xlarge", instance_count=2)
-    arm = arms_of(SOUND, other)["p4d"]
-    price = facts.price("ml.p4d.24xlarge")
-
-    assert price is not None
-    assert (16, 2 * price.usd_per_hour) == (arm.devices, arm.usd_per_hour)
 
 
 @pytest.mark.parametrize(
@@ -137,22 +126,6 @@ def test_without_price_or_image_there_is_no_arm(candidate: Candidate, code: str)
 
     assert isinstance(refusal, Reason)
     assert code == refusal.code
-
-
-@pytest.mark.parametrize(
-    ("workload", "seconds"),
-    [
-        (SOUND, 300.0),
-        (change(SOUND, profile=Profile(compile_seconds_cold=42.0)), 42.0),
-        (change(SOUND, schedule__run_hours=0.01), 36.0),
-    ],
-)
-def test_a_first_compilation_takes_the_profiled_or_the_assumed_seconds(
-    workload: Workload, seconds: float
-) -> None:
-    arms = arms_of(workload, COMPILE)
-
-    assert (None, seconds) == (arms["baseline"].compile_seconds, arms["compile"].compile_seconds)
 
 
 def test_a_recorded_arm_is_read_back_whatever_else_stands_beside_it() -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Set
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from compilegate.domain.reasons import (
     with_fix,
 )
 from compilegate.domain.wording import names
+from compilegate.domain.workload.model import Candidate, Workload
 
 ROOT = Path(compilegate.__file__).parent
 # The check of a deployment has findings of its own.
@@ -139,6 +141,19 @@ def test_a_reason_is_given_the_values_that_its_words_name_and_no_words_are_left(
         assert {"message", "field", "fix", "source"} <= set(words) | own, (code, situation)
         named = {name for key, text in words.items() if key not in own for name in names(text)}
         assert values - own <= named <= values | OF_EVERY_JOB, (code, situation)
+
+
+def test_a_finding_names_a_key_of_the_workload_file() -> None:
+    for code in registry():
+        for situation in _situations(code):
+            says = registry()[code].says
+            *sections, last = (
+                (says[situation] if situation else says).get("field", "name").split(".")
+            )
+            keys: Any = Workload.keys()
+            for section in sections:
+                keys = Candidate.keys() if section == "candidate" else keys[section].inner.keys()
+            assert last in keys, (code, situation)
 
 
 def test_a_rule_may_say_itself_what_differs_from_case_to_case() -> None:
