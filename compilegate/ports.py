@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from compilegate.domain.production.history import WorkloadHistory, history
-from compilegate.domain.records import LedgerRecord
-from compilegate.domain.records.ledger import LedgerRecordT, read_as
+from compilegate.domain.records import LedgerRecord, LedgerRecordT
 from compilegate.domain.workload.model import FactOverrides
 
 if TYPE_CHECKING:  # a function loads the types of those ports alone that it uses
@@ -78,7 +77,7 @@ class Ledger:
         Raises UnreadableRecordError where the one that is there is damaged.
         """
         entry = self.raw.put_once(workload, record.key, record.to_entry())
-        return read_as(type(record), entry)
+        return type(record).from_entry(entry)
 
     def append(self, workload: str, record: LedgerRecord) -> None:
         """Write the record; one that is already there stays, readable or not."""

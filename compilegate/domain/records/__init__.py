@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from compilegate.domain import codec
 from compilegate.domain.errors import (
@@ -17,6 +17,9 @@ from compilegate.domain.errors import (
 
 # The last second that Python can show as a time, 9999-12-31T23:59:59Z.
 LAST_SECOND = 253_402_300_799
+RESTORE = "restore the table's entry from its backup (point-in-time recovery)"
+
+LedgerRecordT = TypeVar("LedgerRecordT", bound="LedgerRecord")
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,7 @@ class LedgerRecord:
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Self:
-        """Read an entry of any release.
-
-        Raises UnreadableRecordError for one that is damaged; ``ledger.read_as`` adds what to do
-        about it.
-        """
+        """Read an entry of any release; raises UnreadableRecordError for one that is damaged."""
         try:
             return cls._read(entry)
         except (InvalidInputError, codec.DocumentError) as error:
@@ -62,7 +61,8 @@ class LedgerRecord:
             why = f"{type(error).__name__}: {shorten(str(error))}"
         raise UnreadableRecordError(
             f"the ledger's entry of kind {shown(entry.get('kind'))}, written at "
-            f"{shown(entry.get('at'))}, is damaged: {why}"
+            f"{shown(entry.get('at'))}, is damaged: {why}",
+            fix=RESTORE,
         )
 
     @classmethod

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar, get_args
+from typing import Any, Self, get_args
 
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records import LAST_SECOND, LedgerRecord, production, trials
 from compilegate.domain.records.flags import FlagVersion
 
 Entry = Mapping[str, Any]
-LedgerRecordT = TypeVar("LedgerRecordT", bound=LedgerRecord)
-RESTORE = "restore the table's entry from its backup (point-in-time recovery)"
 
 
 @dataclass(frozen=True)
@@ -131,19 +129,4 @@ def read(entry: Entry) -> Record:
     try:
         return _READERS.get(str(entry.get("kind")), UnknownRecord)(entry)
     except UnreadableRecordError as error:
-        return DamagedRecord(entry, _with_fix(error))
-
-
-def read_as(kind: type[LedgerRecordT], entry: Entry) -> LedgerRecordT:
-    """The record of a known kind that an entry holds.
-
-    Raises UnreadableRecordError for one that is damaged.
-    """
-    try:
-        return kind.from_entry(entry)
-    except UnreadableRecordError as error:
-        raise _with_fix(error) from error
-
-
-def _with_fix(error: UnreadableRecordError) -> UnreadableRecordError:
-    return UnreadableRecordError(str(error), fix=RESTORE)
+        return DamagedRecord(entry, error)

@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.production.history import history
-from compilegate.domain.records import ledger
+from compilegate.domain.records import RESTORE, ledger
 from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.production import Review
 
@@ -55,10 +55,10 @@ def test_a_flag_is_not_taken_from_an_earlier_version_than_the_damaged_one(change
 
     with pytest.raises(UnreadableRecordError, match="'flag'") as raised:
         past.flag  # noqa: B018
-    assert ledger.RESTORE == raised.value.fix
+    assert RESTORE == raised.value.fix
 
 
 def test_a_record_read_for_itself_says_what_is_wrong() -> None:
     with pytest.raises(UnreadableRecordError, match=r"kind 'watch'.*damaged.*Fix: "):
-        ledger.read_as(Review, {"kind": "watch", "at": 5})
+        Review.from_entry({"kind": "watch", "at": 5})
     assert isinstance(ledger.read({"kind": "watch"}), DamagedRecord)
