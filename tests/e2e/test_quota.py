@@ -59,11 +59,6 @@ def assert_within_history(running):
     assert counted / 2 < taken < counted + rounds.RESERVE
 
 
-def wait_for_plan(running, seconds=30):
-    key = naming.record_key(running.workload, running.trial, "plan")
-    eventually(lambda: running.app.store.has(key), seconds, "no plan was recorded")
-
-
 def test_a_quota_of_one_job_is_enough_to_promote(trial, quota):
     quota({KIND: 1})
     running = trial()
@@ -90,7 +85,8 @@ def test_a_lost_candidates_other_runs_do_not_start_when_their_turn_comes(trial, 
 def test_a_quota_that_shrinks_after_planning_is_waited_for(trial, quota):
     quota({KIND: 64})
     running = trial(slow="baseline")
-    wait_for_plan(running)
+    key = naming.record_key(running.workload, running.trial, "plan")
+    eventually(lambda: running.app.store.has(key), 30, "no plan was recorded")
     quota({KIND: 2})
 
     assert "promote" == running.decision()["verdict"]

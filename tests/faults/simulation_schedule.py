@@ -24,7 +24,6 @@ FAULTS = ("refused", "answer_lost", "answer_late", "dies", "times_out", "outage"
 # What people and clocks do; each may happen in the middle of another act.
 PEOPLE = ("approve", "reject", "flag_off", "flag_on", "unlock", "stop", "repair", "retire",
           "register", "same_again", "deploy")  # fmt: skip
-ACTS = ("trial", "train", "sweep", "digest", *PEOPLE)
 # About as many moments an act has; a fault that is put behind the last one does not happen.
 MOMENTS = {"trial": 560, "train": 110, "sweep": 40, "digest": 20, "retire": 16, "unlock": 24}
 

@@ -53,18 +53,6 @@ def test_a_job_compiles_outside_of_the_folder_that_is_copied_while_it_runs(machi
     assert [GRAPH] == files(job.kept.parent)
 
 
-def test_the_next_job_begins_with_what_the_one_before_it_kept(machine):
-    with compile_cache.preserved():
-        machine().compile()
-    first = machine()
-    with compile_cache.preserved():
-        first.compile()
-    second = machine()
-    compile_cache.restore()
-
-    assert ["fxgraph/ab/key/graph"] == files(second.local)
-
-
 def test_only_what_is_new_or_changed_is_copied_back(machine, capsys):
     first = machine()
     with compile_cache.preserved():
@@ -111,12 +99,13 @@ def test_files_of_processes_at_work_are_not_kept(machine):
     assert ["inductor/ab/x.py"] == files(job.kept.parent)
 
 
-def test_a_machine_restores_once_for_all_of_its_processes(machine):
+def test_the_next_machine_restores_what_was_kept_once_for_all_of_its_processes(machine):
     first = machine()
     with compile_cache.preserved():
         first.compile()
     second = machine()
     compile_cache.restore()
+    assert ["fxgraph/ab/key/graph"] == files(second.local)
     changed = second.compile(text="compiled anew")
     compile_cache.restore()
 

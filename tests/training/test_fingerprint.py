@@ -22,22 +22,14 @@ def lines(*rows):
     ("name", "before", "same", "other"),
     [
         ("a.jsonl", lines(COLUMNS), lines({**COLUMNS, "text": "b"}), lines({**COLUMNS, "id": 1})),
-        (
-            "a.jsonl",
-            lines(COLUMNS),
-            lines({**COLUMNS, "score": 1}),
-            lines({**COLUMNS, "label": "1"}),
-        ),
-        (
-            "a.jsonl",
-            lines(COLUMNS),
-            lines({**COLUMNS, "score": None}, COLUMNS),
-            lines({"text": "a"}),
-        ),
+        ("a.jsonl", lines(COLUMNS), lines({**COLUMNS, "score": 1}),
+         lines({**COLUMNS, "label": "1"})),
+        ("a.jsonl", lines(COLUMNS), lines({**COLUMNS, "score": None}, COLUMNS),
+         lines({"text": "a"})),
         ("a.csv", "text,label\na,1\n", "text,label\nb,0\n", "text,stars\na,1\n"),
         ("a.csv", "1.5,2,3\n", "0,0,1\n", "1.5,2\n"),
     ],
-)
+)  # fmt: skip
 def test_rows_do_not_matter_and_columns_do(tmp_path, name, before, same, other):
     first = digest(tmp_path, name, before)
 

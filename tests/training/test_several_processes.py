@@ -127,15 +127,8 @@ def test_a_segment_starts_as_mpirun_started_the_job(tmp_path):
     )
 
     command, variable = json.loads(done.stdout)
-    assert [
-        command_line[0],
-        "-x",
-        "MASTER_PORT",
-        *command_line[1:3],
-        "train.py",
-        "--steps",
-        "3",
-    ] == command
+    started = [command_line[0], "-x", "MASTER_PORT", *command_line[1:3], "train.py"]
+    assert [*started, "--steps", "3"] == command
     assert "this" == variable
 
 

@@ -22,18 +22,11 @@ LONGEST_SECONDS = 2.0
 # After an answer, for another one to a request that was hidden in the first.
 MORE_SECONDS = 0.003
 METHODS = (
-    "GET",
-    "POST",
-    "PUT",
-    "DELETE",
-    "HEAD",
-    "OPTIONS",
-    "PATCH",
-    "TRACE",
-    "CONNECT",
-    "PRI",
-    "",
-)
+    "GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH", "TRACE", "CONNECT", "PRI", "",
+)  # fmt: skip
+PARTS = (
+    "method", "path", "query", "body", "date", "signature", "scope", "host", "header", "fragment",
+)  # fmt: skip
 TARGETS = (
     "/", "/bucket/key", "/?Action=CreateStack&StackName=x", "/_compilegate/health",
     "/_ministack/reset", "/_ministack/rds/iam-auth", "/health", "*", "//", "/../..", "/%00", "/%",
@@ -130,20 +123,7 @@ class Signed:
 
     def change(self, chance: random.Random) -> str:
         """Change one part of what was signed; returns which."""
-        part = chance.choice(
-            (
-                "method",
-                "path",
-                "query",
-                "body",
-                "date",
-                "signature",
-                "scope",
-                "host",
-                "header",
-                "fragment",
-            )
-        )
+        part = chance.choice(PARTS)
         authorization = self.headers["Authorization"]
         if part == "method":
             self.method = "PATCH"
