@@ -28,7 +28,7 @@ def with_imports(page: str) -> str:
 def _imported(folder: str) -> set[str]:
     place = ROOT / folder
     files = [place] if place.is_file() else sorted(place.rglob("*.py"))
-    files = [file for file in files if "tests" not in file.parts]
+    files = [file for file in files if "tests" not in file.relative_to(ROOT).parts]
     return {_folder(module) for file in files for module in _modules(file)}
 
 
