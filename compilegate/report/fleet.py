@@ -8,9 +8,8 @@ from compilegate.domain.claims import FLAG_STATES, Label, command_at
 from compilegate.domain.formats import UNKNOWN, money, plural, shown
 from compilegate.domain.production.summaries import Fleet, WeeklySummary
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.markup import command, render_page
+from compilegate.report.markup import Row, command, paragraphs, render_page, rows
 from compilegate.report.tables import Table
-from compilegate.report.text import Row, paragraphs, rows
 from compilegate.report.words import MetricCard
 
 # A row takes about 500 bytes; with as many the page stays below 400 kB.

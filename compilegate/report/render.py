@@ -13,7 +13,7 @@ from compilegate.domain.naming import record_key, report_key
 from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
 from compilegate.report.charts import charts
-from compilegate.report.markup import Download, render_page, stable_json
+from compilegate.report.markup import Download, lines, markdown, render_page, stable_json
 from compilegate.report.measured import Document
 from compilegate.report.tables import (
     SAME_QUALITY,
@@ -29,7 +29,6 @@ from compilegate.report.tables import (
     protocol,
     runs_csv,
 )
-from compilegate.report.text import lines, markdown
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import (
     JUDGED_CARDS,

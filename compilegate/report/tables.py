@@ -28,7 +28,7 @@ from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
-from compilegate.report.markup import csv_text, link
+from compilegate.report.markup import Row, csv_text, link, paragraph, rows
 from compilegate.report.measured import (
     Measured,
     MeasuredArm,
@@ -37,7 +37,6 @@ from compilegate.report.measured import (
     reason_of,
     usd_of,
 )
-from compilegate.report.text import Row, paragraph, rows
 from compilegate.report.trial_report import TrialReport
 
 

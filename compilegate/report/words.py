@@ -15,8 +15,8 @@ from compilegate.domain.formats import UNKNOWN, significant
 from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
 from compilegate.domain.reasons import headline as reason_headline
 from compilegate.report import statements
+from compilegate.report.markup import paragraph, paragraphs, rows
 from compilegate.report.measured import FAILURES, Measured, confidence_words, reference_of
-from compilegate.report.text import paragraph, paragraphs, rows
 from compilegate.report.trial_report import TrialReport
 
 # Characters that fit on one line of the page on a desktop screen.

@@ -31,10 +31,19 @@ from compilegate.report.history.view import (
     HistoryReport,
     HistoryView,
 )
-from compilegate.report.markup import Download, csv_text, kept_at, render_page, stable_json
+from compilegate.report.markup import (
+    Download,
+    csv_text,
+    kept_at,
+    markdown,
+    paragraph,
+    paragraphs,
+    render_page,
+    rows,
+    stable_json,
+)
 from compilegate.report.measured import Document
 from compilegate.report.tables import Table
-from compilegate.report.text import markdown, paragraph, paragraphs, rows
 from compilegate.report.words import MetricCard, figures_of
 
 # Markdown keeps the end of a long history.
