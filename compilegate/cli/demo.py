@@ -242,7 +242,7 @@ def seconds_by_part(
         (job.started_at, job.ended_at)
         for view in views
         for job in view.jobs
-        if job.started_at and job.ended_at
+        if job.started_at is not None and job.ended_at is not None
     )
     training, reached = 0.0, 0.0
     for began, ended in spans:
@@ -308,7 +308,7 @@ def demo_production(
                 month.stop()
             raise typer.Exit(STOPPED) from None
         document = {
-            "went_as_told": not month.wrong,
+            "went_as_told": month.wrong is None,
             "wrong": month.wrong,
             "trial": month.outcome and month.outcome.to_dict(),
             "turned_on_by_hand": month.by_hand,
@@ -490,7 +490,7 @@ def night_document(number: int, view: View, flag: Flag, fault: str | None) -> di
         "metric": next((metric_of(run) for run in view.runs), None),
         "wall_seconds": next((wall_seconds_of(run) for run in view.runs), None),
         "verdict": review and review.verdict,
-        "alarm": bool(review and review.reason("alarm")),
+        "alarm": review is not None and review.reason("alarm") is not None,
         "injected_fault": fault if begun and begun.arm != BASELINE else None,
         "flag": {"enabled": flag.enabled, "state": flag.state},
     }

@@ -71,7 +71,7 @@ def check_deployment(
         workload = read_workload(path, needs_inputs=False).workload
         training = workload.training
         instance = instances.get(training.instance_type)
-        efa = bool(instance and instance.efa)
+        efa = instance is not None and instance.efa
         demands.append(
             Demand(workload.name, training.instance_type, training.instance_count, efa=efa)
         )

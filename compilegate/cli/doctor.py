@@ -245,7 +245,7 @@ def _of_workload(path: Path, compilers: tuple[str, ...]) -> Iterator[Target]:
         hyperparameters = {**training.hyperparameters, **one.hyperparameters}
         entry = one.entry_point or training.entry_point
         named = next((own for *start, own in starts if start == [entry, hyperparameters]), None)
-        if not named:
+        if named is None:
             starts.append((entry, hyperparameters, {one.compiler or "none"}))
         else:
             named.add(one.compiler or "none")

@@ -137,7 +137,7 @@ def _case(
     runs_remaining: float | None,
 ) -> Question:  # fmt: skip
     """The spread, pooled over history and baseline as the judge does, is 0 where it is unknown."""
-    spread = math.sqrt(Samples((), runs, quality.history).pooled_variance)
+    spread = math.sqrt(Samples((), runs, quality.history).pooled_variance or 0.0)
     past = len(quality.history)
     return Question(spread, quality.margin, past, candidates, policies, runs_remaining)
 

@@ -72,7 +72,7 @@ def status(*, as_json: JsonOption = False) -> None:
     cloud = local_cloud.status()
     state = cloud.state
     document = {
-        "running": bool(state),
+        "running": state is not None,
         "endpoint": state and state.endpoint,
         "pid": state and state.pid,
         "outputs": cloud.outputs,
@@ -127,7 +127,7 @@ def logs(
     """
     from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
-    if not part:
+    if part is None:
         answer(list(local_cloud.status().log_parts), "local_logs", as_json=as_json)
         return
     log = local_cloud.logs(part)

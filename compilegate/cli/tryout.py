@@ -213,7 +213,7 @@ def _arms(workload: Workload, only: Sequence[str]) -> tuple[list[ArmPlan], list[
     for arm in planned:
         if arm.role == CONTROL:
             continue
-        if arm.framework or compiler_named(arm.compiler).launching:
+        if arm.framework or compiler_named(arm.compiler).launching is not None:
             others.append((arm.name, "its image exists on AWS only"))
         else:
             here[arm.name] = arm

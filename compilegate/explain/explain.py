@@ -92,7 +92,7 @@ def _worth(evidence: Evidence) -> Iterator[Item]:
     return _items(
         "worth", Section.WORTH, evidence=evidence, design=design, value=value_of_a_trial(evidence),
         refused=design and refuse_before_spending(evidence, design),
-        spread=math.sqrt(variance),
+        spread=math.sqrt(variance or 0.0),
     )  # fmt: skip
 
 

@@ -57,7 +57,7 @@ def load_facts(region: str | None = None) -> Facts:
 
     With a region, what was last read from the account there lies over them (refreshed.json).
     """
-    if region:
+    if region is not None:
         return laid_over(load_facts(), read_refreshed(), region)
     images, assumptions, tested = map(read, ("framework_images", "assumptions", "tested_models"))
     common = {"source": tested["source"], "as_of": tested["as_of"]}
@@ -93,7 +93,7 @@ def read_refreshed(file: Path = FILE) -> dict[str, Any]:
 def laid_over(facts: Facts, regions: Mapping[str, Any], region: str) -> Facts:
     """The facts with what was read in a region in their place."""
     rows = regions.get(region)
-    if not rows:
+    if rows is None:
         return facts
     try:
         prices = {row["instance_type"]: Price(**row) for row in rows.get("prices", [])}

@@ -82,7 +82,7 @@ class Outcome:
     @cached_property
     def decision(self) -> Decision | None:
         """The decision, None when the trial failed."""
-        return read(Decision, self.recorded) if self.recorded else None
+        return None if self.recorded is None else read(Decision, self.recorded)
 
     @property
     def verdict(self) -> str:
@@ -92,7 +92,7 @@ class Outcome:
     @property
     def exit_code(self) -> int:
         """The contract's exit code; a failure too where the report or the records are lost."""
-        if not (self.decision and self.report and self.kept):
+        if self.decision is None or self.report is None or not self.kept:
             return FAILURE
         return EXIT_CODES[Verdict(self.verdict)]
 
@@ -121,7 +121,7 @@ def read_outcome(trial: Trial, cloud: Cloud, state: ExecutionState, reports: Pat
     if not state.succeeded:
         return _failed(trial, cloud, state)
     recorded = find_record(services.store, trial, "decision")
-    if not recorded:
+    if recorded is None:
         failure = "the execution ended without a decision"
         return Outcome(trial.workload, trial.trial, None, failure, failure, None)
     failed = {
@@ -262,7 +262,7 @@ def full_run_words(full_runs: Mapping[str, Any] | None) -> str:
 
 
 def _author(change: Author | GivenAnswer | None) -> str:
-    if not change:
+    if change is None:
         return "no approval requested"
     by = "production monitoring" if change.by == TRAIN else change.by
     return f"{by.removeprefix(HUMAN)}: {change.reason}"

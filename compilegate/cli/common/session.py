@@ -88,7 +88,7 @@ class Session:
 def session(ctx: typer.Context) -> Session:
     """This invocation's session."""
     current = ctx.find_object(Session)
-    if not current:
+    if current is None:
         raise RuntimeError("the root command has not run")
     return current
 

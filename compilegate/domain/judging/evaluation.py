@@ -271,7 +271,7 @@ class Evaluation:
     def figures(self) -> EvaluationFinding:
         """As the decision has it."""
         split, best = self.split, self.best
-        if not split or not self.today:
+        if split is None or self.today is None:
             return EvaluationFinding(self.finding)
         low, high = (end if math.isfinite(end) else None for end in split.training_range)
         return EvaluationSplit(
@@ -314,7 +314,7 @@ def weighed(split: Split, design: Design, anew: Design, margin: float) -> Evalua
     """Today's runs against those that larger sets would take, by their own design."""
     today, larger, best = _offers(split, design, anew, margin)
     finding = Finding.MORE_EXAMPLES if best else Finding.NOT_EXAMPLES
-    if not best and _offers(split, design, anew, margin, at_best=True)[-1]:
+    if best is None and _offers(split, design, anew, margin, at_best=True)[-1]:
         finding = Finding.UNCLEAR
     wanted = split.wanted(margin / anew.best_margin(LIKELY))
     return Evaluation(finding, split, today, larger, best, wanted)

@@ -140,7 +140,7 @@ def judge(evidence: Evidence) -> Decision:
 def judge_trial(evidence: Evidence) -> TrialFinding:
     """Decide the trial as far as the evidence goes."""
     refused = _refused(evidence)
-    if not refused and any(not run.finished for run in evidence.baseline.speed):
+    if refused is None and any(not run.finished for run in evidence.baseline.speed):
         text = "the baseline failed in a speed block: nothing to compare with"
         refused = Reason("baseline_failed", text, BASELINE)
     if refused:

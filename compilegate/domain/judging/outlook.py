@@ -50,7 +50,7 @@ def proof_outlook(
     """By ``spread``, else by that of all recorded runs; None where neither is known."""
     design = design_of(evidence, candidate)
     if spread is None:
-        spread = math.sqrt(samples_of(candidate, evidence).pooled_variance)
+        spread = math.sqrt(samples_of(candidate, evidence).pooled_variance or 0.0)
     if design is None or not spread:
         return None
     margin, provable = evidence.quality.margin, design.best_margin(LIKELY)

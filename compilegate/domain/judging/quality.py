@@ -261,7 +261,7 @@ def _beyond_doubt(compared: Comparison, margin: float) -> bool:
 
 def underpowered(samples: Samples, margin: float, design: Design) -> QualityFinding | None:
     """The refusal of a trial that could hardly prove the margin; None where it could."""
-    spread = math.sqrt(samples.pooled_variance)
+    spread = math.sqrt(samples.pooled_variance or 0.0)
     if len(samples.history) < ENOUGH_HISTORY or spread == 0:
         return None
     if design.runs_needed(spread / margin, design.least_chance) is not None:
@@ -348,7 +348,7 @@ def refuse_before_spending(evidence: Evidence, design: Design) -> Reason | None:
     """Why no number of runs that policy allows would prove the margin, by history alone."""
     history = Samples((), (), evidence.oriented(evidence.quality.history))
     refusal = underpowered(history, evidence.quality.margin, design)
-    if not refusal:
+    if refusal is None:
         return None
     return Reason("underpowered", f"{evidence.quality.metric}: {refusal.reason}")
 
@@ -396,7 +396,7 @@ def judge_quality_of(arm: Arm, evidence: Evidence, design: Design) -> QualityFin
     """The gate's finding, or that quality is held where identity proves what it leaves open."""
     identity = identity_of(arm, evidence.baseline)
     finding = replace(judge_full_runs(arm, evidence, design), identity=identity)
-    if not identity or not identity.proven or finding.outcome in DECIDED:
+    if identity is None or not identity.proven or finding.outcome in DECIDED:
         return finding
     return replace(
         finding,
@@ -428,7 +428,7 @@ def quality_figures(
         evaluation=evaluation,
     )
     seen = finding.identity
-    if not seen:
+    if seen is None:
         return figures
     alone = seen.proven and finding.level is None
     return replace(

@@ -148,9 +148,10 @@ class Samples:
         return sum(max(len(values) - 1, 0) for values in self._all)
 
     @property
-    def pooled_variance(self) -> float:
-        """(SS_H + SS_B + SS_x) / df, 0 without a degree of freedom."""
-        return math.fsum(map(squares, self._all)) / max(self.degrees_of_freedom, 1)
+    def pooled_variance(self) -> float | None:
+        """(SS_H + SS_B + SS_x) / df, None without a degree of freedom."""
+        df = self.degrees_of_freedom
+        return math.fsum(map(squares, self._all)) / df if df else None
 
     def baseline_at(self, runs: int) -> int:
         """Baseline runs that a look at so many candidate runs sees; 0 while it lacks some.
@@ -218,7 +219,7 @@ def baseline_needed(runs: int) -> int:
 def compare(samples: Samples) -> Comparison | None:
     """The comparison, None without runs of both arms or without a spread to go by."""
     pooled, n, beside = samples.pooled_variance, len(samples.candidate), len(samples.baseline)
-    if not samples.degrees_of_freedom or not n or not beside:
+    if pooled is None or not n or not beside:
         return None
     own = squares(samples.candidate) / (n - 1) if n >= 2 else 0.0
     df = float(samples.degrees_of_freedom)
@@ -235,7 +236,7 @@ def _own_spread_df(samples: Samples, own: float) -> float:
     """Satterthwaite's degrees of freedom; ``own`` is the candidate's variance, the larger one."""
     n, rest = len(samples.candidate), Samples((), samples.baseline, samples.history)
     mine = own / n
-    theirs = rest.pooled_variance / len(samples.baseline)
+    theirs = (rest.pooled_variance or 0.0) / len(samples.baseline)
     spread = mine**2 / (n - 1)
     if theirs:
         spread += theirs**2 / rest.degrees_of_freedom

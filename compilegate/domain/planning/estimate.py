@@ -108,7 +108,7 @@ def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Pr
     if design is None:
         return None
     history, past = Samples((), (), quality.history), len(quality.history)
-    spread = math.sqrt(history.pooled_variance)
+    spread = math.sqrt(history.pooled_variance or 0.0)
     if past < ENOUGH_HISTORY or not spread:
         runs = min(ASSUMED_RUNS, design.n_max)
         enough = significant(quality.margin / design.provable_margin(runs), 2)

@@ -115,7 +115,7 @@ def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     step, following = decision.next, None
     if decision.verdict is Verdict.CONTINUE:
         failure = _failure(deciding, evidence)
-        if failure:
+        if failure is not None:
             return RoundOutcome(evidence, decision, stop, failure=failure)
         if isinstance(step, SpeedStep | QualityStep):
             decision = _within_limits(decision, PlannedStep(step, evidence), deciding, facts)
