@@ -259,12 +259,7 @@ WaitOption = Annotated[bool, typer.Option("--wait", help="Follow the run to its 
 
 
 @on_cloud
-def train(
-    invocation: Invocation,
-    workload: NameArgument,
-    *,
-    wait: WaitOption = False,
-) -> None:
+def train(invocation: Invocation, workload: NameArgument, *, wait: WaitOption = False) -> None:
     """Start one production run of a registered workload now.
 
     Trains the latest registration, with or without the compiler as the flag says. The run is
