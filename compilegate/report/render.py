@@ -23,7 +23,6 @@ from compilegate.report.tables import (
     eligibility_table,
     facts,
     full_runs,
-    jobs_table,
     next_command,
     places,
     protocol,
@@ -122,7 +121,7 @@ def _values(trial: TrialReport, cards: Sequence[MetricCard], summary: str) -> di
         "eligibility": eligibility_table(trial),
         "eligibility_verdict": eligible and verdict_label(str(eligible)).text.lower(),
         "protocol": protocol(trial),
-        "details": [*detail_tables(trial), *filter(None, [jobs_table(trial)])],
+        "details": detail_tables(trial),
         "downloads": _downloads(trial, summary),
     }
 

@@ -158,7 +158,7 @@ def eligibility_table(trial: TrialReport) -> Table | None:
 
 
 def detail_tables(trial: TrialReport) -> list[Table]:
-    """The plan and the evidence; a table without rows is left out."""
+    """The plan, the evidence and its jobs; a table without rows is left out."""
     tables = [_plan_table(trial)]
     if trial.measured:
         tables += [
@@ -166,7 +166,7 @@ def detail_tables(trial: TrialReport) -> list[Table]:
             _runs_table(trial.measured), canary_table(trial.measured),
             _failures_table(trial.measured),
         ]  # fmt: skip
-    return [table for table in tables if table.rows]
+    return [table for table in (*tables, _jobs_table(trial)) if table.rows]
 
 
 def _plan_table(trial: TrialReport) -> Table:
@@ -315,42 +315,21 @@ def places(trial: TrialReport) -> list[Row]:
     return rows("places", trial=trial, link=link, console=console, record_key=naming.record_key)
 
 
-def jobs_table(trial: TrialReport) -> Table | None:
-    """Every training job of the evidence with its page and its log."""
-    jobs = _jobs(trial)
-    if not jobs:
-        return None
-    shown_jobs = [
-        (page, ", ".join(arms), log)
-        for job, arms in list(jobs.items())[:MOST_JOBS]
-        for page, log in [_job_and_log(trial, job)]
-    ]
-    more = len(jobs) - MOST_JOBS
+def _jobs_table(trial: TrialReport) -> Table:
+    """Every training job of the evidence with the arms that it measured, its page and its log."""
+    arms_of: dict[str, list[str]] = {}
+    for arm in trial.evidence.arms if trial.evidence else ():
+        for job in dict.fromkeys(run.job for run in arm.runs if run.job):
+            arms_of.setdefault(job, []).append(arm.name)
+    listed = rows(
+        "jobs", jobs=list(arms_of.items())[:MOST_JOBS], context=trial.source["context"],
+        link=link, console=console, local_stage=LOCAL_STAGE,
+    )  # fmt: skip
+    more = len(arms_of) - MOST_JOBS
     return Table(
-        "jobs", "Training jobs and their logs", ("Job", "Arms", "Log"), shown_jobs,
-        stacked=True,
+        "jobs", "Training jobs and their logs", ("Job", "Arms", "Log"), listed, stacked=True,
         note=f"{more} more are in the evidence." if more > 0 else "",
     )  # fmt: skip
-
-
-def _jobs(trial: TrialReport) -> Mapping[str, list[str]]:
-    """Each job with the arms that it measured."""
-    jobs: dict[str, list[str]] = {}
-    for arm in trial.evidence.arms if trial.evidence else ():
-        for run in arm.runs:
-            arms = jobs.setdefault(run.job, [])
-            if arm.name not in arms:
-                arms.append(arm.name)
-    return {job: arms for job, arms in jobs.items() if job}
-
-
-def _job_and_log(trial: TrialReport, job: str) -> tuple[str, str]:
-    context = trial.source["context"]
-    region, local = context.get("region"), f"compilegate local logs job/{job}"
-    if not region:
-        return job, local if context["stage"] == LOCAL_STAGE else UNKNOWN
-    page, log = console.training_job(region, job), console.training_log(region, job)
-    return link(page, job), link(log, "CloudWatch")
 
 
 def earlier_table(trial: TrialReport) -> Table | None:

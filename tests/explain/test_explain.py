@@ -108,6 +108,18 @@ def test_an_explanation_leaves_the_evidence_as_it_was() -> None:
     assert before == doc
 
 
+def test_a_cheaper_candidates_bars_speak_of_late_recompilations_only_where_there_were_some() -> (
+    None
+):
+    doc = document(blocks=1)
+    doc["arms"][1]["usd_per_hour"] = 0.5 * (doc["arms"][0].get("usd_per_hour") or 1.0)
+    doc["arms"][0].setdefault("usd_per_hour", 1.0)
+    words = [i["words"] for i in items_of(doc) if i["name"] == "best that it can still be"]
+
+    assert [True, False] == ["promote_speedup" in text for text in words]
+    assert not [text for text in words if "Late recompilations" in text]
+
+
 def test_the_spread_shown_in_two_parts_is_the_decisions() -> None:
     doc = scored(0.004, runs=5)
     items = about(items_of(doc), Section.QUALITY)["compile"]
