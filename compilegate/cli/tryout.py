@@ -149,29 +149,21 @@ def try_(
 
 def _interpreter(python: Path, workload: Workload) -> Path:
     """The Python, checked for what every arm imports first."""
-    install = "pip install 'compilegate[local]'" if INSTALLED else "run `make setup`"
-    fix = f"name one that has what the script imports with --python, or {install}"
-    problem = ""
-    if not shutil.which(str(python)):
-        problem = "is not a Python"
-    elif workload.framework.kind == "pytorch" and _lacks_torch(python):
-        problem = "cannot import torch"
+    problem = "" if shutil.which(str(python)) else "is not a Python"
+    if not problem and workload.framework.kind == "pytorch":
+        code = "import importlib.util; print(importlib.util.find_spec('torch'))"
+        # A wrapper may answer nothing.
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            asked = subprocess.run(  # noqa: S603 - the user's own Python, as an argument list
+                [str(python), "-c", code], env=_inherited(), stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, check=False, timeout=ASK_SECONDS,
+            )  # fmt: skip
+            problem = "cannot import torch" if asked.stdout.strip() == "None" else ""
     if problem:
+        install = "pip install 'compilegate[local]'" if INSTALLED else "run `make setup`"
+        fix = f"name one that has what the script imports with --python, or {install}"
         raise InvalidInputError(problem, field="--python", value=str(python), fix=fix)
     return python
-
-
-def _lacks_torch(python: Path) -> bool:
-    """Whether this Python says that it cannot find it; a wrapper may answer nothing."""
-    code = "import importlib.util; print(importlib.util.find_spec('torch'))"
-    try:
-        asked = subprocess.run(  # noqa: S603 - the user's own Python, as an argument list
-            [str(python), "-c", code], env=_inherited(), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False, timeout=ASK_SECONDS,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return asked.stdout.strip() == "None"
 
 
 def _inherited() -> dict[str, str]:
