@@ -264,7 +264,14 @@ def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
         return f"{origin}changes nothing, so its result should equal the baseline's"
     if len(arm.factors) == 1:
         return f"{origin}the {arm.factors[0]} alone, which isolates its effect"
-    parts = [other.name for other in arms if other.factors and _part_of(other, arm)]
+    mine = {key: value for key, value in arm.overrides.items() if key != FOLLOWS}.items()
+    parts = [  # which make some of this arm's changes, and no further ones
+        other.name
+        for other in arms
+        if other.factors
+        and other is not arm
+        and all(change in mine for change in other.overrides.items() if change[0] != FOLLOWS)
+    ]
     control = f"{arm.name}{CONTROL_SUFFIX}"
     if any(other.name == control for other in arms):
         apart = f"its control {control} separates their effects"
@@ -273,15 +280,6 @@ def _why(arm: ArmPlan, arms: Sequence[ArmPlan]) -> str:
     else:
         apart = "no other candidate makes a part of these changes to separate their effects"
     return f"{origin}a {arm.label}; {apart}"
-
-
-def _part_of(other: ArmPlan, arm: ArmPlan) -> bool:
-    """Whether the other arm makes some of this arm's changes, and no further ones."""
-    mine = {key: value for key, value in arm.overrides.items() if key != FOLLOWS}
-    return other is not arm and all(
-        key == FOLLOWS or (key in mine and mine[key] == value)
-        for key, value in other.overrides.items()
-    )
 
 
 def _controls(
