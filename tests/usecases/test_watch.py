@@ -71,13 +71,13 @@ def looks(services: Any) -> list[Any]:
 class Story:
     """Production runs after a promotion, what is unusual of each, and the flag's state after each.
 
-    ``told`` are the runs, from 1, after which there is a message, ``words`` what those say.
+    ``sent`` are the runs, from 1, after which there is a message, ``words`` what those say.
     ``off``: the flag is off in the end. ``verdicts`` are those of the first runs.
     """
 
     runs: Sequence[Mapping[str, Any]]
     states: str
-    told: tuple[int, ...] = ()
+    sent: tuple[int, ...] = ()
     words: Mapping[int, Sequence[str]] = field(default_factory=dict)
     off: bool = False
     verdicts: tuple[str | None, ...] = ()
@@ -108,8 +108,8 @@ STORIES = {
         [CODE, TORCH, {"fingerprint": {"code_sha256": FINGERPRINT["code_sha256"]}}, {}],
         "stale stale stale probation", (1, 4), policy=KEEP),
     **{
-        f"another code, then {name}": Story([CODE, silent], "stale stale", told, policy=KEEP)
-        for name, silent, told in (
+        f"another code, then {name}": Story([CODE, silent], "stale stale", sent, policy=KEEP)
+        for name, silent, sent in (
             ("crashed", {**CRASH, "fingerprint": None}, (1, 2)),
             ("without a record", {"fingerprint": None}, (1,)),
             ("without that field", {"fingerprint": {"torch": FINGERPRINT["torch"]}}, (1,)),
@@ -153,7 +153,7 @@ def test_what_follows_from_each_run_and_who_hears_of_it(services: Any, name: str
 
     assert story.states.split() == states
     assert story.off is not flag_of(services).enabled
-    assert story.told == tuple(n for n, answer in enumerate(answers, 1) if answer["tell"])
+    assert story.sent == tuple(n for n, answer in enumerate(answers, 1) if answer["tell"])
     for number, words in story.words.items():
         said = f"{answers[number - 1]['subject']}\n{answers[number - 1]['message']}"
         assert [] == [one for one in words if one not in said]
@@ -254,8 +254,8 @@ def test_a_run_trains_the_baseline_where_its_job_is_seen_to_be_another(
     assert begins == (answer["arm"], answer["why"])
     assert errors == [one.levelname for one in caplog.records].count("ERROR")
     (begun,) = history(entries(services)).begun
-    told = "source code: was workloads/bert-docs/s.tgz"
-    assert (answer["why"] == "stale") is (told in (begun.flag_told or ""))
+    words = "source code: was workloads/bert-docs/s.tgz"
+    assert (answer["why"] == "stale") is (words in (begun.flag_told or ""))
     assert "probation" == flag_of(services).state  # left to the watch
 
 

@@ -81,7 +81,7 @@ OTHER = dataclasses.replace(ON, overrides={"compiler": "none"})
 
 
 @pytest.mark.parametrize(
-    ("decided", "text", "why", "told"),
+    ("decided", "text", "why", "says"),
     [
         (ON, "{on", "malformed", FLAG),
         (ON, "[" * 4000, "malformed", FLAG),
@@ -99,7 +99,7 @@ OTHER = dataclasses.replace(ON, overrides={"compiler": "none"})
     ],
 )  # fmt: skip
 def test_a_flag_that_is_not_what_was_decided_is_the_baseline_counted_and_repaired(
-    production, caplog, *, decided, text, why, told
+    production, caplog, *, decided, text, why, says
 ):
     if decided is not None:
         production.promote(decided)
@@ -110,11 +110,11 @@ def test_a_flag_that_is_not_what_was_decided_is_the_baseline_counted_and_repaire
     answer = production.begin()
 
     assert ("baseline", why) == (answer["arm"], answer["why"])
-    assert ([why] if told else []) == counted(caplog)
+    assert ([why] if says else []) == counted(caplog)
     assert [] == [line for line in caplog.messages if "its promotion is stale" in line]
     (entry,) = production.entries("run_begun")
-    assert (why if told else None, text) == (entry["flag_problem"], entry["flag"])
-    assert (told or "None") in str(entry["flag_told"])
+    assert (why if says else None, text) == (entry["flag_problem"], entry["flag"])
+    assert (says or "None") in str(entry["flag_told"])
     assert (decided or OFF).to_json() == production.services.flags.read(FLAG)
 
 
