@@ -1,4 +1,4 @@
-"""What dies while a trial runs leaves nothing that stands in the way.
+"""Commands and clouds that die while a trial runs leave nothing that stands in the way.
 
 ``python -m tests.localcloud.survival`` tries many moments of each death.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.localcloud.survival import CLOUD, survive
+from tests.localcloud.survival import survive
 
 pytestmark = [
     pytest.mark.slow,
@@ -18,8 +18,9 @@ pytestmark = [
     pytest.mark.skipif(not Path("/proc").exists(), reason="looks for processes under /proc"),
 ]
 WHILE_JOBS_TRAIN = 11.0
+SAMPLE = ("command SIGKILL", "cloud SIGKILL")
 
 
-def test_a_cloud_that_dies_leaves_no_process_and_its_trial_goes_on() -> None:
-    """Of a command that dies: test_crash_safety.py of the embedded cloud."""
-    assert [] == survive(CLOUD, WHILE_JOBS_TRAIN)
+@pytest.mark.parametrize("name", SAMPLE)
+def test_what_dies_leaves_no_process_and_what_was_recorded(name: str) -> None:
+    assert [] == survive(name, WHILE_JOBS_TRAIN)
