@@ -68,7 +68,7 @@ class TrialReport:
     """What the records say; ``decision`` is None for a trial that failed.
 
     ``judged`` is then a decision without figures, so that no reader asks for one. ``reasons`` are
-    as people read them (reasons.py). ``measured`` is None where nothing was measured or the
+    as people read them (measured.py). ``measured`` is None where nothing was measured or the
     evidence cannot be read, which ``not_measured`` says in a sentence. ``eligibility`` is empty
     where there is none; ``flag`` is the outcome for it, once it is decided.
     """

@@ -12,6 +12,7 @@ from tests.structure.figures import (
     climbs_in_report,
     floors,
     held,
+    lines_of_templates,
     measured,
     none_tests,
     read,
@@ -243,9 +244,11 @@ def test_every_line_of_the_package_counts_and_none_beside_it(toy: Path) -> None:
     (toy / "toy/ports.py").write_text("first = 1\n\n# third\n")
     (toy / "toy_product").mkdir()
     (toy / "toy_product/__init__.py").write_text("of_another_product = 1\n")
+    (toy / "toy/words").mkdir()
+    (toy / "toy/words/screen.txt.j2").write_text("{% if one %}\n{{ one }}\n{% endif %}\n\nend\n")
     code = read(toy, "toy")
     assert {"toy", "toy.ports", "toy.domain.prices"} < set(code.modules)
-    assert code.lines == 3
+    assert (code.lines, lines_of_templates(toy / "toy")) == (3, 5)
 
 
 @pytest.mark.parametrize(
