@@ -127,7 +127,7 @@ def steady_logs(document: Mapping[str, Any], arm: str) -> list[float]:
 
 def _steady_logs(arm: Arm, evidence: Evidence) -> list[float]:
     """ln of the steady speed-up of every block, sample for sample: compilation left out."""
-    work = evidence.baseline.steps / arm.steps
+    work = evidence.baseline.steps_or_one / arm.steps_or_one
     return [
         math.log(work * base.steady_step_seconds / ours.steady_step_seconds)
         for base, ours in evidence.steady_pairs(arm)

@@ -123,8 +123,8 @@ def test_a_look_sees_the_baseline_runs_before_its_last_candidate_run_and_no_late
 def test_a_look_without_enough_baseline_runs_waits_for_the_first_later_ones() -> None:
     late = Samples([0.0] * 5, [0.0, 1.0], [], (5, 5))
 
-    assert [1, 2, 0] == [late.baseline_at(n) for n in (2, 3, 5)]
-    assert 0 == Samples([0.0], [0.0], [], (0,)).baseline_at(2)
+    assert [1, 2, None] == [late.baseline_at(n) for n in (2, 3, 5)]
+    assert Samples([0.0], [0.0], [], (0,)).baseline_at(2) is None
 
 
 @given(

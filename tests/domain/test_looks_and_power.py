@@ -69,9 +69,9 @@ def test_later_looks_may_spend_more(n_max: int) -> None:
 
 
 def test_looks_come_at_fixed_numbers_of_runs() -> None:
-    assert [0, 0, 2, 3, 3, 5, 12] == [look_at(n, 12) for n in (0, 1, 2, 3, 4, 5, 40)]
-    assert [2, 3, 12, 0] == [next_look(n, 12) for n in (0, 2, 11, 12)]
-    assert [0, 2, 3, 12, 96] == [last_look(n) for n in (1.9, 2, 4.5, 17, math.inf)]
+    assert [None, None, 2, 3, 3, 5, 12] == [look_at(n, 12) for n in (0, 1, 2, 3, 4, 5, 40)]
+    assert [2, 3, 12, None] == [next_look(n, 12) for n in (0, 2, 11, 12)]
+    assert [None, 2, 3, 12, 96] == [last_look(n) for n in (1.9, 2, 4.5, 17, math.inf)]
 
 
 def error_at_the_margin(

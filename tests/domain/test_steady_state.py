@@ -38,7 +38,7 @@ def test_warm_up_is_cut_where_the_data_is_steady_and_counted_as_overhead() -> No
 def test_a_segment_that_is_steady_from_the_start_has_the_least_warm_up_and_no_overhead() -> None:
     segment = steady([0.1] * 160)
 
-    assert (MIN_WARM_UP, 0) == (segment.warm_up_steps, segment.spikes)
+    assert (MIN_WARM_UP, 0.0) == (segment.warm_up_steps, segment.late_seconds)
     assert pytest.approx(0, abs=1e-12) == segment.overhead_seconds
 
 
@@ -61,7 +61,7 @@ def test_a_late_recompilation_recurs_over_a_longer_run_as_the_logarithm_of_its_s
     steps[120] = 5.1
     short, long = steady(steps, full_run=160), steady(steps, full_run=160**2)
 
-    assert 1 == short.spikes
+    assert pytest.approx(5.0) == short.late_seconds
     assert pytest.approx(0.1) == short.steady_step_seconds
     assert pytest.approx([5.0, 10.0]) == [short.overhead_seconds, long.overhead_seconds]
 
@@ -78,7 +78,7 @@ def test_a_straggler_below_the_spike_ratio_is_pulled_in_not_counted() -> None:
     steps[100] = 0.9
     segment = steady(steps)
 
-    assert 0 == segment.spikes
+    assert 0.0 == segment.late_seconds
     assert pytest.approx(0.1, rel=0.005) == segment.steady_step_seconds
 
 
@@ -120,7 +120,6 @@ def test_another_unit_of_time_changes_seconds_only(seed: int, power: int) -> Non
         warm_up_steps=segment.warm_up_steps,
         steady_step_seconds=segment.steady_step_seconds * factor,
         overhead_seconds=segment.overhead_seconds * factor,
-        spikes=segment.spikes,
         lost_step_seconds=segment.lost_step_seconds * factor,
     )
 

@@ -161,20 +161,21 @@ class Economics:
         limits, overhead = self.break_even, self.overhead
         return {
             "annual_training_usd": self.annual_training_usd,
-            "plausible_annual_saving_usd": saving and [saving.low, saving.high],
+            "plausible_annual_saving_usd": None if saving is None else [saving.low, saving.high],
             "trial_usd": self.trial_usd,
-            "break_even_run_minutes": limits and limits.sure_seconds / 60,
+            "break_even_run_minutes": None if limits is None else limits.sure_seconds / 60,
             "payback_days": self.payback_days,
             "region": self.region,
             "prices_region": self.prices_region,
             "prices_as_of": self.prices_as_of,
             "price_source": self.price_source,
-            "plausible_speedup": speedup and [speedup.low, speedup.high],
+            "plausible_speedup": None if speedup is None else [speedup.low, speedup.high],
             "largest_speedup": self.largest_speedup,
-            "break_even_run_minutes_warm": limits and limits.warm_seconds / 60,
-            "break_even_run_minutes_cold": limits and limits.cold_seconds / 60,
-            "compile_seconds": overhead
-            and {
+            "break_even_run_minutes_warm": None if limits is None else limits.warm_seconds / 60,
+            "break_even_run_minutes_cold": None if limits is None else limits.cold_seconds / 60,
+            "compile_seconds": None
+            if overhead is None
+            else {
                 "warm": overhead.warm_seconds,
                 "cold": overhead.cold_seconds,
                 "measured": overhead.measured,

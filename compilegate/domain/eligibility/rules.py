@@ -298,7 +298,7 @@ def memory_rule(job: CandidateJob) -> Iterator[Reason]:
 def step_count_rule(job: CandidateJob) -> Iterator[Reason]:
     """The same number of larger steps is a longer run, or a longer warm-up."""
     after, before = _samples(job), _samples(job.baseline)
-    if not after or not before or after == before:
+    if after is None or before is None or after == before:
         return
     own, base = job.candidate.hyperparameters, job.workload.training.hyperparameters
     growth = after / before
@@ -310,10 +310,12 @@ def step_count_rule(job: CandidateJob) -> Iterator[Reason]:
             yield job.finds(code, name=name, count=count, growth=growth, fewer=fewer)
 
 
-def _samples(run: CandidateJob) -> int:
-    """Samples of a step; 0 where devices are unknown."""
+def _samples(run: CandidateJob) -> int | None:
+    """Samples of a step; None where devices are unknown."""
+    if run.devices is None:
+        return None
     added = _count(run.training.hyperparameters.get(ACCUMULATION)) or 1
-    return run.training.batch_size * (run.devices or 0) * added
+    return run.training.batch_size * run.devices * added
 
 
 def _count(value: Any) -> int:

@@ -121,8 +121,8 @@ class FullRun(Run):
         return read_outcomes(self.record.get("outcomes"))
 
     @property
-    def data(self) -> str:
-        """What it was trained on, empty where unknown: production may train on new data."""
+    def data(self) -> str | None:
+        """What it was trained on, None where unknown: production may train on new data."""
         return _text(self.fingerprint.get("data_sha256"))
 
     @property
@@ -132,31 +132,32 @@ class FullRun(Run):
         return value if isinstance(value, int | float) else None
 
     @property
-    def initial_weights(self) -> str:
-        """Fingerprint of the weights that it started from, empty where it is not recorded."""
+    def initial_weights(self) -> str | None:
+        """Fingerprint of the weights that it started from, None where it is not recorded."""
         return _text(self.record.get("initial_weights_sha256"))
 
     @property
-    def final_weights(self) -> str:
-        """Fingerprint of all its final weights and buffers, empty where it is not recorded."""
+    def final_weights(self) -> str | None:
+        """Fingerprint of all its final weights and buffers, None where it is not recorded."""
         return _text(self.record.get("final_weights_sha256"))
 
     @property
-    def trained_weights(self) -> str:
+    def trained_weights(self) -> str | None:
         """Fingerprint, taken as that of a start, of what it ended with.
 
-        Empty where it is not recorded, and where the run ended with what it had started from.
+        None where it is not recorded, and where the run ended with what it had started from.
         """
         end = _text(self.record.get("final_start_sha256"))
-        return "" if end == self.initial_weights else end
+        return None if end == self.initial_weights else end
 
     def recorded_as(self, **keys: Any) -> FullRun:
         """The run with these fields, in its record as well."""
         return replace(self, **keys, record={**self.record, **keys})
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+def _text(value: object) -> str | None:
+    """A recorded fingerprint; None where there is none, or an empty one."""
+    return value if isinstance(value, str) and value else None
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,8 @@ class Arm:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def steps(self) -> int:
-        """Steps of a whole run, 1 while unknown."""
+    def steps_or_one(self) -> int:
+        """Steps of a whole run, 1 while unknown: for sums and ratios that need a number."""
         return self.full_run_steps or 1
 
     @property
@@ -280,7 +281,7 @@ class Evidence:
                     run.step_seconds,
                     compile_seconds=run.compile_seconds,
                     baseline_median=medians[run.block],
-                    full_run_steps=arm.steps,
+                    full_run_steps=arm.steps_or_one,
                 )
                 if run.finished and run.block in medians
                 else None

@@ -155,7 +155,7 @@ def break_even_run_minutes(candidate: Arm, evidence: Evidence) -> float | None:
     steady speed-up is that of whole runs without it. None when no run is long enough.
     """
     pairs = evidence.steady_pairs(candidate)
-    n_base, n_mine = evidence.baseline.steps, candidate.steps
+    n_base, n_mine = evidence.baseline.steps_or_one, candidate.steps_or_one
     if not pairs:
         return None
     overhead = mean([mine.overhead_seconds - base.overhead_seconds for base, mine in pairs])
@@ -175,7 +175,10 @@ def control_figures(control: Arm, evidence: Evidence) -> ControlFigures:
     compiled: list[float] = []
     if candidate:
         compiled = [
-            math.log(native.full_run_seconds(control.steps) / own.full_run_seconds(candidate.steps))
+            math.log(
+                native.full_run_seconds(control.steps_or_one)
+                / own.full_run_seconds(candidate.steps_or_one)
+            )
             for native, own in evidence.steady_pairs(candidate, control)
         ]
     reasons = [str(run.record["reason"]) for run in control.speed if run.record.get("reason")]

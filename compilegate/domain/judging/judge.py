@@ -165,9 +165,11 @@ def _refused(evidence: Evidence) -> Reason | None:
     if any(arm.runs for arm in evidence.arms):
         return None
     underpowered = refuse_before_spending(evidence, design)
-    value, remaining = value_of_a_trial(evidence), evidence.runs_left()
-    if underpowered or value is None or value.pays:
+    if underpowered is not None:
         return underpowered
+    value, remaining = value_of_a_trial(evidence), evidence.runs_left()
+    if value is None or value.pays:
+        return None
     return Reason(
         "saving_below_trial_cost",
         f"measuring the speed takes {value.cost:.2f} runs' worth of time and is expected to "
@@ -281,7 +283,7 @@ def _agreed(
         return Verdict.PROMOTE, None
     done = finished(arm.quality)
     more, timed = next_look(len(done), design.n_max), all(run.wall_seconds for run in done)
-    may_agree = more and timed and not seen.disproved
+    may_agree = more is not None and timed and not seen.disproved
     verdict = Verdict.CONTINUE if may_agree else Verdict.INCONCLUSIVE
     return verdict, _objection(arm, evidence, passed.whole, seen)
 

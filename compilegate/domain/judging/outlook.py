@@ -77,7 +77,8 @@ def proof_outlook(
             continue
         if replace(design, n_max=n).runs_needed(relative, design.least_chance):
             # Extra runs are fewer by default, so that a default itself cannot be requested.
-            runs, enough = n + (extra and n in DEFAULTS), runs_left_for(n)
+            runs = n + 1 if extra and n in DEFAULTS else n
+            enough = runs_left_for(n)
             scarce = outlook.runs_left is not None and outlook.runs_left < enough
             return replace(
                 outlook, runs=runs, proof_runs=n, runs_to_come=enough if scarce else None

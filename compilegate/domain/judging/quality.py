@@ -71,7 +71,7 @@ def compared_runs(
 
 def replicates(runs: Sequence[FullRun]) -> list[FullRun]:
     """The runs without those that repeat a seed on the same data."""
-    seen: set[tuple[int | None, str]] = set()
+    seen: set[tuple[int | None, str | None]] = set()
     kept = []
     for run in runs:
         draw = run.seed, run.data
@@ -147,7 +147,7 @@ class Identity:
 
 def identity_of(candidate: Arm, baseline: Arm) -> Identity | None:
     """What the final weights of both arms' full runs say, None where no two runs are a pair."""
-    same: dict[str, int] = {}
+    same: dict[str | None, int] = {}
     unequal = 0
     for run in finished(candidate.quality):
         for other in finished(baseline.quality):
@@ -231,7 +231,7 @@ class QualityFinding:
 def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFinding:
     """Decide one candidate's quality; metrics higher is better, ``margin`` in their unit."""
     look, compared = look_reached(samples, design), compare(samples)
-    if not look:
+    if look is None:
         if compared and _beyond_doubt(compared, margin):
             return QualityFinding(QualityOutcome.WORSE, _worse_words(compared), compared)
         missing = QualityFinding(QualityOutcome.MORE_RUNS, "full runs are missing", compared)
@@ -248,9 +248,10 @@ def judge_quality(samples: Samples, margin: float, design: Design) -> QualityFin
     return _at_a_look(looked, compared, margin, design)
 
 
-def look_reached(samples: Samples, design: Design) -> int:
-    """The last look whose runs of both arms are there, 0 before the first."""
-    return max((n for n in looks(design.n_max) if samples.baseline_at(n)), default=0)
+def look_reached(samples: Samples, design: Design) -> int | None:
+    """The last look whose runs of both arms are there, None before the first."""
+    there = [n for n in looks(design.n_max) if samples.baseline_at(n) is not None]
+    return max(there, default=None)
 
 
 def _beyond_doubt(compared: Comparison, margin: float) -> bool:
@@ -376,7 +377,7 @@ def judge_full_runs(candidate: Arm, evidence: Evidence, design: Design) -> Quali
         reason = f"runs of {' and '.join(repeating)} repeat a seed on the same data"
         return replace(finding, outcome=QualityOutcome.SEEDS_REPEATED, reason=reason)
     due = look_at(len(samples.candidate), design.n_max)
-    if not due or samples.baseline_at(due):
+    if due is None or samples.baseline_at(due) is not None:
         return finding
     reason = f"of {baseline_needed(due)} baseline runs of the same weeks "
     reason += f"that the look at {due} needs, {len(samples.baseline)} are there"

@@ -43,7 +43,7 @@ UNTIMED_SECONDS, UNTIMED_SHARE, UNTIMED_OF_SHORT, LEAST_UNTIMED = 180.0, 0.05, 0
 OTHER_BATCH = frozenset({"batch_size", "instance_type", "instance_count", "distribution"})
 # Hyperparameters that say how long a run is.
 LENGTH = re.compile(r"epoch|step|iter|batch|accum|sample|token", re.IGNORECASE)
-Figure = Callable[[FullRun], float]
+Figure = Callable[[FullRun], float | None]
 
 
 def timed(runs: Sequence[FullRun]) -> list[FullRun]:
@@ -51,18 +51,20 @@ def timed(runs: Sequence[FullRun]) -> list[FullRun]:
     return [run for run in finished(runs) if run.wall_seconds]
 
 
-def steps_of(run: FullRun) -> float:
-    """The steps that a run did: by its lines, else by its own word; 0 where unknown."""
+def steps_of(run: FullRun) -> float | None:
+    """The steps that a run did: by its lines, else by its own word; None where unknown."""
+    if run.work is not None and run.work.steps:
+        return run.work.steps
     steps = figure(run, "steps")
-    return (run.work.steps if run.work else 0) or (steps if steps >= 1 else 0.0)
+    return steps if steps is not None and steps >= 1 else None
 
 
-def figure(run: FullRun, key: str) -> float:
-    """A figure above 0 of a run's record, 0 where it has none."""
+def figure(run: FullRun, key: str) -> float | None:
+    """A figure above 0 of a run's record, None where it has none."""
     value = run.record.get(key)
     if not isinstance(value, int | float) or isinstance(value, bool) or not is_figure(value):
-        return 0.0
-    return max(float(value), 0.0)
+        return None
+    return float(value) if value > 0 else None
 
 
 def declares_steps(candidate: Arm) -> bool:
@@ -82,8 +84,8 @@ def as_much(ours: tuple[float, Arm], theirs: tuple[float, Arm], tolerance: float
     Scripts may record one batch size for all arms: then the mean is the same and the plan is not.
     """
     (own, arm), (other, baseline) = ours, theirs
-    whole = close(own * arm.steps, other * baseline.steps, tolerance)
-    otherwise = not close(arm.steps, baseline.steps) and declares_steps(arm)
+    whole = close(own * arm.steps_or_one, other * baseline.steps_or_one, tolerance)
+    otherwise = not close(arm.steps_or_one, baseline.steps_or_one) and declares_steps(arm)
     return whole or (otherwise and close(own, other, tolerance))
 
 
@@ -93,33 +95,36 @@ def close(one: float, other: float, tolerance: float = SAME_WORK) -> bool:
 
 
 class Reference:
-    """One figure of the baseline's timed runs, to compare a run's with; 0 is unknown."""
+    """One figure of the baseline's timed runs, to compare a run's with."""
 
     def __init__(self, baseline: Arm, of: Figure) -> None:
         self.of = of
         runs = timed(baseline.full_runs)
-        self._known = [(run, value) for run in runs if (value := of(run))]
-        by_data: defaultdict[str, list[float]] = defaultdict(list)
+        self._known = [(run, value) for run in runs if (value := of(run)) is not None]
+        by_data: defaultdict[str | None, list[float]] = defaultdict(list)
         for run, value in self._known:
             by_data[_data(run)].append(value)
         self._by_data = {data: median(values) for data, values in by_data.items()}
         self._orders = [run.order for run, _ in self._known]
         # Evidence may lack work; where one of these has it, all jobs recorded it.
         self.runs, self.known = len(runs), len(self._known)
-        self.recorded = any(run.work for run in runs)
+        self.recorded = any(run.work is not None for run in runs)
 
-    def same_data(self, run: FullRun) -> float:
-        """The middle figure of runs on the run's data, 0 where none was on the same."""
-        return self._by_data.get(_data(run), 0.0)
+    def same_data(self, run: FullRun) -> float | None:
+        """The middle figure of runs on the run's data, None where none was on the same."""
+        return self._by_data.get(_data(run))
 
     def near(self, run: FullRun) -> list[float]:
         """The figures of the last run before this one and of the next one, or of itself."""
         after = bisect(self._orders, run.order)
         return [value for _, value in self._known[max(after - 1, 0) : after + 1]]
 
-    def beside(self, run: FullRun) -> float:
+    def beside(self, run: FullRun) -> float | None:
         """The figure to compare a run's with: of the same data, else of the runs beside it."""
-        return self.same_data(run) or median(self.near(run) or [0.0])
+        same, near = self.same_data(run), self.near(run)
+        if same is not None:
+            return same
+        return median(near) if near else None
 
 
 @dataclass(frozen=True)
@@ -129,8 +134,8 @@ class RunCheck:
     arm: Arm
     evidence: Evidence
 
-    def problem(self, run: FullRun) -> str:
-        """What keeps the run's wall clock from being compared, empty where nothing does."""
+    def problem(self, run: FullRun) -> str | None:
+        """What keeps the run's wall clock from being compared, None where nothing does."""
         return (
             self._contradiction(run)
             or self._steps(run)
@@ -142,97 +147,121 @@ class RunCheck:
     @cached_property
     def shares(self) -> Reference:
         """The steps that runs did, as shares of the planned ones."""
-        planned = self.evidence.baseline.steps
-        return Reference(self.evidence.baseline, lambda run: steps_of(run) / planned)
+        planned = self.evidence.baseline.steps_or_one
+        return Reference(
+            self.evidence.baseline,
+            lambda run: None if (steps := steps_of(run)) is None else steps / planned,
+        )
 
     @cached_property
     def _means(self) -> dict[str, Reference]:
         """Of a step, by what is counted."""
         of: dict[str, Figure] = {
-            "samples": lambda run: (run.work and run.work.samples_per_step) or 0.0,
-            "tokens": lambda run: (run.work and run.work.tokens_per_step) or 0.0,
+            "samples": lambda run: run.work.samples_per_step if run.work else None,
+            "tokens": lambda run: run.work.tokens_per_step if run.work else None,
         }
         return {what: Reference(self.evidence.baseline, mean) for what, mean in of.items()}
 
-    def _contradiction(self, run: FullRun) -> str:
-        if not run.work:
-            return ""
+    @cached_property
+    def _lines(self) -> bool:
+        """Whether a run of the baseline left lines of its steps."""
+        return any(run.work and run.work.steps for run in self.evidence.baseline.full_runs)
+
+    @cached_property
+    def _usual_gap(self) -> float | None:
+        """Seconds that the clocks of the baseline's runs usually leave out."""
+        gaps = [_gap(run) for run in timed(self.evidence.baseline.full_runs)]
+        known = [gap for gap in gaps if gap is not None]
+        return median(known) if known else None
+
+    def _contradiction(self, run: FullRun) -> str | None:
+        if run.work is None:
+            return None
         own, lines, name = figure(run, "steps"), run.work.steps, self.arm.name
-        others = self.evidence.baseline.full_runs
         seconds, summed = figure(run, "seconds"), run.work.seconds
-        if not lines and any(other.work and other.work.steps for other in others):
+        if not lines and self._lines:
             return f"a full run of {name} left no lines of its steps"
-        if not steps_of(run):
+        if steps_of(run) is None:
             return f"a full run of {name} recorded no steps"
         if lines and own and not close(lines, own):
             return f"a full run of {name} says {own:,.0f} steps, its lines {lines:,}"
         if seconds and summed and abs(seconds - summed) > max(SAME_WORK * seconds, 1.0):
             said = f"{seconds:,.1f} seconds of steps, its lines {summed:,.1f}"
             return f"a full run of {name} says {said}"
-        return ""
+        return None
 
-    def _steps(self, run: FullRun) -> str:
-        steps, shares, planned = steps_of(run), self.shares, self.arm.steps
-        if not steps:
+    def _steps(self, run: FullRun) -> str | None:
+        steps, shares, planned = steps_of(run), self.shares, self.arm.steps_or_one
+        if steps is None:
             # Beside runs with work, one without it is not a record of ours.
-            silent = self.arm.name != BASELINE and not shares.recorded and shares.beside(run)
-            return f"a full run of {self.arm.name} says nothing of its steps" if silent else ""
-        share, near = shares.same_data(run), min(shares.near(run), default=0.0)
-        if not share and self.arm.full_run_steps and shares.runs and not shares.known:
-            share = 1.0  # its own plan, where no baseline run counts its steps
-        if not share and steps / planned < LEAST_NEAR * near:
-            share = near
-        may_differ = self.evidence.quality.early_stopping or not share
-        if may_differ or close(steps / planned, share):
-            return ""
+            known = shares.beside(run) is not None
+            silent = self.arm.name != BASELINE and known and not shares.recorded
+            return f"a full run of {self.arm.name} says nothing of its steps" if silent else None
+        if self.evidence.quality.early_stopping:
+            return None
+        share = self._expected_share(run, steps / planned)
+        if share is None or close(steps / planned, share):
+            return None
         return (
             f"a full run of {self.arm.name} did {steps:,.0f} steps, where {share * planned:,.0f} "
             "are the work of the baseline's"
         )
 
-    def _beside(self, run: FullRun, what: str, tolerance: float) -> str:
+    def _expected_share(self, run: FullRun, own: float) -> float | None:
+        """The share of its plan that a run should have done; ``own`` is what it did."""
+        shares = self.shares
+        same = shares.same_data(run)
+        if same is not None:
+            return same
+        if self.arm.full_run_steps and shares.runs and not shares.known:
+            return 1.0  # its own plan, where no baseline run counts its steps
+        near = min(shares.near(run), default=0.0)
+        return near if own < LEAST_NEAR * near else None
+
+    def _beside(self, run: FullRun, what: str, tolerance: float) -> str | None:
         reference, name = self._means[what], self.arm.name
         own, beside = reference.of(run), reference.beside(run)
-        if not own:
-            return f"a full run of {name} recorded no {what}" if run.work and beside else ""
-        if not beside:
-            return f"only {name} recorded {what}" if reference.recorded else ""
+        if own is None:
+            silent = run.work is not None and beside is not None
+            return f"a full run of {name} recorded no {what}" if silent else None
+        if beside is None:
+            return f"only {name} recorded {what}" if reference.recorded else None
         if as_much((own, self.arm), (beside, self.evidence.baseline), tolerance):
-            return ""
+            return None
         return (
             f"a full run of {name} took {own:,.4g} {what} a step, those of the baseline "
             f"{beside:,.4g}"
         )
 
-    def _untimed(self, run: FullRun) -> str:
+    def _untimed(self, run: FullRun) -> str | None:
         """Seconds of the job that its run's clock leaves out, beyond the baseline's usual ones."""
-        usual = [gap for other in timed(self.evidence.baseline.full_runs) for gap in _gap(other)]
-        gaps, seconds = _gap(run), run.job_seconds or 0.0
+        gap, usual, seconds = _gap(run), self._usual_gap, run.job_seconds
+        if self.arm.name == BASELINE or gap is None or usual is None or seconds is None:
+            return None
         of_short = min(UNTIMED_SECONDS, UNTIMED_OF_SHORT * seconds)
-        allowed = max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds)
-        if self.arm.name == BASELINE or not gaps or not usual:
-            return ""
-        if gaps[0] <= median(usual) + allowed:
-            return ""
+        if gap <= usual + max(LEAST_UNTIMED, of_short, UNTIMED_SHARE * seconds):
+            return None
         return (
             f"a full run of {self.arm.name} timed {run.wall_seconds:,.0f} of the {seconds:,.0f} "
-            f"seconds of its job, the baseline's all but {median(usual):,.0f}"
+            f"seconds of its job, the baseline's all but {usual:,.0f}"
         )
 
 
-def _data(run: FullRun) -> str:
+def _data(run: FullRun) -> str | None:
     """What a run is known to share with others on the same data.
 
     A run of production says nothing of its data where nothing is recorded of it.
     """
-    return run.data or ("" if run.mode == SHADOW else f"order {run.order}")
+    if run.data is None and run.mode != SHADOW:
+        return f"order {run.order}"
+    return run.data
 
 
-def _gap(run: FullRun) -> list[float]:
+def _gap(run: FullRun) -> float | None:
     """Seconds in which a job trained by the service's clock and not by its run's, where known."""
     if run.job_seconds is None or not run.wall_seconds:
-        return []
-    return [max(run.job_seconds - run.wall_seconds, 0.0)]
+        return None
+    return max(run.job_seconds - run.wall_seconds, 0.0)
 
 
 class ComparableWalls:
@@ -243,25 +272,22 @@ class ComparableWalls:
         runs = timed(evidence.baseline.full_runs)
         self._early = evidence.quality.early_stopping is True
         self._outside = max(((run.wall_seconds or 0.0) - _inside(run) for run in runs), default=0.0)
-        # The steps that the baseline's runs usually do, over the planned. Those of the trial's own
-        # runs, where there are any: production's go with its data.
-        known = [(run.mode == SHADOW, steps) for run in runs if (steps := steps_of(run))]
-        own = [steps for of_trial, steps in known if of_trial] or [steps for _, steps in known]
-        self._usual = median(own or [0.0]) / evidence.baseline.steps
+        self._usual = _usual_share(evidence.baseline)
 
     def of(self, runs: Sequence[FullRun]) -> list[float]:
         """Seconds of those that can be compared, in the order of time."""
-        return [seconds for run in finished(runs) if (seconds := self.seconds(run))]
+        every = [self.seconds(run) for run in finished(runs)]
+        return [seconds for seconds in every if seconds is not None]
 
-    def seconds(self, run: FullRun) -> float:
-        """Seconds at equal work, 0 for a run that was not timed or did other work.
+    def seconds(self, run: FullRun) -> float | None:
+        """Seconds at equal work, None for a run that was not timed or did other work.
 
         Only the time within steps is scaled: what no step explains beyond the baseline's counts as
         time within them.
         """
         wall = run.wall_seconds
         if not run.finished or not wall or self._check.problem(run):
-            return 0.0
+            return None
         factor = self._factor(run)
         if factor == 1:
             return wall
@@ -272,12 +298,12 @@ class ComparableWalls:
     def _factor(self, run: FullRun) -> float:
         """Steps of the baseline's usual run over those of this one."""
         steps, planned = steps_of(run), self._arm.full_run_steps
-        if not steps or not planned:
+        if steps is None or not planned:
             return 1.0
         if self._early:
             return planned / steps
         near = self._check.shares.near(run)
-        if not self._usual or not near:
+        if self._usual is None or not near:
             return 1.0
         # More steps than the runs beside it is a claim that makes nothing faster.
         return self._usual / min(steps / planned, max(near) * (1 + SAME_WORK))
@@ -288,3 +314,16 @@ def _inside(run: FullRun) -> float:
     whole = run.wall_seconds or 0.0
     lines = run.work.seconds if run.work else 0.0
     return min(lines or figure(run, "seconds") or whole, whole)
+
+
+def _usual_share(baseline: Arm) -> float | None:
+    """The steps that the baseline's runs usually do, over the planned; None where unknown.
+
+    Those of the trial's own runs, where there are any: production's go with its data.
+    """
+    runs = timed(baseline.full_runs)
+    for some in ([run for run in runs if run.mode == SHADOW], runs):
+        known = [steps for run in some if (steps := steps_of(run)) is not None]
+        if known:
+            return median(known) / baseline.steps_or_one
+    return None

@@ -83,7 +83,7 @@ class SpeedFinding:
     def interval(self) -> Interval | None:
         """Its two-sided interval, None before two blocks."""
         ends = interval_of(self.logs)
-        return ends and (math.exp(ends[0]), math.exp(ends[1]))
+        return None if ends is None else (math.exp(ends[0]), math.exp(ends[1]))
 
     @property
     def lower_bound(self) -> float | None:
@@ -148,7 +148,7 @@ class SpeedTest:
                 return SpeedOutcome.TOO_SLOW, f"significantly below {required}"
             return SpeedOutcome.BELOW_PROMOTE, f"faster, but significantly below {required}"
         look = speed_look_at(n)
-        proven = bool(look) and lower_bound(logs[:look], self.level) > reject
+        proven = look is not None and lower_bound(logs[:look], self.level) > reject
         if proven and centre >= promote:
             return SpeedOutcome.PASSED, f"proven above {ratio(policy.reject_speedup)}"
         if n < self.max_blocks:
@@ -188,7 +188,7 @@ def block_log_speedups(
     candidate's seconds of a job outside its steps.
     """
     lost = lost_seconds(candidate, evidence)
-    n_base, n_mine = evidence.baseline.steps, candidate.steps
+    n_base, n_mine = evidence.baseline.steps_or_one, candidate.steps_or_one
     return [
         math.log(
             (base.full_run_seconds(n_base) + lost + outside[0])
@@ -203,7 +203,9 @@ def lost_seconds(candidate: Arm, evidence: Evidence) -> float:
     lost = [
         steps * segment.lost_step_seconds
         for pair in evidence.steady_pairs(candidate)
-        for steps, segment in zip((evidence.baseline.steps, candidate.steps), pair, strict=True)
+        for steps, segment in zip(
+            (evidence.baseline.steps_or_one, candidate.steps_or_one), pair, strict=True
+        )
     ]
     return max(mean(lost), 0.0) if lost else 0.0
 

@@ -153,8 +153,8 @@ class Samples:
         df = self.degrees_of_freedom
         return math.fsum(map(squares, self._all)) / df if df else None
 
-    def baseline_at(self, runs: int) -> int:
-        """Baseline runs that a look at so many candidate runs sees; 0 while it lacks some.
+    def baseline_at(self, runs: int) -> int | None:
+        """Baseline runs that a look at so many candidate runs sees; None while it lacks some.
 
         Those before the candidate's last of these runs, and later ones only until the look has
         as many as it needs. So a look's samples follow from the order of runs alone, and what
@@ -165,12 +165,16 @@ class Samples:
             (place if after is None else after[place]) < runs for place in range(len(self.baseline))
         )
         seen = max(before, needed)
-        return seen if seen <= len(self.baseline) and runs <= len(self.candidate) else 0
+        return seen if seen <= len(self.baseline) and runs <= len(self.candidate) else None
 
     def first(self, runs: int) -> Samples:
-        """What the look at so many candidate runs sees; what came later waits for the next."""
+        """What the look at so many candidate runs sees; what came later waits for the next.
+
+        Every baseline run where there are too few for a look.
+        """
         beside = self.baseline_at(runs)
-        return Samples(self.candidate[:runs], self.baseline[: beside or None], self.history)
+        baseline = self.baseline if beside is None else self.baseline[:beside]
+        return Samples(self.candidate[:runs], baseline, self.history)
 
     @property
     def _all(self) -> tuple[Sequence[float], ...]:
@@ -271,14 +275,14 @@ def speed_level(alpha: float, candidates: int) -> float:
     return alpha / (len(SPEED_LOOKS) * candidates)
 
 
-def speed_look_at(blocks: int) -> int:
-    """The last look of the speed gate that so many blocks have reached, 0 before the first."""
-    return max((look for look in SPEED_LOOKS if look <= blocks), default=0)
+def speed_look_at(blocks: int) -> int | None:
+    """The last look of the speed gate that so many blocks have reached, None before the first."""
+    return max((look for look in SPEED_LOOKS if look <= blocks), default=None)
 
 
-def last_look(most: float) -> int:
-    """The largest look within ``most`` runs, 0 below two: a spread needs two."""
-    return max((n for n in SCHEDULE if n <= most), default=0)
+def last_look(most: float) -> int | None:
+    """The largest look within ``most`` runs, None below two: a spread needs two."""
+    return max((n for n in SCHEDULE if n <= most), default=None)
 
 
 def looks(n_max: int) -> tuple[int, ...]:
@@ -291,14 +295,14 @@ def spent(n: int, n_max: int, level: float) -> float:
     return CALIBRATED[n_max] * level * n / n_max
 
 
-def look_at(n: int, n_max: int) -> int:
-    """The last look that ``n`` runs have reached, 0 before the first."""
+def look_at(n: int, n_max: int) -> int | None:
+    """The last look that ``n`` runs have reached, None before the first."""
     return last_look(min(n, n_max))
 
 
-def next_look(n: int, n_max: int) -> int:
-    """The look after ``n`` runs, 0 after the last."""
-    return next((look for look in looks(n_max) if look > n), 0)
+def next_look(n: int, n_max: int) -> int | None:
+    """The look after ``n`` runs, None after the last."""
+    return next((look for look in looks(n_max) if look > n), None)
 
 
 # How many runs a proof takes, before any is paid for.
@@ -390,12 +394,13 @@ def design_for(
     """What the proof of one of several candidates may use; None if not even two runs are left."""
     left = math.inf if runs_remaining is None else runs_remaining
     allowed = allowed_runs(policy)
-    n_max = last_look(min(allowed, left * SHARE, LONGEST_SHADOW))
-    if not n_max:
+    first = last_look(min(allowed, left * SHARE, LONGEST_SHADOW))
+    if first is None:
         return None
+    later = last_look(min(allowed, left * LONG_SHARE))
     return Design(
         history=history,
-        n_max=max(n_max, last_look(min(allowed, left * LONG_SHARE))),
+        n_max=first if later is None else max(first, later),
         level=policy.alpha / candidates,
         least_chance=EVEN if policy.quality_runs == "shadow" else FAIR,
     )

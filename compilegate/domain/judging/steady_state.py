@@ -36,7 +36,6 @@ class Segment:
     warm_up_steps: int
     steady_step_seconds: float
     overhead_seconds: float
-    spikes: int
     late_seconds: float = 0.0
     lost_step_seconds: float = 0.0
 
@@ -83,7 +82,6 @@ def analyse(
         warm_up_steps=warm_up,
         steady_step_seconds=steady,
         overhead_seconds=max(early, compile_seconds, 0.0) + late,
-        spikes=len(late_events),
         late_seconds=late,
         lost_step_seconds=mean(calm) - steady,
     )

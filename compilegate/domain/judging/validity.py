@@ -110,7 +110,7 @@ def _repeats(values: Sequence[object]) -> bool:
 def mixed_lines(evidence: Evidence) -> Iterator[Reason]:
     """Where a run starts from a model of another arm that is not the baseline; once per arm."""
     ends = {
-        arm.name: {run.trained_weights for run in arm.full_runs} - {""} for arm in evidence.arms
+        arm.name: {run.trained_weights for run in arm.full_runs} - {None} for arm in evidence.arms
     }
     for arm in evidence.arms:
         for run in arm.full_runs:
@@ -214,7 +214,7 @@ def _unlike_blocks(candidate: Arm, baseline: Arm) -> Iterator[str]:
             continue
         if ours == size and candidate.full_run_steps != baseline.full_run_steps:
             continue  # as recorded where one batch size counts for all arms
-        whole, reference = ours * candidate.steps, size * baseline.steps
+        whole, reference = ours * candidate.steps_or_one, size * baseline.steps_or_one
         if not close(whole, reference, SAME_WORK):
             yield f"{whole:g} samples in a whole run against {reference:g}"
 
@@ -291,7 +291,7 @@ def _starts(
         return []
     ours, theirs = (
         [(run.seed, run.data, value) for run in arm.quality
-         if (value := recorded(run)) not in (None, "")]
+         if (value := recorded(run)) is not None]
         for arm in (candidate, baseline)
     )  # fmt: skip
     base = {(seed, data): value for seed, data, value in theirs}

@@ -282,7 +282,7 @@ def full_run_hours(arm: Arm, evidence: Evidence) -> float | None:
     if not timed and arm is evidence.baseline:
         timed = list(evidence.history_wall_seconds)
     steady = evidence.segments[arm.name].values() if not timed else ()
-    seconds = mean_or_none(timed or [s.full_run_seconds(arm.steps) for s in steady if s])
+    seconds = mean_or_none(timed or [s.full_run_seconds(arm.steps_or_one) for s in steady if s])
     return None if seconds is None else seconds / 3600
 
 
