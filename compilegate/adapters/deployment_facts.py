@@ -33,13 +33,15 @@ TARGETS = (
 def bootstrap_version(ssm: Any) -> int | None:
     """Version of CDK's bootstrap stack, None where the region of the account has none."""
     answer = unless(("ParameterNotFound",), ssm.get_parameter, Name=BOOTSTRAP_PARAMETER)
-    return answer and int(answer["Parameter"]["Value"])
+    return None if answer is None else int(answer["Parameter"]["Value"])
 
 
 def trust_policy(iam: Any, role_arn: str) -> Mapping[str, Any] | None:
     """Who may assume a role, None where it does not exist."""
     answer = unless(("NoSuchEntity",), iam.get_role, RoleName=role_arn.rpartition("/")[2])
-    policy: Mapping[str, Any] | None = answer and answer["Role"]["AssumeRolePolicyDocument"]
+    if answer is None:
+        return None
+    policy: Mapping[str, Any] = answer["Role"]["AssumeRolePolicyDocument"]
     return policy
 
 
@@ -50,7 +52,9 @@ def deployed_vpc(lambda_: Any, stage: str) -> VpcSetting | None:
     configuration = lambda_.get_function_configuration(FunctionName=name)
     settings = json.loads(configuration["Environment"]["Variables"]["SETTINGS"])
     vpc = settings.get("vpc")
-    return vpc and VpcSetting(tuple(vpc["subnet_ids"]), tuple(vpc["security_group_ids"]))
+    if not vpc:
+        return None
+    return VpcSetting(tuple(vpc["subnet_ids"]), tuple(vpc["security_group_ids"]))
 
 
 def read_network(ec2: Any, setting: VpcSetting) -> Network:

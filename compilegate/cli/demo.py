@@ -483,15 +483,15 @@ def night_document(number: int, view: View, flag: Flag, fault: str | None) -> di
     return {
         "night": number,
         # The night that it represents; empty before the run has begun.
-        "stands_for": str(begun.scheduled or "") if begun else "",
+        "stands_for": "" if begun is None else str(begun.scheduled or ""),
         "run": view.trial.trial,
-        "arm": begun and begun.arm,
-        "why": begun and begun.why,
+        "arm": None if begun is None else begun.arm,
+        "why": None if begun is None else begun.why,
         "metric": next((metric_of(run) for run in view.runs), None),
         "wall_seconds": next((wall_seconds_of(run) for run in view.runs), None),
-        "verdict": review and review.verdict,
+        "verdict": None if review is None else review.verdict,
         "alarm": review is not None and review.reason("alarm") is not None,
-        "injected_fault": fault if begun and begun.arm != BASELINE else None,
+        "injected_fault": fault if begun is not None and begun.arm != BASELINE else None,
         "flag": {"enabled": flag.enabled, "state": flag.state},
     }
 

@@ -151,8 +151,16 @@ def doctor(
         emit_json(to_sarif(examinations, version=__version__))
     else:
         _answer(examinations, unreadable, counts, as_json=as_json)
-    worst = BREAKS if counts[Severity.BREAKS] else SLOWS if counts[Severity.SLOWS] else CLEAN
-    raise typer.Exit(worst or (BAD_INPUT if unreadable else CLEAN))
+    if unreadable and not counts[Severity.BREAKS] and not counts[Severity.SLOWS]:
+        raise typer.Exit(BAD_INPUT)
+    raise typer.Exit(_exit_code(counts))
+
+
+def _exit_code(counts: Mapping[str, int]) -> int:
+    """By the worst that any script has."""
+    if counts[Severity.BREAKS]:
+        return BREAKS
+    return SLOWS if counts[Severity.SLOWS] else CLEAN
 
 
 def _answer(

@@ -15,7 +15,7 @@ import typer
 from compilegate.adapters.facts_refresh import PARTS, ask
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common import project
-from compilegate.cli.common.output import CommandGroup, answer, waiting
+from compilegate.cli.common.output import UNKNOWN, CommandGroup, answer, waiting
 from compilegate.cli.common.session import JsonOption, session
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
@@ -46,7 +46,6 @@ SCREENS = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encodin
 MARKS = f"* over {OLD_DAYS} days old, ** over a year."
 # Names to copy are never wrapped.
 WHOLE = ("instance_type", "framework", "model")
-UNKNOWN = "-"
 NEW_KINDS = ("price", "quota", "spot quota")
 UNTRIED = (
     "This command follows AWS's documentation and botocore's models; its authors have not run it "
@@ -213,7 +212,9 @@ def _cell(row: Mapping[str, Any], column: str) -> str:
 def _age(days: int | None) -> str:
     if days is None:
         return "undated"
-    return f"{days}{' **' if days > VERY_OLD_DAYS else ' *' if days > OLD_DAYS else ''}"
+    if days > VERY_OLD_DAYS:
+        return f"{days} **"
+    return f"{days} *" if days > OLD_DAYS else str(days)
 
 
 @app.command("refresh")

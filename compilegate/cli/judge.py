@@ -330,7 +330,9 @@ def next_words(step: NextStep) -> str:
     elif isinstance(step, QualityStep):
         what, usd = plural(len(step.runs), f"{step.mode} run"), step.usd
         who = ", ".join(f"{run.arm} seed {run.seed}" for run in step.runs)
-    price = "" if usd is None else f", about {money(usd)}" if usd else ", no extra cost"
+    price = ""
+    if usd is not None:
+        price = f", about {money(usd)}" if usd else ", no extra cost"
     return f"{what} ({who}){price}: {step.why}"
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.adapters.yaml_document import load_yaml
-from compilegate.cli.common.output import show
+from compilegate.cli.common.output import UNKNOWN, show
 from compilegate.cli.judge import PLAN_OPTIONS, STANDARD_INPUT, read_json
 from compilegate.domain.codec import read, write
 from compilegate.domain.decision import EvaluationFinding, EvaluationSplit
+from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.evidence import metrics
@@ -37,8 +38,6 @@ from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy, Quality
 from compilegate.report.statements import evaluation_words
 
-WEEKS_PER_YEAR = 52
-NONE = "-"
 # Rows and columns of the planning table: spread of a run over the margin, length of the history.
 RELATIVE_SPREADS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
 HISTORIES = (0, 5, 20)
@@ -221,11 +220,11 @@ def show_plan(plan: Mapping[str, Any]) -> None:
     if "designs" not in plan:
         needed = _grid(
             plan["runs_needed"], "spread_per_margin", "spread/margin",
-            lambda cell: f"{cell['runs_80'] or NONE}/{cell['runs_90'] or NONE}",
+            lambda cell: f"{cell['runs_80'] or UNKNOWN}/{cell['runs_90'] or UNKNOWN}",
         )  # fmt: skip
         provable = _grid(
             plan["provable_margin"], "runs", "runs",
-            lambda cell: f"{cell['margin_per_spread']:.2f}" if cell["margin_per_spread"] else NONE,
+            _provable,
         )  # fmt: skip
         show("judge_plan", plan, needed=needed, provable=provable)
         return
@@ -238,6 +237,11 @@ def show_plan(plan: Mapping[str, Any]) -> None:
         titles=["runs of a candidate", *titles], rows=_design_rows(designs) if designs else [],
         evaluation_words=words, schedule=SCHEDULE,
     )  # fmt: skip
+
+
+def _provable(cell: Mapping[str, Any]) -> str:
+    margin = cell["margin_per_spread"]
+    return f"{margin:.2f}" if margin else UNKNOWN
 
 
 def _grid(
@@ -258,7 +262,7 @@ def _grid(
 
 def _design_rows(designs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     rows = [
-        [words, *(str(design[key] or NONE) for design in designs)]
+        [words, *(str(design[key] or UNKNOWN) for design in designs)]
         for words, key in (
             ("for an 80% chance of a proof", "runs_80"),
             ("for a 90% chance", "runs_90"),
@@ -269,8 +273,12 @@ def _design_rows(designs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     rows += [[""], ["margin that they prove, 80%"]]
     for row in zip_longest(*(design["provable_margin_by_runs"] for design in designs)):
         runs = next(look["runs"] for look in row if look)
-        margins = (
-            look and (significant(look["margin"]) if look["margin"] else NONE) for look in row
-        )
-        rows.append([f"{runs:>4} runs", *(margin or "" for margin in margins)])
+        rows.append([f"{runs:>4} runs", *map(_margin, row)])
     return rows
+
+
+def _margin(look: Mapping[str, Any] | None) -> str:
+    """What a look proves; a shorter design has no cell in that row."""
+    if look is None:
+        return ""
+    return significant(look["margin"]) if look["margin"] else UNKNOWN

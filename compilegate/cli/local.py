@@ -73,8 +73,8 @@ def status(*, as_json: JsonOption = False) -> None:
     state = cloud.state
     document = {
         "running": state is not None,
-        "endpoint": state and state.endpoint,
-        "pid": state and state.pid,
+        "endpoint": None if state is None else state.endpoint,
+        "pid": None if state is None else state.pid,
         "outputs": cloud.outputs,
         "home": str(cloud.home),
         "logs": list(cloud.log_parts),

@@ -161,8 +161,8 @@ def _answer(
     document = {
         "stage": cloud.stage,
         "drained": holds is not None,
-        "since": holds and iso(holds.at),
-        "by": holds and holds.by,
+        "since": None if holds is None else iso(holds.at),
+        "by": None if holds is None else holds.by,
         "idle": work.idle,
         "in_progress": {
             "trials": [one.name for one in work.trials],
@@ -176,7 +176,7 @@ def _answer(
     }
     invocation.answer(
         document, template, stack=stack_name(cloud.stage), cloud=cloud,
-        under_way=in_progress(work), drained_at=holds and holds.at,
+        under_way=in_progress(work), drained_at=None if holds is None else holds.at,
         runs=[f"{one.name} ({one.phase})" for one in work.runs],
     )  # fmt: skip
 

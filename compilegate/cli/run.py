@@ -305,12 +305,12 @@ def train(invocation: Invocation, workload: NameArgument, *, wait: WaitOption = 
         "status": state.status,
         # Why its execution ended badly.
         "reason": (explain("", state.cause) if state.cause else state.error) or None,
-        "arm": begun and begun.arm,
-        "why": begun and begun.why,
+        "arm": None if begun is None else begun.arm,
+        "why": None if begun is None else begun.why,
         "attempts": [
             {key: value for key, value in asdict(run).items() if key != "at"} for run in view.runs
         ],
-        "watch": view.review and view.review.to_entry(),
+        "watch": None if view.review is None else view.review.to_entry(),
         "flag": {"told": problem, **asdict(flag)},
     }
     invocation.answer(

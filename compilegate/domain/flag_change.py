@@ -172,7 +172,7 @@ def override_change(
     trials: Iterable[TrialStarted],
     *,
     now: int,
-    details: Mapping[str, Any] | None = None,
+    details: Mapping[str, Any] | None,
 ) -> FlagVersion:
     """The change to ``flag`` that an override asks for, by ``set`` or ``revert``.
 

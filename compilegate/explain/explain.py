@@ -91,7 +91,7 @@ def _worth(evidence: Evidence) -> Iterator[Item]:
     variance = Samples((), (), evidence.oriented(evidence.quality.history)).pooled_variance
     return _items(
         "worth", Section.WORTH, evidence=evidence, design=design, value=value_of_a_trial(evidence),
-        refused=design and refuse_before_spending(evidence, design),
+        refused=None if design is None else refuse_before_spending(evidence, design),
         spread=math.sqrt(variance or 0.0),
     )  # fmt: skip
 
@@ -118,7 +118,7 @@ def _full_runs(finding: CandidateFinding, evidence: Evidence, design: Design) ->
         "quality", Section.QUALITY, arm.name, finding=quality, evidence=evidence, design=design,
         samples=samples_of(arm, evidence),
     )  # fmt: skip
-    evaluation = quality and evaluation_of(quality, arm, evidence)
+    evaluation = None if quality is None else evaluation_of(quality, arm, evidence)
     if evaluation is not None:
         yield from _items(
             "evaluation", Section.QUALITY, arm.name, evaluation=evaluation,

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from compilegate.domain import console, reasons, utc
-from compilegate.domain.claims import NO_AMOUNT, VERDICTS, command_at
+from compilegate.domain.claims import NO_AMOUNT, VERDICTS
 from compilegate.domain.errors import visible
 from compilegate.domain.escaping import escape_cell, escape_markdown
 from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, shown, significant
@@ -29,6 +29,8 @@ from compilegate.report.charts.figure import Chart
 from compilegate.report.charts.svg import draw, legend
 
 ASSETS = Path(__file__).parent / "assets"
+# Formats of a value (wording.py) that a text asks for.
+FORMATS = ("count", "duration", "money", "percent", "plural", "ratio", "share", "significant")
 # Characters: with all charts, a page stays below 400 kB.
 EMBEDDED_MAX = 120_000
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
@@ -239,7 +241,7 @@ def _texts() -> Environment:
         line_statement_prefix="%",
     )
     environment.filters |= {
-        **formats(),
+        **{name: formats()[name] for name in FORMATS},
         "shown": shown,
         "said": said,
         "minute": utc.minute,
@@ -249,7 +251,7 @@ def _texts() -> Environment:
     }
     environment.globals |= {
         "statements": statements, "reasons": reasons, "NO_AMOUNT": NO_AMOUNT, "UNKNOWN": UNKNOWN,
-        "VERDICTS": VERDICTS, "TONE_MARKS": TONE_MARKS, "command_at": command_at,
+        "VERDICTS": VERDICTS, "TONE_MARKS": TONE_MARKS,
         "interval": interval, "markdown_table": markdown_table, "money": money, "number": number,
         "pair": pair, "significant": significant,
     }  # fmt: skip

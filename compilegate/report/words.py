@@ -175,11 +175,16 @@ def _run_length(measured: Measured) -> RunLength | None:
     steps = measured.lead.arm.full_run_steps
     if not base or not ours or not steps or steps != measured.baseline.arm.full_run_steps:
         return None
-    m_b, m_c = (statistics.fmean(s.steady_step_seconds for s in arm) for arm in (base, ours))
-    o_b, o_c = (statistics.fmean(s.overhead_seconds for s in arm) for arm in (base, ours))
-    pays = m_b > goal * m_c
-    needed = math.ceil((goal * o_c - o_b) / (m_b - goal * m_c)) if pays else None
-    return RunLength(needed, m_b / m_c, m_b, m_c, o_c)
+    baseline_step = statistics.fmean(segment.steady_step_seconds for segment in base)
+    candidate_step = statistics.fmean(segment.steady_step_seconds for segment in ours)
+    baseline_overhead = statistics.fmean(segment.overhead_seconds for segment in base)
+    overhead = statistics.fmean(segment.overhead_seconds for segment in ours)
+    gain_per_step = baseline_step - goal * candidate_step
+    needed = None
+    if gain_per_step > 0:
+        needed = math.ceil((goal * overhead - baseline_overhead) / gain_per_step)
+    gain = baseline_step / candidate_step
+    return RunLength(needed, gain, baseline_step, candidate_step, overhead)
 
 
 # The key figures with their bullet charts, each with its comparison or why it is unknown.

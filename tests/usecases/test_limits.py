@@ -162,7 +162,7 @@ def test_the_bound_leaves_room_for_every_look_and_for_repeated_rounds() -> None:
 
 def test_a_round_that_might_outlast_the_machine_is_not_begun(services: Any) -> None:
     first_round(services)
-    needed = rounds.round_seconds(SOUND.training.max_runtime_hours) + rounds.ENDING_SECONDS
+    needed = rounds.round_seconds(SOUND.training.max_runtime_hours, 1) + rounds.ENDING_SECONDS
     services.clock.seconds += rounds.TRIAL_SECONDS - needed
     within = call_judge(services, 1, [], asks_full_runs("compile 17"))
     services.clock.seconds += 1
@@ -215,7 +215,7 @@ def test_every_round_at_its_limit_ends_before_the_machine_and_the_lease() -> Non
     """However long jobs may take: a round begins only where it ends in time."""
     for hours in (0.1, 12.0, 66.0, 28 * 24.0):
         elapsed, begun = 0, 0
-        longest = rounds.round_seconds(hours)
+        longest = rounds.round_seconds(hours, 1)
         while rounds.has_time(elapsed, longest) and begun < rounds.max_rounds(3):
             elapsed, begun = elapsed + longest, begun + 1
         assert begun > 0

@@ -105,7 +105,7 @@ class ErrorHandlingGroup(CommandGroup):
             typer.echo("Stopped.", err=True)
             raise typer.Exit(STOPPED) from None
         except Exception as error:
-            session = ctx and ctx.find_object(Session)
+            session = None if ctx is None else ctx.find_object(Session)
             variable = os.environ.get(DEBUG_VARIABLE, "").lower()
             if variable not in ("", "0", "false") or (session and session.debug):
                 raise

@@ -53,6 +53,7 @@ from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.utc import minute
 
 TONE_STYLES = {"good": "green", "off": "yellow", "open": "cyan", "bad": "red"}
+UNKNOWN = "-"  # of a table's cell; plain text, as a terminal may show no other dash
 REASON_MARKS = {Severity.BLOCK: "blocks: ", Severity.WARN: "warning: "}
 Item = TypeVar("Item")
 
@@ -294,7 +295,7 @@ FILTERS = {
     "elapsed": formats.elapsed,
     "hours": lambda amount: formats.duration(amount * 3600), "minute": minute,
     "money": formats.money, "percent": formats.percent, "plural": formats.plural, "ratio": ratio,
-    "shown": formats.shown, "shortened": shortened, "significant": formats.significant,
+    "shortened": shortened, "significant": formats.significant,
     "value": value_shown,
 }  # fmt: skip
 
@@ -352,8 +353,14 @@ def _say_paragraph(line: str) -> None:
     unmarked = line.lstrip(f"{BOLD}{DIM}{HANGING}")
     marks = line.removesuffix(unmarked)
     text = unmarked.lstrip(" ")
-    hang = max(text.find(HANG), 0) + 2 * marks.count(HANGING) + 2 * text.startswith("- ")
-    style = "bold" if BOLD in marks else "dim" if DIM in marks else None
+    hang = max(text.find(HANG), 0) + 2 * marks.count(HANGING)
+    if text.startswith("- "):
+        hang += 2
+    style = None
+    if BOLD in marks:
+        style = "bold"
+    elif DIM in marks:
+        style = "dim"
     say(text.replace(HANG, ""), style, indent=len(unmarked) - len(text), hang=hang)
 
 

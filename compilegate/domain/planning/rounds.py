@@ -103,12 +103,12 @@ def attempt_seconds(job_hours: float) -> int:
     return job_seconds(job_hours) + QUEUE_AND_TRANSFER_SECONDS
 
 
-def round_seconds(job_hours: float, waves: int = 1) -> int:
+def round_seconds(job_hours: float, waves: int) -> int:
     """The longest that a round can take, of whose jobs ``waves`` run one after the other."""
     return waves * (attempt_seconds(job_hours) + QUOTA_WAIT_SECONDS)
 
 
-def longest_seconds(candidates: int, job_hours: float, waves: int = 1) -> int:
+def longest_seconds(candidates: int, job_hours: float, waves: int) -> int:
     """The longest path of a trial, every round at its limit."""
     return max_rounds(candidates) * round_seconds(job_hours, waves) + ENDING_SECONDS
 

@@ -230,7 +230,11 @@ def seconds_axis(title: str, values: Sequence[float]) -> Axis:
     """A logarithmic axis with ticks at 1, 2 and 5 of each decade, in the unit that suits them."""
     low, high = math.log10(min(values)) - 0.12, math.log10(max(values)) + 0.15
     decades = range(math.floor(low), math.ceil(high) + 1)
-    leads = (1, 2, 5) if high - low < 2 else (1,) if high - low > 4 else (1, 3)
+    leads: tuple[int, ...] = (1, 3)
+    if high - low < 2:
+        leads = (1, 2, 5)
+    elif high - low > 4:
+        leads = (1,)
     marks = [lead * 10.0**decade for decade in decades for lead in leads]
     inside = [(mark, duration(mark)) for mark in marks if low <= math.log10(mark) <= high]
     return Axis(title, 10**low, 10**high, inside, grid=True, logarithmic=True)

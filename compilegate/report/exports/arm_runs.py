@@ -88,8 +88,8 @@ def _figures(report: TrialReport, arm: str, figures: Document) -> dict[str, floa
             ("speedup", judged.speedup),
             ("quality_difference", judged.quality),
         ):
-            values[what] = compared and compared.estimate
-            values[f"{what}_interval"] = compared and compared.interval
+            values[what] = None if compared is None else compared.estimate
+            values[f"{what}_interval"] = None if compared is None else compared.interval
         if judged.saving and report.claims.money.has_amount:
             values["saving_usd_per_year"] = judged.saving.usd_per_year
     return dict(_finite(values))
