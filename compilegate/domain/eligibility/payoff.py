@@ -225,7 +225,7 @@ def economics_of(jobs: Sequence[CandidateJob], tried: Sequence[CandidateJob]) ->
         more = _unknown_saving(economics, lead)
     if trial is None:
         why = "a candidate could not be planned" if tried else "there is no candidate"
-        more = {"trial_usd": why, "payback_days": why, **more}
+        more |= {key: why for key in ("trial_usd", "payback_days") if key not in more}
     return replace(economics, unknown={**unknown, **more, **unknown})
 
 

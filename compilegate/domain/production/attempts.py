@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from compilegate.domain.codec import read
+from compilegate.domain.errors import is_figure
 from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
 from compilegate.domain.records.production import BegunRun, CapacityWait
 from compilegate.domain.workload.model import BASELINE, Workload
@@ -76,7 +77,7 @@ class AttemptEnd:
         """Read the state machine's event."""
         # Of the execution's input, which a person may have written.
         first = event.get("wait_seconds")
-        is_number = isinstance(first, int | float)
+        is_number = is_figure(first) and not isinstance(first, bool)
         return read(cls, {**event, "first_wait_seconds": first if is_number else None})
 
 

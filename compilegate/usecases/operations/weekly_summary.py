@@ -115,15 +115,18 @@ def _read(
 
     None for a workload that production does not train, nor did this week.
     """
-    owner = None
     try:
         registration = load_registration(services.store, name)
-        owner = registration.owner
+    except NotFoundError:
+        return None  # uploaded for a trial alone
+    except Exception:
+        logger.exception("%s: its registration cannot be read", name)
+        return None, name, None
+    owner = registration.owner
+    try:
         past = services.ledger.history(name)
         expected = _expected(name, past, registration.spec_key, services.store)
         summary = weekly_summary(name, past, window, owner=owner, expected=expected)
-    except NotFoundError:
-        return None  # uploaded for a trial alone
     except Exception:
         logger.exception("%s: its week cannot be read", name)
         return owner, name, None

@@ -291,6 +291,8 @@ def test_an_attempt_trains_what_was_chosen_or_the_baseline_and_says_why(attempt,
         ({"error": None, "cause": None, "wait_seconds": "9"}, ("", "", 300)),
         ({"error": "E", "cause": "why", "wait_seconds": 9}, ("E", "why", 9)),
         ({"wait_seconds": 0.5}, ("", "", 0.5)),
+        ({"wait_seconds": True}, ("", "", 300)),
+        ({"wait_seconds": 2**65}, ("", "", 300)),
     ],
 )
 def test_the_end_of_an_attempt_is_read_from_the_machines_event(told, read):
