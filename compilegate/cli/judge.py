@@ -39,7 +39,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.silent_arms import silent_arms
-from compilegate.report.measured import shown_reasons
+from compilegate.report.statements import shown_reasons
 from compilegate.report.words import control_sentences
 from compilegate.usecases.trial.replay import find_decision, replay
 

@@ -31,13 +31,13 @@ def pair(value: Any) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def shown(value: Any, as_text: Format) -> str:
+def shown(value: float | None, as_text: Format) -> str:
     """``as_text(value)``, or a dash."""
     finite = number(value)
     return UNKNOWN if finite is None else as_text(finite)
 
 
-def interval(value: Any, as_text: Format) -> str:
+def interval(value: tuple[float, float] | None, as_text: Format) -> str:
     """``low to high``, or a dash."""
     ends = pair(value)
     return UNKNOWN if ends is None else f"{as_text(ends[0])} to {as_text(ends[1])}"

@@ -14,7 +14,6 @@ from compilegate.domain.reasons import with_fix
 from compilegate.report import statements
 from compilegate.report.charts import charts
 from compilegate.report.markup import Download, lines, markdown, render_page, stable_json
-from compilegate.report.measured import Document
 from compilegate.report.tables import (
     SAME_QUALITY,
     arms_table,
@@ -28,7 +27,7 @@ from compilegate.report.tables import (
     protocol,
     runs_csv,
 )
-from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
+from compilegate.report.trial_report import Document, ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import (
     JUDGED_CARDS,
     MetricCard,

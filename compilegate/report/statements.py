@@ -1,4 +1,4 @@
-"""A decision's figures as text: the same number in the same words on every screen and page.
+"""A decision's figures and reasons as text, in the same words on every screen and page.
 
 The speed-up is the judge's one estimate of whole jobs, with its interval. What short blocks alone
 say is called so. Differences of quality are in the metric's own unit, candidate minus baseline.
@@ -6,9 +6,14 @@ say is called so. Differences of quality are in the metric's own unit, candidate
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import (
     NO_AMOUNT,
+    ON,
     Claims,
     MoneyClaim,
     QualityClaim,
@@ -26,15 +31,23 @@ from compilegate.domain.decision import (
     Speedup,
 )
 from compilegate.domain.formats import (
+    MINUS,
     UNKNOWN,
     count,
     interval,
     money,
     percent,
+    plural,
     shown,
     signed,
     significant,
 )  # fmt: skip
+from compilegate.domain.judging.evidence import Evidence, FullRun, SpeedRun
+from compilegate.domain.judging.measured import ConfirmedFall
+from compilegate.domain.judging.validity import is_unapplied
+from compilegate.domain.reasons import Reason, advice
+from compilegate.domain.trial.silent_arms import MISSING
+from compilegate.domain.workload.model import BASELINE
 
 QUALITY_WORDS = {
     QualityClaim.HELD: "no regression",
@@ -158,3 +171,121 @@ def evaluation_words(evaluation: EvaluationFinding | None) -> str:
     if best and saved:
         return f"{text}; {count(best)} examples would spare {count(saved)} runs of each arm."
     return f"{text}."
+
+
+def fall_in_check(checked: ConfirmedFall) -> str:
+    """``Δ +0.054 in the 3 runs of each arm that checked the alarm``."""
+    fall = checked.look.fall
+    each = "each arm" if fall.theirs == fall.ours else "the candidate"
+    size = delta(checked.delta) if checked.speedup is None else ratio(checked.speedup)
+    return f"{size} in the {plural(fall.ours, 'run')} of {each} that checked the alarm"
+
+
+def confidence_words(quality: QualityFigures) -> str:
+    """``98 % interval, holds at every look``; empty where there is no interval."""
+    if quality.confidence is None or quality.interval is None:
+        return ""
+    held = "" if quality.look is None else ", holds at every look"
+    return f"{percent(quality.confidence)} interval{held}"
+
+
+# A decision's reasons as people read them: a failure comes first, with its cause and what helps.
+#
+# The judge's words stay as recorded; what the jobs said of a failure stands behind them. Where
+# whole jobs speak against a candidate whose short blocks were fast, the blocks' figure is called
+# theirs; so is what they rule out, which the whole job's interval beside it may contain.
+
+OF_SPEED = ("speedup_proven", "full_run_disagrees")
+RULED_OUT = "the short blocks rule out an average of "
+# Pieces of recorded messages, and how they are read.
+READ_AS = (
+    (", significantly below the required ", f"; {RULED_OUT}"),
+    ("but significantly below the required ", f"but {RULED_OUT}"),
+    ("at a difference of -", f"at a difference of {MINUS}"),
+)
+CRASHED = ("candidate_crashed", "baseline_failed")
+WAITS_FOR_BLOCKS = "speed_unsettled"
+NOT_APPLIED = "treatment_not_applied"
+FAILURES = frozenset({
+    *CRASHED, NOT_APPLIED, "arms_differ", "arms_continue_each_other", "numerics_wrong",
+    "runs_repeated", "unequal_initial_loss", "unequal_initial_weights", "unequal_work",
+    "evaluation_sets_differ",
+    "evidence_invalid", "evidence_missing", "clock_implausible", "evidence_overwritten",
+    "request_refused", "quota_too_low", "flag_too_large",
+})  # fmt: skip
+
+
+def shown_reasons(
+    decision: Decision,
+    evidence: Evidence | None,
+    *,
+    silent: Mapping[str, Reason] = MappingProxyType({}),
+) -> tuple[Reason, ...]:
+    """The deciding reason first, then failures, then the others, in the judge's order.
+
+    A candidate of ``silent`` was given up, for the reason that stands there: the judge, who saw no
+    blocks of it, waited for them.
+    """
+    ended = {reason.arm for reason in decision.reasons if reason.code == MISSING}
+    given_up = {arm: reason for arm, reason in silent.items() if arm not in ended}
+    reasons = [
+        given_up.get(str(reason.arm), reason) if reason.code == WAITS_FOR_BLOCKS else reason
+        for reason in decision.reasons
+    ]
+    shown = [_shown(reason, decision, evidence) for reason in reasons]
+    first, others = shown[:1], shown[1:]
+    return (*first, *sorted(others, key=lambda reason: reason.code not in FAILURES))
+
+
+def _shown(reason: Reason, decision: Decision, evidence: Evidence | None) -> Reason:
+    if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
+        return _of_speed(reason, decision.speedup, evidence)
+    if reason.code not in FAILURES:
+        return replace(reason, message=_as_read(reason.message))
+    cause = _cause(reason, evidence) if evidence else ""
+    message = f"{reason.message.rstrip('.')} ({cause})" if cause else reason.message
+    return replace(reason, message=message, fix=reason.fix or advice(reason.code))
+
+
+def _as_read(text: str) -> str:
+    for recorded, read in READ_AS:
+        text = text.replace(recorded, read)
+    return text
+
+
+def _of_speed(reason: Reason, speed: Speedup | None, evidence: Evidence | None) -> Reason:
+    """The gate's proof is of short blocks, whatever full runs say; both agree in a promotion."""
+    if not speed or not speed.full_runs or not speed.predicted or speed.lower_bound is None:
+        return reason
+    blocks = f"the short blocks alone predict {ratio(speed.predicted.estimate)}"
+    if reason.code == "speedup_proven":
+        proven = f"and prove more than {ratio(speed.lower_bound)}; whole jobs decide"
+        return replace(reason, message=f"{reason.arm}: {blocks} {proven}")
+    arm = evidence and evidence.arm(str(reason.arm))
+    if not evidence or not arm:
+        return reason
+    bar = ratio(evidence.policy.reject_speedup * evidence.price_ratio(arm))
+    whole = f"whole jobs, start-up and evaluation included, are {speedup(speed)}"
+    return replace(reason, message=f"{reason.arm}: {whole}, required is {bar}; {blocks}")
+
+
+def _cause(reason: Reason, evidence: Evidence) -> str:
+    """What the first run that failed said; of one that ran without the change its compiler."""
+    arm = evidence.arm(reason.arm or BASELINE)
+    if arm is None:
+        return ""
+    for run in arm.runs:
+        said = "" if run.finished else run.reason
+        if reason.code == NOT_APPLIED:
+            compiler = run.record.get("compiler")
+            proof = str(compiler.get("proof") or "") if isinstance(compiler, Mapping) else ""
+            said = proof if run.finished and is_unapplied(run, arm) else ""
+        if said:
+            return f"{_place(run)}: {said.rstrip('.')}"
+    return ""
+
+
+def _place(run: SpeedRun | FullRun) -> str:
+    if isinstance(run, SpeedRun):
+        return f"short block {run.block}"
+    return "full run" if run.seed is None else f"full run with seed {run.seed}"

@@ -24,19 +24,12 @@ from compilegate.domain.formats import (
     significant,
 )
 from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, SpeedRun
+from compilegate.domain.judging.measured import Measured, MeasuredArm
 from compilegate.domain.reasons import Severity
 from compilegate.domain.utc import bare_minute
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
 from compilegate.report.markup import Row, csv_text, link, paragraph, rows
-from compilegate.report.measured import (
-    Measured,
-    MeasuredArm,
-    began_at,
-    compared_runs,
-    reason_of,
-    usd_of,
-)
 from compilegate.report.trial_report import TrialReport
 
 
@@ -188,7 +181,7 @@ def _plan_table(trial: TrialReport) -> Table:
 
 def _blocks_table(measured: Measured) -> Table:
     """Steady step and overhead of every block, with the speed-up."""
-    gains = [measured.speedups(arm) for arm in measured.candidates]
+    gains = [arm.speedups for arm in measured.candidates]
     columns = ["Block"]
     for arm in measured.arms:
         columns += [f"{arm.name}: steady step", "+ compile and warm-up"]
@@ -221,7 +214,7 @@ def _runs_table(measured: Measured) -> Table:
             UNKNOWN if run.seed is None else str(run.seed),
             metric_cell(run),
             shown(run.wall_seconds, duration),
-            reason_of(run) or ("production" if run.stage == PROBATION else ""),
+            run.reason or ("production" if run.stage == PROBATION else ""),
         )
         for arm in measured.arms
         for run in arm.arm.full_runs
@@ -239,7 +232,7 @@ def canary_table(measured: Measured) -> Table:
     every = [(arm.name, run) for arm in measured.arms for run in arm.arm.quality]
     runs = [(name, run) for name, run in every if run.mode != "shadow"]
     rows = [
-        (shown(began_at(run), bare_minute), name, metric_cell(run), shown(usd_of(run), money),
+        (shown(run.began_at, bare_minute), name, metric_cell(run), shown(run.usd, money),
          RUN_MODES[run.mode], run.job or UNKNOWN)
         for name, run in sorted(runs, key=lambda one: one[1].order)
     ]  # fmt: skip
@@ -253,7 +246,7 @@ def canary_table(measured: Measured) -> Table:
 def _failures_table(measured: Measured) -> Table:
     """Speed segments that did not finish."""
     rows = [
-        (arm.name, str(n), reason_of(block.run) or "no reason was recorded")
+        (arm.name, str(n), block.run.reason or "no reason was recorded")
         for arm in measured.arms
         for n, block in arm.blocks.items()
         if not block.run.finished
@@ -376,7 +369,7 @@ def runs_csv(trial: TrialReport) -> str:
     lines = []
     for arm in trial.evidence.arms if trial.evidence else ():
         for run in arm.runs:
-            line: dict[str, object] = {"arm": arm.name, "stage": "speed", "usd": usd_of(run)}
+            line: dict[str, object] = {"arm": arm.name, "stage": "speed", "usd": run.usd}
             line |= {name: getattr(run, name) for name in CSV_COLUMNS if hasattr(run, name)}
             if isinstance(run, SpeedRun):
                 line["steps"] = len(run.step_seconds)
@@ -424,16 +417,16 @@ def protocol(trial: TrialReport) -> list[Row]:
     if measured and measured.has_speed:
         blocks = (block for arm in measured.arms for block in arm.blocks.values())
         longest = max(len(block.run.step_seconds) for block in blocks)
-    arms = [_arm_runs(measured, arm) for arm in measured.arms] if measured else []
+    arms = [_arm_runs(arm) for arm in measured.arms] if measured else []
     return rows(
         "protocol", trial=trial, longest=longest, arm_runs=[text for text in arms if text],
         runs=_full_runs(trial, trial.evidence) if trial.evidence else None,
     )  # fmt: skip
 
 
-def _arm_runs(measured: Measured, arm: MeasuredArm) -> str:
+def _arm_runs(arm: MeasuredArm) -> str:
     """``compile 3 (seeds 17 to 19)``, empty where it has none."""
-    runs = compared_runs(measured, arm)
+    runs = arm.compared
     seeds = sorted({run.seed for run in runs if run.seed is not None})
     if not runs or len(seeds) < len(runs):
         return f"{arm.name} {len(runs)}" if runs else ""
@@ -474,7 +467,7 @@ def _full_runs(trial: TrialReport, evidence: Evidence) -> FullRuns:
         runs,
         "" if plain else paragraph("made_by", asked=asked, used=used, why=why),
         _sum(evidence, [(name, number(prices.get(run.job))) for name, run in extra]),
-        _sum(evidence, [(name, usd_of(run)) for name, run in carried]),
+        _sum(evidence, [(name, run.usd) for name, run in carried]),
         paragraph("exposed", trial=trial, made=made),
     )
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from compilegate.domain.claims import Claims, claims_of, own_codes
 from compilegate.domain.codec import read
 from compilegate.domain.decision import ArmFigures, Decision, Verdict
 from compilegate.domain.judging.evidence import Evidence
+from compilegate.domain.judging.measured import (
+    ConfirmedFall,
+    Measured,
+    confirmed_fall,
+    measure,
+)
 from compilegate.domain.notes import Note
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.trial.silent_arms import silent_arms
-from compilegate.report.measured import (
-    ConfirmedFall,
-    Document,
-    Measured,
-    confirmed_fall,
-    measure,
-    shown_reasons,
-)
+from compilegate.report.statements import shown_reasons
+
+Document = Mapping[str, Any]
 
 
 class Context(TypedDict):
@@ -188,7 +189,7 @@ def read_trial_report(source: ReportInput) -> TrialReport:
     if decision is None and not source["context"].get("failure"):
         raise ValueError("a report needs a decision, or context.failure saying why there is none")
     judged = decision or UNDECIDED
-    measured, not_measured = measure(source["evidence"], judged.candidate)
+    measured, not_measured = measure(source["evidence"], judged)
     return TrialReport(
         source=source,
         decision=decision,

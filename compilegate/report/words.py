@@ -12,11 +12,12 @@ from compilegate.domain.arithmetic import ratio
 from compilegate.domain.claims import ALARM, FLAG_STATES, VERDICTS, Label, SpeedClaim
 from compilegate.domain.decision import ControlFigures, Verdict
 from compilegate.domain.formats import UNKNOWN, significant
+from compilegate.domain.judging.measured import Measured
 from compilegate.domain.judging.outlook import proof_outlook, runs_that_pay
 from compilegate.domain.reasons import headline as reason_headline
 from compilegate.report import statements
 from compilegate.report.markup import paragraph, paragraphs, rows
-from compilegate.report.measured import FAILURES, Measured, confidence_words, reference_of
+from compilegate.report.statements import FAILURES, confidence_words
 from compilegate.report.trial_report import TrialReport
 
 # Characters that fit on one line of the page on a desktop screen.
@@ -237,7 +238,7 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
     else:
         quality = trial.judged.quality
         put = rows(
-            "cards", trial=trial, reference=reference_of(trial.measured, quality),
+            "cards", trial=trial, reference=trial.measured and trial.measured.reference,
             confidence=confidence_words(quality) if quality else "",
             bullets={"speed": _speed_bullet(trial), "quality": _quality_bullet(trial)},
         )  # fmt: skip

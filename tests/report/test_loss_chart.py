@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.formats import duration
+from compilegate.domain.judging.evidence import FullRun
 from compilegate.report.charts.curves import loss_chart
 from compilegate.report.charts.figure import points_each
 
@@ -18,14 +19,28 @@ SECOND: Curve = [[1, 6.0, 2.0], [2, 4.0, 4.0], [8, 2.0, 14.0]]
 OURS: Curve = [[1, 5.0, 0.5], [8, 1.5, 7.0]]
 
 
+def full_run(**record: Any) -> FullRun:
+    return FullRun(
+        True,
+        None,
+        record,
+        "quality",
+        0,
+        "shadow",
+        None,
+        None,
+        None,
+        confirm=False,
+        launched_by=None,
+    )
+
+
 def chart(**arms: list[Curve]) -> Any:
     measured: Any = SimpleNamespace(
         arms=[
             SimpleNamespace(
                 name=name,
-                arm=SimpleNamespace(
-                    quality=[SimpleNamespace(record={"loss_curve": one}) for one in curves]
-                ),
+                arm=SimpleNamespace(quality=[full_run(loss_curve=one) for one in curves]),
             )
             for name, curves in arms.items()
         ]

@@ -12,7 +12,6 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import samples_of
 from compilegate.domain.judging.statistics import compare
 from compilegate.domain.records.trials import FlagOutcome
-from compilegate.report.measured import reference_of
 from compilegate.report.render import render
 from compilegate.report.tables import canary_table, protocol
 from compilegate.report.trial_report import read_trial_report
@@ -146,7 +145,7 @@ def test_the_reference_is_the_one_that_the_judge_compares_with():
     evidence = read_evidence(source["evidence"])
     comparison = compare(samples_of(evidence.candidates[0], evidence))
     trial = read_trial_report(source)
-    reference = reference_of(trial.measured, trial.judged.quality)
+    reference = trial.measured and trial.measured.reference
 
     assert comparison.reference_runs == 3
     assert "3 baseline runs" == reference.words

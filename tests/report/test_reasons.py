@@ -12,8 +12,8 @@ from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.reasons import advice, registry
 from compilegate.domain.trial.silent_arms import silent_arms
-from compilegate.report.measured import FAILURES, shown_reasons
 from compilegate.report.render import render
+from compilegate.report.statements import FAILURES, shown_reasons
 from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import lede
 from tests.domain.evidence_builder import GOOD, add_candidate, arm, document, runs, sample

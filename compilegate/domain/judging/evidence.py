@@ -8,7 +8,7 @@ uses ``fingerprint``, ``initial_loss``, ``initial_weights_sha256``, ``final_weig
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -18,6 +18,7 @@ from compilegate.domain.arithmetic import mean, median
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.expected import Section, key
+from compilegate.domain.formats import number
 from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.judging.steady_state import Segment, analyse
 from compilegate.domain.records.production import TEAM
@@ -55,6 +56,21 @@ class Run:
         """The job that made the run, empty where it is not recorded."""
         return str(self.record.get("job") or "")
 
+    @property
+    def usd(self) -> float | None:
+        """What it cost, None where it is not recorded."""
+        return number(self.record.get("usd"))
+
+    @property
+    def began_at(self) -> float | None:
+        """When it began, in epoch seconds; None where it is not recorded."""
+        return number(self.record.get("started_at"))
+
+    @property
+    def reason(self) -> str:
+        """What it said of its end, empty where it said nothing."""
+        return str(self.record.get("reason") or "")
+
     @cached_property
     def fingerprint(self) -> Mapping[str, Any]:
         """What the run was made of, empty where it is not recorded."""
@@ -86,6 +102,15 @@ class SpeedRun(Run):
     samples_per_step: float | None
     full_run_steps: int | None
     tokens_per_step: float | None = None
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """The loss at a step; ``seconds`` since the first one began, None where not recorded."""
+
+    step: int
+    loss: float | None
+    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -121,6 +146,12 @@ class FullRun(Run):
         return read_outcomes(self.record.get("outcomes"))
 
     @property
+    def loss_curve(self) -> list[LossPoint]:
+        """Its loss in the order of the steps, each once; empty where it recorded none."""
+        points = {point.step: point for point in _points(self.record.get("loss_curve"))}
+        return [points[step] for step in sorted(points)]
+
+    @property
     def data(self) -> str | None:
         """What it was trained on, None where unknown: production may train on new data."""
         return _text(self.fingerprint.get("data_sha256"))
@@ -153,6 +184,16 @@ class FullRun(Run):
     def recorded_as(self, **keys: Any) -> FullRun:
         """The run with these fields, in its record as well."""
         return replace(self, **keys, record={**self.record, **keys})
+
+
+def _points(curve: object) -> Iterator[LossPoint]:
+    for point in curve if isinstance(curve, Sequence) else ():
+        if not isinstance(point, Sequence) or len(point) < 2:
+            continue
+        step = number(point[0])
+        if step is not None:
+            seconds = number(point[2]) if len(point) > 2 else None
+            yield LossPoint(int(step), number(point[1]), seconds)
 
 
 def _text(value: object) -> str | None:

@@ -8,6 +8,7 @@ from itertools import accumulate
 
 from compilegate.domain.formats import count, duration
 from compilegate.domain.judging.evidence import FullRun
+from compilegate.domain.judging.measured import Block, Measured
 from compilegate.domain.judging.steady_state import Segment
 from compilegate.report.charts.figure import (
     DOTTED,
@@ -25,7 +26,6 @@ from compilegate.report.charts.figure import (
     smooth,
     thin,
 )
-from compilegate.report.measured import Block, Measured, loss_curve
 
 LOSS = "Training loss"
 Curve = dict[int, tuple[float | None, float | None]]  # step -> (loss, seconds)
@@ -57,7 +57,7 @@ def loss_chart(measured: Measured) -> Chart:
 
 def _curve(run: FullRun, most: int) -> Curve:
     """At most so many of its points, the last one always: where it ended is a figure."""
-    curve = loss_curve(run)
+    curve = run.loss_curve
     stride = -(-len(curve) // most) or 1
     kept = [*curve[::stride][:-1], *curve[-1:]]
     return {point.step: (point.loss, point.seconds) for point in kept}

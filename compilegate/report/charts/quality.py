@@ -15,6 +15,7 @@ from compilegate.domain.decision import (
 )
 from compilegate.domain.formats import UNKNOWN, Format, count, percent, significant
 from compilegate.domain.judging.evidence import FullRun
+from compilegate.domain.judging.measured import Measured, Reference
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -39,13 +40,7 @@ from compilegate.report.charts.figure import (
     rows_axis,
 )
 from compilegate.report.charts.speed import spread
-from compilegate.report.measured import (
-    Measured,
-    Reference,
-    compared_runs,
-    confidence_words,
-    reference_of,
-)
+from compilegate.report.statements import confidence_words
 from compilegate.report.trial_report import TrialReport
 
 TITLE = "Quality"
@@ -53,10 +48,10 @@ TITLE = "Quality"
 
 def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     """Each full run's final metric with the margin, and the difference with its interval."""
-    if not any(_finished(compared_runs(measured, arm)) for arm in measured.arms):
+    if not any(_finished(arm.compared) for arm in measured.arms):
         return Chart("quality", TITLE, "", missing=_why_none(measured))
     metric, judged = measured.evidence.quality.metric, trial.judged.quality
-    reference = reference_of(measured, judged)
+    reference = measured.reference
     views = [View("Runs", _runs_figure(measured, reference))]
     if judged and judged.delta is not None:
         views.append(View("Difference", _difference_figure(measured, judged, judged.delta)))
@@ -103,7 +98,7 @@ def _runs_figure(measured: Measured, reference: Reference | None) -> Figure:
     past = measured.evidence.quality.history
     names, marks = ["past runs"] if past else [], _past_marks(past)
     for index, arm in enumerate(measured.arms):
-        runs = _finished(compared_runs(measured, arm))
+        runs = _finished(arm.compared)
         if runs:
             marks += _arm_marks(len(names), index, runs)
             names.append(arm.name)

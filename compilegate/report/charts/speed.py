@@ -9,6 +9,7 @@ from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import ArmFigures, Speedup
 from compilegate.domain.decision import Interval as Ends
 from compilegate.domain.formats import plural, shown, significant  # fmt: skip
+from compilegate.domain.judging.measured import Measured, MeasuredArm
 from compilegate.report import statements
 from compilegate.report.charts.figure import (
     DASHED,
@@ -29,7 +30,6 @@ from compilegate.report.charts.figure import (
     row_names,
     rows_axis,
 )
-from compilegate.report.measured import Measured, MeasuredArm
 from compilegate.report.trial_report import TrialReport
 
 THROUGHPUT, SPEEDUP = "Throughput in short blocks", "Speed-up that each short block predicts"
@@ -105,7 +105,7 @@ def spread(row: float, count: int, step: float) -> list[float]:
 
 def speedup_chart(trial: TrialReport, measured: Measured) -> Chart:
     """Every block's full-run speed-up, and the estimate with its interval, with the thresholds."""
-    speedups = [(arm, measured.speedups(arm)) for arm in measured.candidates]
+    speedups = [(arm, arm.speedups) for arm in measured.candidates]
     numbers = sorted({n for _, blocks in speedups for n in blocks})
     if not numbers:
         why = "No block has a steady state in both arms of a pair."

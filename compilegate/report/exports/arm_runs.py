@@ -8,9 +8,9 @@ from typing import Any
 
 from compilegate.domain.codec import write
 from compilegate.domain.formats import number, pair
+from compilegate.domain.judging.measured import MeasuredArm
 from compilegate.domain.workload.model import BASELINE
-from compilegate.report.measured import Document, MeasuredArm, loss_curve
-from compilegate.report.trial_report import TrialReport
+from compilegate.report.trial_report import Document, TrialReport
 
 Point = tuple[int, float]
 PLANNED = (
@@ -112,7 +112,7 @@ def _series(report: TrialReport, arm: MeasuredArm) -> dict[str, Sequence[Point]]
         "speed/samples_per_second": _points(blocks.items()),
         f"full_runs/{report.metric}": _points((run.order, run.metric) for run in runs),
         "full_runs/wall_seconds": _points((run.order, run.wall_seconds) for run in runs),
-        **{f"loss/run_{run.order}": _points((one.step, one.loss) for one in loss_curve(run))
+        **{f"loss/run_{run.order}": _points((one.step, one.loss) for one in run.loss_curve)
            for run in runs},
     }  # fmt: skip
     return {name: points for name, points in series.items() if points}

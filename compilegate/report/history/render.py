@@ -42,8 +42,8 @@ from compilegate.report.markup import (
     rows,
     stable_json,
 )
-from compilegate.report.measured import Document
 from compilegate.report.tables import Table
+from compilegate.report.trial_report import Document
 from compilegate.report.words import MetricCard, figures_of
 
 # Markdown keeps the end of a long history.

@@ -32,7 +32,7 @@ from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
 from compilegate.domain.workload.model import BASELINE
 from compilegate.report import statements
-from compilegate.report.measured import Document
+from compilegate.report.trial_report import Document
 
 # A page draws and lists so many of the latest runs, and as many lines of what happened; the JSON
 # has more of both. Figures, sums and sentences are of all.

@@ -12,7 +12,7 @@ from compilegate.domain.notes import Note, said
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.domain.utc import minute
 from compilegate.report import statements
-from compilegate.report.measured import shown_reasons
+from compilegate.report.statements import shown_reasons
 
 # Verdicts that are a kind of their own; every other one ends a trial.
 OWN_KINDS = ("revert", "permanent")
