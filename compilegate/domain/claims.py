@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Interval, Verdict
 from compilegate.domain.errors import plain, visible
 from compilegate.domain.escaping import escape_chat, escape_chat_code, escape_line, escape_mail
@@ -375,3 +376,59 @@ def command_at(command: str, stage: str) -> str:
 
 def _json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=False, sort_keys=True)
+
+
+# Verdicts that are a kind of their own; every other one ends a trial.
+OWN_KINDS = ("revert", "permanent")
+
+
+def decision_notification(
+    decision: Decision | None,
+    *,
+    stage: str,
+    workload: str,
+    subject: str,
+    text: str,
+    owner: str | None = None,
+    report: str | None = None,
+    link: str | None = None,
+    act: str | None = None,
+    flag_enabled: bool | None = None,
+    flag_state: str | None = None,
+    kind: str | None = None,
+    more_links: Sequence[str] = (),
+) -> Notification:
+    """The decision in figures beside its text; ``decision`` is None for news without one.
+
+    ``flag_enabled`` and ``flag_state`` are the flag after it, None unknown. ``kind`` defaults to
+    the verdict's. ``more_links`` are the URLs of ours in the text beside ``link``.
+    """
+    verdict = decision.verdict if decision else None
+    return Notification(
+        kind=kind or (verdict if verdict in OWN_KINDS else "decision"),
+        stage=stage,
+        subject=subject,
+        text=text,
+        workload=workload,
+        owner=owner,
+        verdict=verdict,
+        decision_id=decision.decision_id if decision else None,
+        flag={
+            "name": decision.flag.name if decision and decision.flag else None,
+            "action": str(decision.flag_action) if decision else None,
+            "enabled": flag_enabled,
+            "state": flag_state,
+        },
+        figures={
+            "candidate": decision.candidate if decision else None,
+            "reasons": list(decision.codes) if decision else [],
+            "speedup": write(decision.speedup) if decision else None,
+            "quality": write(decision.quality) if decision else None,
+            "saving": write(decision.saving) if decision else None,
+            "claims": claims_of(decision).to_dict() if decision else None,
+        },
+        report=report,
+        link=link,
+        act=act,
+        more_links=more_links,
+    )

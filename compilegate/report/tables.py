@@ -369,7 +369,7 @@ def runs_csv(trial: TrialReport) -> str:
     lines = []
     for arm in trial.evidence.arms if trial.evidence else ():
         for run in arm.runs:
-            line: dict[str, object] = {"arm": arm.name, "stage": "speed", "usd": run.usd}
+            line: dict[str, object] = {"arm": arm.name, "stage": "speed"}
             line |= {name: getattr(run, name) for name in CSV_COLUMNS if hasattr(run, name)}
             if isinstance(run, SpeedRun):
                 line["steps"] = len(run.step_seconds)

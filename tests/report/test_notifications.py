@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.domain.claims import SUBJECT_MAX, Notification
+from compilegate.domain.claims import SUBJECT_MAX, Notification, decision_notification
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.flag import Flag
@@ -27,10 +27,7 @@ from compilegate.domain.records.production import (
 )
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.report.notifications import review
-from compilegate.report.notifications.decision import (
-    approval_needed,
-    decision_notification,
-)
+from compilegate.report.notifications.approval import approval_needed
 from compilegate.report.notifications.production import attempt_message, flag_changed, swept
 from compilegate.report.notifications.weekly_summary import digest
 from compilegate.report.render import render

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from compilegate.cli.common.outcome import decision_rows
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.claims import stated_usd_per_run
+from compilegate.domain.claims import decision_notification, stated_usd_per_run
 from compilegate.domain.codec import write
 from compilegate.domain.decision import SIGNS, Verdict
 from compilegate.domain.formats import MINUS, money, percent
@@ -21,7 +21,6 @@ from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart
 from compilegate.report.exports.arm_runs import arm_runs
 from compilegate.report.exports.openmetrics import openmetrics
-from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import message_text, render, subject_text
 from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.claims import Notification, command_at, subject_line
+from compilegate.domain.claims import Notification, command_at, decision_notification, subject_line
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
 from compilegate.domain.compilers import Compiler, ComputeSpeedup
 from compilegate.domain.console import s3_object
@@ -32,7 +32,6 @@ from compilegate.domain.reasons import Reason, ReasonKind, Severity, registry
 from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
 from compilegate.domain.workload.schema import workload_schema
-from compilegate.report.notifications.decision import decision_notification
 from compilegate_doctor import COMPILERS, RULES
 from tools.docs import examples, worked_example
 from tools.docs.folders import with_imports

@@ -21,7 +21,7 @@ from compilegate.domain.records import trials
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.workload.model import REQUIRED
 from compilegate.ports import Ledger, ObjectStore, Services, Tokens
-from compilegate.report.notifications.decision import approval_needed
+from compilegate.report.notifications.approval import approval_needed
 from compilegate.usecases.flag.change_flag import latest_flag
 from compilegate.usecases.records import Trial, load_decision, load_spec
 from compilegate.usecases.registered import readable_spec

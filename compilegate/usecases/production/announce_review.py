@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.claims import command_at
+from compilegate.domain.claims import command_at, decision_notification
 from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.formats import money
 from compilegate.domain.production.history import WorkloadHistory, latest_promotion
@@ -24,7 +24,6 @@ from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.ports import ObjectStore, Services
 from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryReport, HistoryView
-from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput

@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.claims import command_at
+from compilegate.domain.claims import command_at, decision_notification
 from compilegate.ports import Services
-from compilegate.report.notifications.decision import decision_notification
 from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
 from compilegate.usecases import records
