@@ -15,7 +15,8 @@ import typer
 from compilegate.adapters.facts_refresh import PARTS, ask
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common import project
-from compilegate.cli.common.output import UNKNOWN, CommandGroup, answer, waiting
+from compilegate.cli.common.help_layout import CommandGroup
+from compilegate.cli.common.output import UNKNOWN, answer, waiting
 from compilegate.cli.common.session import JsonOption, session
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError

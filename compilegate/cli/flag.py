@@ -10,7 +10,8 @@ import typer
 
 from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.error_handling import FAILURE
-from compilegate.cli.common.output import CommandGroup, confirm
+from compilegate.cli.common.help_layout import CommandGroup
+from compilegate.cli.common.output import confirm
 from compilegate.cli.common.session import (
     Invocation,
     NameArgument,

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from compilegate.cli.common.output import CommandGroup, answer, emit_json
+from compilegate.cli.common.help_layout import CommandGroup
+from compilegate.cli.common.output import answer, emit_json
 from compilegate.cli.common.session import JsonOption
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)

@@ -20,7 +20,8 @@ import typer
 
 from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import unwritten
-from compilegate.cli.common.output import CommandGroup, emit_json, error_text, help_width
+from compilegate.cli.common.help_layout import CommandGroup, help_width
+from compilegate.cli.common.output import emit_json, error_text
 from compilegate.cli.common.session import Session
 from compilegate.domain.errors import (
     CompilegateError,

@@ -1,4 +1,4 @@
-"""Where commands write: text for people, their help, or one JSON document on standard output.
+"""Where commands write: text for people, or one JSON document on standard output.
 
 Piped output has neither colour nor box drawing that moves, and is laid out for 80 columns.
 
@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +41,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
-from typer.core import TyperGroup
 
 from compilegate.domain import formats
 from compilegate.domain.arithmetic import ratio
@@ -391,83 +389,3 @@ def _value(value: Any) -> Any:
     """A value stays within its line."""
     plain = isinstance(value, str) and not isinstance(value, _Mark)
     return _NOT_IN_VALUES.sub(" ", value) if plain else value
-
-
-# Help of the commands, for terminals of any width.
-
-WIDEST = 80
-LONGEST_SUMMARY = 1000  # a first sentence is shorter
-# Below this a meaning stands under its name, for beside it words would be broken.
-BESIDE = 60
-# typer names an option's value by the type in the code.
-TYPE = re.compile(r"(?P<option>^-.*)?<(?P<kind>[^>|]+)>")
-TYPES = {
-    "str": "TEXT", "list[str]": "TEXT", "path": "PATH", "dir": "FOLDER",
-    **dict.fromkeys(("int", "float", "int range", "float range"), "NUMBER"),
-}  # fmt: skip
-NUMBER = r"\d+(?:\.\d+)?"
-RANGE = re.compile(rf"(?:(?P<low>{NUMBER})<=)?x(?:<=(?P<high>{NUMBER})|>=(?P<from>{NUMBER}))(?=\])")
-LONGEST_BOUND = 15  # digits
-
-
-def help_width() -> int:
-    """Columns of help: the terminal's, at most 78."""
-    return min(shutil.get_terminal_size().columns, WIDEST) - 2
-
-
-class _Formatter(typer.Context.formatter_class):  # type: ignore[misc,valid-type]
-    def write_dl(
-        self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
-    ) -> None:
-        """Kinds and ranges in words: ``--run-hours NUMBER``, ``FILE`` alone, ``[at least 1]``."""
-        rows = [(TYPE.sub(_kind, name).rstrip(), RANGE.sub(_range, text)) for name, text in rows]
-        if self.width >= BESIDE:
-            super().write_dl(rows, col_max, col_spacing)
-        else:
-            super().write_dl(rows, 2, 0)
-
-
-def _kind(name: re.Match[str]) -> str:
-    """An option's value; an argument is named alone."""
-    kind = TYPES.get(name["kind"], f"<{name['kind']}>")
-    return f"{name['option']}{kind}" if name["option"] else ""
-
-
-def _range(bounds: re.Match[str]) -> str:
-    """A bound too long to be read is left out."""
-    low = (bounds["low"] or bounds["from"] or "").removesuffix(".0")
-    high = (bounds["high"] or "").removesuffix(".0")
-    if len(high) > LONGEST_BOUND:
-        high = ""
-    if low and high:
-        return f"{low} to {high}"
-    return f"at least {low}" if low else f"at most {high}"
-
-
-class _Context(typer.Context):
-    formatter_class = _Formatter
-
-
-class CommandGroup(TyperGroup):
-    """Lists its commands with the whole first sentence of each, however narrow the screen is."""
-
-    context_class = _Context
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, whose help then fits the screen as well."""
-        command = super().get_command(ctx, cmd_name)
-        if command:
-            command.context_class = _Context
-        return command
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Instead of typer's, which cuts a sentence where the line ends."""
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, command.get_short_help_str(LONGEST_SUMMARY))
-                    for name, command in commands
-                    if command and not command.hidden
-                ]
-            )
