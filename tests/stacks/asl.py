@@ -40,6 +40,11 @@ def edges(state):
     return [name for name in names if name]
 
 
+def before(machine, target):
+    """Names of the states from which ``target`` comes next."""
+    return {name for name, state in machine["States"].items() if target in edges(state)}
+
+
 def called(state):
     """The function that a state invokes."""
     return state["Arguments"]["FunctionName"].rpartition(":")[2]
