@@ -65,6 +65,16 @@ def test_a_trial_that_could_not_end_well_is_refused(
     assert [] == [part for part in says if part not in text]
 
 
+def test_a_cap_that_pays_for_the_baselines_machines_does_not_pay_for_dearer_ones() -> None:
+    capped = change(SOUND, policy__max_trial_usd=800.0)
+    dear = Candidate(name="dear", instance_type="ml.p4d.24xlarge", instance_count=8)
+    refusal = planned(change(capped, candidates=(dear,)))
+
+    assert isinstance(planned(capped), Plan)
+    assert isinstance(refusal, Reason)
+    assert "trial_over_budget" == refusal.code
+
+
 @pytest.mark.parametrize(
     ("values", "steps"),
     [

@@ -9,6 +9,7 @@ from compilegate.domain.errors import (
     RESTART,
     DrainedError,
     InvalidEvidenceError,
+    InvalidInputError,
     OverwrittenEvidenceError,
     WorkloadLockedError,
     lease_lost,
@@ -25,6 +26,16 @@ def test_people_read_one_text_and_programs_its_parts() -> None:
     assert ("evidence_invalid", "evidence_overwritten") == (
         error.code, OverwrittenEvidenceError("twice").code,
     )  # fmt: skip
+
+
+def test_a_copy_of_an_error_of_a_file_says_the_same() -> None:
+    error = InvalidInputError(
+        "is too large", field="policy.max_trial_usd", value=7, fix="lower it", file="w.yaml", line=3
+    )
+
+    for one in (copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+        assert (str(error), error.to_dict()) == (str(one), one.to_dict())
+        assert ("w.yaml", "policy.max_trial_usd", "lower it") == (one.file, one.field, one.fix)
 
 
 def test_a_message_without_a_fix_is_whole_whatever_it_says() -> None:

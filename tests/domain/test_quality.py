@@ -20,7 +20,7 @@ from compilegate.domain.judging.quality import (
     judge_quality,
     underpowered,
 )
-from compilegate.domain.judging.statistics import FAIR, Design, Samples, spent
+from compilegate.domain.judging.statistics import FAIR, LIKELY, Design, Samples, spent
 from tests.domain.evidence_builder import (
     GOOD,
     NOISY,
@@ -71,7 +71,7 @@ GATES: dict[str, tuple[tuple[Any, ...], QualityOutcome]] = {
     "too few degrees of freedom": (([0.0, 0.001], [0.0]), MORE),
     "no degree of freedom": (([0.0, 0.001], []), MORE),
     "a disaster between looks": (
-        ([*sample(3, -0.02, 0.005), -0.02], sample(4, 0.0, 0.005)), WORSE),
+        ([*sample(3, -0.04, 0.012), -0.04], sample(4, 0.0, 0.005)), WORSE),
     "a margin that is hardly proven any more": (
         pair(8, 1, 1.2), QualityOutcome.INCONCLUSIVE),
     "one that may be": (pair(5, 0, 1.0), MORE),
@@ -89,13 +89,42 @@ GATES: dict[str, tuple[tuple[Any, ...], QualityOutcome]] = {
 @pytest.mark.parametrize("what", GATES)
 def test_the_gate_decides_on_what_the_runs_show(what: str) -> None:
     runs_of, outcome = GATES[what]
-    finding = gate(*runs_of)
-    seen = finding.comparison
 
-    assert outcome == finding.outcome
-    if finding.look and seen and outcome in (MORE, QualityOutcome.INCONCLUSIVE):
-        hopeless = finding.look == 12 or chance_of_passing(seen, MARGIN, DESIGN) < FUTILE
-        assert hopeless == (outcome is QualityOutcome.INCONCLUSIVE)
+    assert outcome == gate(*runs_of).outcome
+
+
+def test_a_disaster_between_looks_is_beyond_doubt() -> None:
+    candidate, baseline = GATES["a disaster between looks"][0]
+    finding, look = gate(candidate, baseline), gate(candidate[:3], baseline[:3])
+
+    assert MORE == look.outcome
+    assert (look.look, look.level) == (finding.look, finding.level) == (3, spent(3, 12, 0.05))
+    assert finding.comparison is not None
+    assert finding.comparison.p_worse <= BEYOND_DOUBT
+
+
+@pytest.mark.parametrize(
+    ("what", "futile"),
+    [("a margin that is hardly proven any more", True), ("one that may be", False)],
+)
+def test_a_trial_is_given_up_where_it_would_hardly_prove_the_margin(
+    what: str, *, futile: bool
+) -> None:
+    finding = gate(*GATES[what][0])
+
+    assert finding.comparison is not None
+    assert futile == (chance_of_passing(finding.comparison, MARGIN, DESIGN) < FUTILE)
+
+
+@pytest.mark.parametrize(
+    "what", ["a margin that is hardly proven any more", "the last look without a proof"]
+)
+def test_what_is_inconclusive_names_the_margin_that_the_runs_could_prove(what: str) -> None:
+    finding = gate(*GATES[what][0])
+
+    assert finding.comparison is not None
+    provable = DESIGN.best_margin(LIKELY) * finding.comparison.spread
+    assert f"12 runs could prove a margin of {provable:.4g}, not 0.02" in finding.reason
 
 
 def test_the_interval_holds_at_the_looks_own_level() -> None:

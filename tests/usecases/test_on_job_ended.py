@@ -130,6 +130,16 @@ def test_the_look_stops_the_jobs_of_rejected_arms_and_no_others(
     assert running == still_running(services)
 
 
+def test_a_candidates_crash_leaves_the_baselines_runs_to_the_next_candidate(services: Any) -> None:
+    judge = ScriptedJudge(goes_on_with("compile-b48", "candidate_crashed"))
+    answer = fail(services, "q1b17", judge)
+
+    assert ("Failed", [1]) == (answer["status"], answer["settled_arms"])
+    assert ["q1a17"] == still_running(services)
+    ((crashed,),) = (shown.arms[1].runs for shown in judge.shown)
+    assert (job_of("q1b17"), False) == (crashed.job, crashed.finished)
+
+
 def test_what_the_cloud_could_not_run_stops_the_round_in_the_trials_own_name(
     services: Any,
 ) -> None:

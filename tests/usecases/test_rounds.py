@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import parse_run
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import InfrastructureFailureError
@@ -176,6 +177,23 @@ def test_what_was_not_run_does_not_matter_once_the_trial_is_decided(
     other = stopped if lost == "by hand" else lost_to_the_cloud("q2b18")
 
     assert "stay_off" == call_judge(services, 3, [done, other], says("stay_off"))["verdict"]
+
+
+def test_a_third_round_lost_to_the_cloud_fails_the_trial_and_is_no_verdict(services: Any) -> None:
+    first_round(services)
+    for number in (1, 2):
+        lost = lost_to_the_cloud(f"s{number - 1}")
+        asked = call_judge(services, number, [lost], asks_speed())
+        assert ("continue", [f"s{number}"]) == (asked["verdict"], names(asked))
+    with pytest.raises(
+        InfrastructureFailureError,
+        match=rf"^{outcome('s2')['job']} could not run: CapacityError: none left$",
+    ):
+        call_judge(services, 3, [lost_to_the_cloud("s2")], asks_speed())
+
+    assert [1, 2, 3] == evidence(services)["plan"]["lost_rounds"]
+    with pytest.raises(NotFoundError):
+        load(services, "decision")
 
 
 def test_a_run_without_an_explanation_is_looked_up(services: Any) -> None:
