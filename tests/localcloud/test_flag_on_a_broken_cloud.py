@@ -1,23 +1,30 @@
-"""A flag change on a cloud that drops requests, or what it answered."""
+"""A flag change while the cloud itself fails: dropped requests, and an emulator that is killed."""
 
 from __future__ import annotations
 
 import http.client
+import os
+import signal
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
 import boto3
 import pytest
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError
 
 from compilegate.adapters.stores import DynamoDbTable, SsmFlags
 from compilegate.domain import ledger_keys, naming
 from compilegate.ports import Ledger
 from compilegate.usecases.flag.change_flag import change_flag
 from compilegate_localcloud.lifecycle import LocalCloud
+from distributions.localcloud.tests.conftest import FAST, make_places
 from tests import fakes
 from tests.usecases.flag_changes import flag_change
 
@@ -91,12 +98,14 @@ pytestmark = pytest.mark.e2e
 TABLE = "flag-ledger"
 # Read the ledger, append, write the parameter, read the ledger.
 CALLS = 4
+# Before these calls the ledger has been written, then the parameter as well.
+WRITTEN = (2, 3)
 
 
-def services_through(cloud: LocalCloud, proxy: str) -> Any:
-    """The real stores of a local cloud, reached through a proxy."""
+def services_at(cloud: LocalCloud, **proxies: str) -> Any:
+    """The real stores of a local cloud, reached through these proxies."""
     patient = Config(
-        retries={"mode": "standard", "max_attempts": 5}, proxies={"http": proxy}, connect_timeout=2
+        retries={"mode": "standard", "max_attempts": 5}, proxies=proxies, connect_timeout=2
     )
     state = cloud.running_state()
     session: boto3.Session = state.session()
@@ -119,6 +128,12 @@ def create_table(cloud: LocalCloud) -> None:
     )
 
 
+def assert_made_once(services: Any, workload: str) -> None:
+    (entry,) = services.ledger.raw.entries(workload, ledger_keys.FLAG_ENTRIES)
+    name = naming.flag_parameter("local", workload)
+    assert (1, entry["to"]) == (entry["version"], services.flags.read(name))
+
+
 @pytest.fixture
 def proxy(cloud: LocalCloud) -> Any:
     made = DroppingProxy(cloud.running_state().endpoint)
@@ -131,7 +146,7 @@ def test_a_request_that_is_dropped_is_sent_again_and_changes_nothing_twice(
 ) -> None:
     """boto3 repeats a call whose answer was lost: what it had appended is then its own."""
     create_table(cloud)
-    services = services_through(cloud, proxy.url)
+    services = services_at(cloud, http=proxy.url)
     for how in (BEFORE, AFTER):
         for number in range(CALLS):
             workload = f"dropped-{how}-{number}"
@@ -140,6 +155,48 @@ def test_a_request_that_is_dropped_is_sent_again_and_changes_nothing_twice(
 
             assert (True, 1) == (made.changed, made.version)
             assert proxy.seen > CALLS, "nothing was dropped"
-            (entry,) = services.ledger.raw.entries(workload, ledger_keys.FLAG_ENTRIES)
-            written = services.flags.read(naming.flag_parameter("local", workload))
-            assert (1, entry["to"]) == (entry["version"], written)
+            assert_made_once(services, workload)
+
+
+class Counted:
+    """A store that does something just before a call of all those that share ``calls``."""
+
+    def __init__(
+        self, store: Any, calls: Iterator[int], number: int, act: Callable[[], None]
+    ) -> None:
+        self._store, self._calls, self._number, self._act = store, calls, number, act
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*arguments: Any) -> Any:
+            if next(self._calls) == self._number:
+                self._act()
+            return getattr(self._store, name)(*arguments)
+
+        return call
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", WRITTEN)
+def test_an_emulator_that_is_killed_in_the_middle_fails_the_change_and_a_new_one_takes_it(
+    number: int, tmp_path: Path
+) -> None:
+    """The new one goes on where it was, with ledger and parameter as they were written."""
+    with LocalCloud(places=make_places(tmp_path)) as cloud:
+        pid = cloud.start(attached=True, extra_arguments=FAST).pid
+        create_table(cloud)
+        services, calls = services_at(cloud), count()
+        ledger, flags = (
+            Counted(store, calls, number, lambda: os.kill(pid, signal.SIGKILL))
+            for store in (services.ledger, services.flags)
+        )
+        with pytest.raises(BotoCoreError):
+            change_flag(
+                "killed", flag_change("enable"),
+                services=replace(services, ledger=ledger, flags=flags),
+            )  # fmt: skip
+
+    with LocalCloud(places=make_places(tmp_path)) as cloud:
+        cloud.start(attached=True, extra_arguments=FAST)
+        services = services_at(cloud)
+        assert change_flag("killed", flag_change("enable"), services=services).changed
+        assert_made_once(services, "killed")
