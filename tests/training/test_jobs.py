@@ -112,6 +112,25 @@ def test_the_speed_gate_runs_every_arm_of_every_block_and_primes_the_cache(jobs)
     )
 
 
+@pytest.mark.parametrize(("diverges", "status"), [("candidate", 0), ("baseline", 1)])
+def test_an_arm_that_diverges_in_the_speed_gate_is_a_result_and_the_baseline_fails_the_job(
+    jobs, diverges, status
+):
+    rate = {diverges: 1e30}
+    done = jobs.run(
+        "compilegate_runtime/speed_gate.py",
+        program="causal_lm.py", blocks=1, steps=5,
+        arm_0=arm("baseline", learning_rate=rate.get("baseline", 1e-3)),
+        arm_1=arm("candidate", learning_rate=rate.get("candidate", 1e-3)),
+    )  # fmt: skip
+    lost = done.summary(f"block-0/{diverges}")
+
+    failure = f"the baseline failed in block 0: {lost['reason']}" if status else None
+    assert (status, failure) == (done.status, done.failure), done.output
+    assert (False, {}) == (lost["finished"], lost["metrics"])
+    assert "the loss became nan" in lost["reason"]
+
+
 def test_a_stopped_job_leaves_valid_evidence_of_every_step(jobs):
     endless = {**LANGUAGE_MODEL, "steps": 1_000_000}
     done = jobs.interrupt("causal_lm.py", when=after_steps(5), **endless)
