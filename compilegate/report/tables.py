@@ -87,14 +87,11 @@ def arms_table(trial: TrialReport) -> Table | None:
     for key, title, as_text, why in FIGURES:
         name = title.format(metric=trial.metric)
         name += BOTH_PHASES if trial.on_probation and key in OF_BOTH_PHASES else ""
-        cells = [
+        cells = []
+        for arm in trial.priced_arms:
             # An arm without a compiler compiles nothing, so nothing is unknown.
-            "none" if key in COMPILE_TIMES and arm.name in native and not value
-            else interval(value, as_text) if isinstance(value, tuple)
-            else shown(value, as_text)
-            for arm in trial.priced_arms
-            for value in [getattr(arm, key)]
-        ]  # fmt: skip
+            never = key in COMPILE_TIMES and arm.name in native
+            cells.append(_figure(getattr(arm, key), as_text, never=never))
         if UNKNOWN in cells:
             unknown.setdefault(why, []).append(name.lstrip("… "))
         rows.append((name, *cells))
@@ -106,6 +103,13 @@ def arms_table(trial: TrialReport) -> Table | None:
     )  # fmt: skip
 
 
+def _figure(value: Any, as_text: Callable[[float], str], *, never: bool) -> str:
+    """A cell; ``never`` where the arm cannot have such a figure."""
+    if never and not value:
+        return "none"
+    return interval(value, as_text) if isinstance(value, tuple) else shown(value, as_text)
+
+
 def _same_quality(trial: TrialReport) -> list[Row]:
     """What a run costs up to the loss that both arms reach, if curves show it."""
     same = trial.judged.saving.same_quality if trial.judged.saving else None
@@ -115,13 +119,14 @@ def _same_quality(trial: TrialReport) -> list[Row]:
         BASELINE: (same.steps_baseline, same.usd_baseline),
         trial.candidate: (same.steps_candidate, same.usd_candidate),
     }
-    cells = [
-        UNKNOWN if arm.name not in sides
-        else "not reached" if sides[arm.name][0] is None
-        else shown(sides[arm.name][1], money)
-        for arm in trial.judged.arms
-    ]  # fmt: skip
-    return [(SAME_QUALITY, *cells)]
+
+    def cell(arm: str) -> str:
+        if arm not in sides:
+            return UNKNOWN
+        steps, usd = sides[arm]
+        return "not reached" if steps is None else shown(usd, money)
+
+    return [(SAME_QUALITY, *(cell(arm.name) for arm in trial.judged.arms))]
 
 
 def _clusters(trial: TrialReport) -> list[Row]:
@@ -291,8 +296,7 @@ CSV_COLUMNS = (
 
 def facts(trial: TrialReport) -> list[Row]:
     """Owner, beginning, machines and image; what is not recorded is left out."""
-    began = (trial.plan and trial.plan.started_at) or _began(trial.source["context"]["trial"])
-    return rows("facts", trial=trial, began=began)
+    return rows("facts", trial=trial, began=_begun_at(trial))
 
 
 def next_command(trial: TrialReport) -> tuple[str, str]:
@@ -338,6 +342,13 @@ def earlier_table(trial: TrialReport) -> Table | None:
         "earlier", "Trials of this workload", columns, trials, marked=frozenset({0}), stacked=True,
         note="The marked row is this trial.",
     )  # fmt: skip
+
+
+def _begun_at(trial: TrialReport) -> float | None:
+    """As its plan says, else as its id does; epoch seconds."""
+    if trial.plan is not None and trial.plan.started_at:
+        return trial.plan.started_at
+    return _began(trial.source["context"]["trial"])
 
 
 def _began(trial: str) -> float | None:

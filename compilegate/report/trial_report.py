@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 from compilegate.domain.claims import Claims, claims_of, own_codes
 from compilegate.domain.codec import read
-from compilegate.domain.decision import ArmFigures, Decision, Verdict
+from compilegate.domain.decision import ArmFigures, Decision, QualityFigures, Verdict
 from compilegate.domain.judging.evidence import Evidence
 from compilegate.domain.judging.measured import (
     ConfirmedFall,
@@ -23,6 +23,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.domain.trial.silent_arms import silent_arms
+from compilegate.domain.workload.model import Quality
 from compilegate.report.statements import shown_reasons
 
 Document = Mapping[str, Any]
@@ -98,7 +99,7 @@ class TrialReport:
             self.judged.workload,
             self.source["context"].get("workload"),
             self.eligibility.get("workload"),
-            self.evidence and self.evidence.workload,
+            None if self.evidence is None else self.evidence.workload,
         )
         return next((str(name) for name in names if name), "workload")
 
@@ -120,8 +121,14 @@ class TrialReport:
     @property
     def metric(self) -> str:
         """The metric's name."""
-        recorded = self.judged.quality or (self.evidence and self.evidence.quality)
-        return recorded.metric if recorded else "the quality metric"
+        return "the quality metric" if self.quality is None else self.quality.metric
+
+    @property
+    def quality(self) -> QualityFigures | Quality | None:
+        """The metric and its margin: as the decision has them, else as the evidence has."""
+        if self.judged.quality is not None:
+            return self.judged.quality
+        return None if self.evidence is None else self.evidence.quality
 
     @property
     def priced_arms(self) -> Sequence[ArmFigures]:

@@ -72,14 +72,13 @@ def _because(trial: TrialReport, opening: str, *, brief: bool) -> str:
     if not template:
         return _cut(f"{opening}: {first.message.rstrip('.')}")
     faster = statements.faster_or_slower(speed)
-    quality = trial.judged.quality or (trial.evidence and trial.evidence.quality)
     reject, promote = map(ratio, trial.thresholds) if trial.thresholds else ("speed-up",) * 2
     text = template.format(
         speed=faster,
         times=ratio(speed.estimate) if speed else UNKNOWN,
         but="" if speed is None or brief else f"{faster}, but ",
         metric=trial.metric,
-        margin=significant(quality.margin) if quality else "the size set",
+        margin="the size set" if trial.quality is None else significant(trial.quality.margin),
         promote=promote,
         reject=reject,
     )

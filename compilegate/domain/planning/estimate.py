@@ -64,7 +64,9 @@ class Proof:
         """Those of a candidate's ``runs`` that the trial makes itself, as the judge would ask."""
         if self.mode == SHADOW:
             return runs
-        return min(runs, 1 if self.history >= ENOUGH_HISTORY else 2) * (self.mode == HYBRID)
+        if self.mode != HYBRID:
+            return 0
+        return min(runs, 1 if self.history >= ENOUGH_HISTORY else 2)
 
     def rounds(self, runs: int, *, later: bool = False) -> tuple[tuple[int, int], ...]:
         """Extra runs of a candidate and of the baseline, round by round, until it has ``runs``."""
@@ -90,7 +92,7 @@ class Proof:
 
         To a ``later`` candidate those beside the one before are history, but for the last.
         """
-        return max(runs - later, 0)
+        return max(runs - 1, 0) if later else runs
 
 
 def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Proof | None:
@@ -162,7 +164,8 @@ class Need:
     @property
     def quota_name(self) -> str:
         """The quota as the Service Quotas console lists it."""
-        return f"{self.instance_type} for {'spot ' * self.spot}training job usage"
+        usage = "spot training job usage" if self.spot else "training job usage"
+        return f"{self.instance_type} for {usage}"
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,8 @@ def _costs(trial: TrialReport) -> Costs | None:
     year, ends, spread = saving.usd_per_year, saving.interval_usd_per_year, None
     if ends and year:
         spread = (ends[0] * per_run / year, ends[1] * per_run / year)
-    yearly = WEEKS_PER_YEAR * ((trial.evidence and trial.evidence.runs_per_week) or 0)
+    per_week = None if trial.evidence is None else trial.evidence.runs_per_week
+    yearly = WEEKS_PER_YEAR * (per_week or 0)
     if spent is None or per_run <= 0:
         return Costs(base, per_run, spent, spread, None, int(min(max(yearly, 10), 60)))
     # Enough to see the break-even, at most a year beyond which nobody plans.
