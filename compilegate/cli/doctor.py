@@ -34,6 +34,8 @@ from compilegate_doctor import (
 )
 
 CLEAN, BREAKS, SLOWS, BAD_INPUT = 0, 10, 11, 2
+# Of scripts, by the worst that any has.
+SCRIPT_CODES = ((Severity.BREAKS, BREAKS), (Severity.SLOWS, SLOWS))
 DEPLOYMENT_CODES = {None: CLEAN, ReasonSeverity.BLOCK: BREAKS, ReasonSeverity.WARN: SLOWS}
 PROGRESS_ABOVE = 40
 WORKLOADS = (".yaml", ".yml")
@@ -151,16 +153,9 @@ def doctor(
         emit_json(to_sarif(examinations, version=__version__))
     else:
         _answer(examinations, unreadable, counts, as_json=as_json)
-    if unreadable and not counts[Severity.BREAKS] and not counts[Severity.SLOWS]:
-        raise typer.Exit(BAD_INPUT)
-    raise typer.Exit(_exit_code(counts))
-
-
-def _exit_code(counts: Mapping[str, int]) -> int:
-    """By the worst that any script has."""
-    if counts[Severity.BREAKS]:
-        return BREAKS
-    return SLOWS if counts[Severity.SLOWS] else CLEAN
+    otherwise = BAD_INPUT if unreadable else CLEAN
+    worst = next((code for severity, code in SCRIPT_CODES if counts[severity]), otherwise)
+    raise typer.Exit(worst)
 
 
 def _answer(

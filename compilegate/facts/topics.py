@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
@@ -50,6 +50,11 @@ def overview(name: str, rows: Sequence[Mapping[str, Any]], today: date) -> Row:
     """How many rows a topic has and how old they are; dates are of the dated rows."""
     dated = sorted(str(row["as_of"]) for row in rows if row["as_of"])
     oldest = dated[0] if dated else None
+    kinds = [str(read(TOPICS[name].file)["source_kind"])]
+    if any(row.get("confidence") == "list" for row in rows):
+        kinds.append("your account")
+    if any(row.get("given") for row in rows):
+        kinds.append("cdk.json")
     return {
         "topic": name,
         "about": TOPICS[name].about,
@@ -57,16 +62,8 @@ def overview(name: str, rows: Sequence[Mapping[str, Any]], today: date) -> Row:
         "as_of": {"oldest": oldest, "newest": dated[-1] if dated else None},
         "age_days": age_days(oldest, today),
         "undated": len(rows) - len(dated),
-        "source_kind": ", ".join(_source_kinds(name, rows)),
+        "source_kind": ", ".join(kinds),
     }
-
-
-def _source_kinds(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield str(read(TOPICS[name].file)["source_kind"])
-    if any(row.get("confidence") == "list" for row in rows):
-        yield "your account"
-    if any(row.get("given") for row in rows):
-        yield "cdk.json"
 
 
 def _images(facts: Facts, region: str) -> list[Row]:

@@ -119,14 +119,14 @@ def _same_quality(trial: TrialReport) -> list[Row]:
         BASELINE: (same.steps_baseline, same.usd_baseline),
         trial.candidate: (same.steps_candidate, same.usd_candidate),
     }
-
-    def cell(arm: str) -> str:
-        if arm not in sides:
-            return UNKNOWN
-        steps, usd = sides[arm]
-        return "not reached" if steps is None else shown(usd, money)
-
-    return [(SAME_QUALITY, *(cell(arm.name) for arm in trial.judged.arms))]
+    cells = []
+    for arm in trial.judged.arms:
+        if arm.name not in sides:
+            cells.append(UNKNOWN)
+            continue
+        steps, usd = sides[arm.name]
+        cells.append("not reached" if steps is None else shown(usd, money))
+    return [(SAME_QUALITY, *cells)]
 
 
 def _clusters(trial: TrialReport) -> list[Row]:
@@ -296,7 +296,9 @@ CSV_COLUMNS = (
 
 def facts(trial: TrialReport) -> list[Row]:
     """Owner, beginning, machines and image; what is not recorded is left out."""
-    return rows("facts", trial=trial, began=_begun_at(trial))
+    started = 0 if trial.plan is None else trial.plan.started_at
+    began = started or _began(trial.source["context"]["trial"])
+    return rows("facts", trial=trial, began=began)
 
 
 def next_command(trial: TrialReport) -> tuple[str, str]:
@@ -342,13 +344,6 @@ def earlier_table(trial: TrialReport) -> Table | None:
         "earlier", "Trials of this workload", columns, trials, marked=frozenset({0}), stacked=True,
         note="The marked row is this trial.",
     )  # fmt: skip
-
-
-def _begun_at(trial: TrialReport) -> float | None:
-    """As its plan says, else as its id does; epoch seconds."""
-    if trial.plan is not None and trial.plan.started_at:
-        return trial.plan.started_at
-    return _began(trial.source["context"]["trial"])
 
 
 def _began(trial: str) -> float | None:

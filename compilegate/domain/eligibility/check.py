@@ -188,12 +188,8 @@ def check_eligibility(
 def reasons_of(job: CandidateJob) -> tuple[Reason, ...]:
     """Every rule's reasons without repetition, the weightiest first."""
     reasons = dict.fromkeys(reason for rule in RULES for reason in rule(job))
-    return tuple(sorted(reasons, key=_weight))
-
-
-def _weight(reason: Reason) -> int:
-    """The place of its severity, the weightiest first; a reason without one blocks."""
-    return list(Severity).index(reason.severity or Severity.BLOCK)
+    order = list(Severity)
+    return tuple(sorted(reasons, key=lambda reason: order.index(reason.severity or Severity.BLOCK)))
 
 
 def _same_job(job: CandidateJob, others: Sequence[CandidateJob]) -> Iterator[Reason]:
