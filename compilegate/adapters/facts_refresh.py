@@ -191,7 +191,7 @@ def image_row(uri: str, detail: Mapping[str, Any] | None, as_of: str) -> Row:
     pushed = image.get("imagePushedAt")
     return {
         "uri": uri, "found": detail is not None,
-        "pushed_at": pushed and pushed.date().isoformat(),
+        "pushed_at": None if pushed is None else pushed.date().isoformat(),
         "digest": image.get("imageDigest"), "as_of": as_of, "source": "ECR DescribeImages",
     }  # fmt: skip
 

@@ -310,7 +310,7 @@ def demo_production(
         document = {
             "went_as_told": month.wrong is None,
             "wrong": month.wrong,
-            "trial": month.outcome and month.outcome.to_dict(),
+            "trial": None if month.outcome is None else month.outcome.to_dict(),
             "turned_on_by_hand": month.by_hand,
             "nights": month.runs,
             "notification": month.notification(),

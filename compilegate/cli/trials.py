@@ -232,8 +232,8 @@ def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
         # A job that was just listed may not be described yet.
         status=str(described.get("TrainingJobStatus", "InProgress")),
         detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
-        started_at=started and started.timestamp(),
-        ended_at=ended and ended.timestamp(),
+        started_at=None if started is None else started.timestamp(),
+        ended_at=None if ended is None else ended.timestamp(),
         usd_per_hour=None,
         lines=lines,
     )

@@ -261,7 +261,7 @@ def _of_speed(reason: Reason, speed: Speedup | None, evidence: Evidence | None) 
     if reason.code == "speedup_proven":
         proven = f"and prove more than {ratio(speed.lower_bound)}; whole jobs decide"
         return replace(reason, message=f"{reason.arm}: {blocks} {proven}")
-    arm = evidence and evidence.arm(str(reason.arm))
+    arm = None if evidence is None else evidence.arm(str(reason.arm))
     if not evidence or not arm:
         return reason
     bar = ratio(evidence.policy.reject_speedup * evidence.price_ratio(arm))

@@ -237,7 +237,8 @@ def metric_cards(trial: TrialReport) -> list[MetricCard]:
     else:
         quality = trial.judged.quality
         put = rows(
-            "cards", trial=trial, reference=trial.measured and trial.measured.reference,
+            "cards", trial=trial,
+            reference=None if trial.measured is None else trial.measured.reference,
             confidence=confidence_words(quality) if quality else "",
             bullets={"speed": _speed_bullet(trial), "quality": _quality_bullet(trial)},
         )  # fmt: skip
