@@ -65,6 +65,15 @@ def decoded_document(text: str) -> Any:
     return json.loads(text)
 
 
+def json_object(value: object) -> dict[str, Any] | None:
+    """The mapping that a value holds as JSON text; None for any other value."""
+    try:
+        document = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
 def for_launcher(value: object, *, shell: bool = True) -> object:
     """The value as the launcher reads it: encoded only where it would not survive.
 

@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
-
-# Digits of a figure in a decision: libraries of other systems round the last ones otherwise.
-SIGNIFICANT_DIGITS = 10
 
 
 def mean(values: Sequence[float]) -> float:
@@ -47,17 +43,6 @@ def normal_below(z: float) -> float:
 def ratio(value: float) -> str:
     """A speed-up as text, ``1.34x``; here, because the judge loads no other format."""
     return f"{value:.2f}x"
-
-
-def rounded(value: Any) -> Any:
-    """The document with floats of ten significant digits; None for one that is not finite."""
-    if isinstance(value, float):
-        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(item) for item in value]
-    return value
 
 
 # Names of the metrics that a deployment counts and watches.

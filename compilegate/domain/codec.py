@@ -11,6 +11,7 @@ takes the field's default. A class that a document holds in another form has ``a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
@@ -23,6 +24,8 @@ from compilegate.domain.errors import is_figure, shown
 T = TypeVar("T")
 # Metadata of a field that a document leaves out where it has its default.
 OMITTED = {"omitted": True}
+# Digits of a figure in a decision: libraries of other systems round the last ones otherwise.
+SIGNIFICANT_DIGITS = 10
 _hints = cache(get_type_hints)
 
 
@@ -145,3 +148,14 @@ def _refused(value: object, place: str) -> DocumentError:
 
 def _inner(place: str, key: object) -> str:
     return f"{place}.{key}" if place else str(key)
+
+
+def rounded(value: Any) -> Any:
+    """The document with floats of ten significant digits; None for one that is not finite."""
+    if isinstance(value, float):
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(item) for item in value]
+    return value

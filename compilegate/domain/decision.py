@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
-from compilegate.domain.arithmetic import rounded
-from compilegate.domain.codec import OMITTED, write
+from compilegate.domain.codec import OMITTED, rounded, write
 from compilegate.domain.reasons import Reason
 
 # Version of the judge (domain/judging/judge.py), which every decision names. It is defined here so

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from compilegate.domain.arithmetic import rounded
+from compilegate.domain.codec import rounded
 
 ANSWER = "answer"
 

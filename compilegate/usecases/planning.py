@@ -1,27 +1,38 @@
-"""The plan that a workload would get today, with what its earlier trials measured."""
+"""The plan that a workload would get today, by what earlier trials measured and services take."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.eligibility import MeasuredOverhead, check_eligibility, measured_overheads
-from compilegate.domain.errors import NotFoundError
+from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.notes import Note
-from compilegate.domain.planning.plan import Plan, plan_trial
+from compilegate.domain.planning.arms import ArmPlan, node_groups
+from compilegate.domain.planning.plan import Plan, flag_too_large, plan_trial
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.refusals import flag_too_large
+from compilegate.domain.request.build import quality_request, speed_request, uploaded
+from compilegate.domain.workload.limits import check_script_arguments
 from compilegate.domain.workload.model import Workload
 from compilegate.ports import ObjectStore, Quotas, Settings
-from compilegate.usecases.job_requests import refused_request
+from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_plan
 from compilegate.usecases.registered import facts_for_workload
 
 # Older ones would be of another model before they would be of use.
 TRIALS_READ = 3
+# What a trial knows only later, at its longest.
+_BUCKET = "b" * 63
+_DIGEST = "d" * 64
+_EXECUTION = "arn:aws:states:us-gov-west-1:123456789012:execution:" + "e" * 161
+_ROUND = 10**naming.ROUND_DIGITS - 1
+_SEED = 10**naming.SEED_DIGITS - 1
+_BLOCK = 10
 logger = logging.getLogger("compilegate")
 
 
@@ -54,10 +65,48 @@ def plan_for(
     )
     if isinstance(plan, Reason):
         return plan
-    why = refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
+    why = _refused_request(workload, plan.arms, settings, steps=plan.speed_steps)
     if why is not None:
         return Reason("request_refused", why)
     return flag_too_large(plan) or plan.with_notes(notes)
+
+
+def _refused_request(
+    workload: Workload, arms: Sequence[ArmPlan], settings: Settings, *, steps: int
+) -> str | None:
+    """Why the service would refuse a job of this plan, None where it would not.
+
+    Every kind of job is built with the longest names that the trial may give it.
+    """
+    try:
+        check_script_arguments(workload)
+        for request in _rehearsed(workload, arms, settings, steps):
+            request_limits().check(request)
+    except InvalidInputError as error:
+        return str(error.each[0])  # a reason is one sentence
+    return None
+
+
+def _rehearsed(
+    workload: Workload, arms: Sequence[ArmPlan], settings: Settings, steps: int
+) -> Iterator[dict[str, Any]]:
+    context = job_site(settings, _BUCKET).context(
+        workload.name,
+        trial="t" * naming.TRIAL_ID_LENGTH,
+        execution=_EXECUTION,
+        source_key=naming.source_key(workload.name, _DIGEST),
+    )
+    registered = uploaded(workload, context, _DIGEST)
+    for index, group in enumerate(node_groups(arms)):
+        yield speed_request(
+            registered, group, run=naming.speed_run(_ROUND, index, _BLOCK), first_block=_BLOCK,
+            blocks=1, steps=steps, context=context,
+        )  # fmt: skip
+    for index, arm in enumerate(arms):
+        yield quality_request(
+            registered, arm, run=naming.quality_run(_ROUND, index, _SEED), replicate=_ROUND,
+            seed=_SEED, context=context,
+        )  # fmt: skip
 
 
 def past_overheads(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.arithmetic import SIGNIFICANT_DIGITS, rounded
+from compilegate.domain.codec import SIGNIFICANT_DIGITS, rounded
 from compilegate.domain.decision import (
     EXIT_CODES,
     FLAG_ACTIONS,

@@ -13,10 +13,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.decision import Verdict
 from compilegate.domain.eligibility.job import CandidateJob
 from compilegate.domain.eligibility.payoff import most_trial_usd
 from compilegate.domain.planning.plan import Plan, plan_trial
-from compilegate.domain.reasons import Reason
+from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Candidate, Framework, Profile, Schedule, Workload
 from compilegate.facts import load_facts
@@ -332,6 +333,19 @@ def test_a_first_compilation_of_days_is_within_the_bound_too() -> None:
     job = CandidateJob(slow, COMPILE, 0, load_facts(), "us-east-1")
 
     assert 1e6 / 3600 * 20.36 < (job.trial_usd or 0.0) <= most_trial_usd(job)
+
+
+def test_the_refusal_of_a_trial_names_each_blocking_reason_once_and_of_no_arm() -> None:
+    eligibility = check(change(SOUND, schedule__run_hours=0.001))
+    decision = eligibility.refusal(workload="bert-docs", trial="t")
+
+    given = [*eligibility.reasons, *(r for one in eligibility.candidates for r in one.reasons)]
+    blocking = {reason.code for reason in given if reason.severity is Severity.BLOCK}
+    assert blocking
+    assert (Verdict.INELIGIBLE, "t-ineligible") == (decision.verdict, decision.decision_id)
+    assert blocking == {reason.code for reason in decision.reasons}
+    assert len(set(decision.reasons)) == len(decision.reasons)
+    assert {None} == {reason.arm for reason in decision.reasons}
 
 
 def _too_short(reasons: Sequence[Reason]) -> bool:

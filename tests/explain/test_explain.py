@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.cli.judge import judged
-from compilegate.domain.arithmetic import rounded
+from compilegate.domain.codec import rounded
 from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.explain.explain import explain
 from compilegate.explain.item import Section

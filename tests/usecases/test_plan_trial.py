@@ -46,8 +46,12 @@ def test_a_job_that_the_quota_does_not_hold_ends_the_trial_before_it_starts(
     services: Services,
 ) -> None:
     answer = plan_trial(EVENT, services=with_quota(services, 0))
-    (reason,) = recorded(services, answer["decision_key"])["reasons"]
+    decision = recorded(services, answer["decision_key"])
+    (reason,) = decision["reasons"]
 
+    assert (f"{EVENT['trial']}-refused", "plan", "inconclusive") == (
+        decision["decision_id"], decision["stage"], decision["verdict"],
+    )  # fmt: skip
     assert ("inconclusive", "quota_too_low") == (answer["verdict"], reason["code"])
     assert f"{KIND} for training job usage" in reason["fix"]
 

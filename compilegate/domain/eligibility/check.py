@@ -17,6 +17,7 @@ from typing import Any
 
 from compilegate.domain.arithmetic import mean
 from compilegate.domain.compilers import COMPILERS, Compiler
+from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.eligibility import frameworks, payoff, rules
 from compilegate.domain.eligibility.job import NO_GRAPH_FRAMEWORKS, CandidateJob, MeasuredOverhead
 from compilegate.domain.eligibility.payoff import Economics, economics_of
@@ -120,6 +121,14 @@ class Eligibility:
             candidates=tuple(candidate for candidate, why in blocks if not why),
             why={one.candidate.name: one.why for one in self.candidates if one.why},
             left_out=(*why_not, *self.left_out),
+        )
+
+    def refusal(self, *, workload: str, trial: str) -> Decision:
+        """The decision by what blocks the trial, the workload's own reasons first, each once."""
+        reasons = [*self.reasons, *(r for one in self.candidates for r in one.reasons)]
+        why = [Reason(one.code, one.message, fix=one.fix) for one in blocking(reasons)]
+        return Decision.of_this_judge(
+            workload, f"{trial}-ineligible", "eligibility", Verdict.INELIGIBLE, why
         )
 
     def to_dict(self) -> dict[str, Any]:

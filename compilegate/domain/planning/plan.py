@@ -10,11 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts, Price
 from compilegate.domain.formats import money
+from compilegate.domain.judging.evidence_file import ID_LENGTH
 from compilegate.domain.judging.statistics import SPEED_LOOKS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents
-from compilegate.domain.planning.arms import UNCOMPILED_LABEL, UNCOMPILED_WHY, ArmPlan, plan_arms
+from compilegate.domain.planning.arms import (
+    CANDIDATE,
+    UNCOMPILED_LABEL,
+    UNCOMPILED_WHY,
+    ArmPlan,
+    plan_arms,
+    promoted,
+)
 from compilegate.domain.planning.estimate import (
     BLOCKS_PER_ROUND,
     SHADOW,
@@ -241,3 +250,21 @@ def _over_budget(workload: Workload, design: TrialDesign) -> Reason | None:
         "policy.max_trial_usd allows",
         fix="raise the cap, shorten the run or name fewer candidates",
     )
+
+
+def flag_too_large(plan: Plan) -> Reason | None:
+    """The refusal of a candidate whose flag could not be written if it were proven."""
+    baseline = plan.arms[0]
+    for arm in plan.arms:
+        if arm.role != CANDIDATE:
+            continue
+        flag = promoted(arm, baseline, decision_id="d" * ID_LENGTH, since="2026-01-01T00:00:00Z")
+        try:
+            flag.to_json()
+        except InvalidInputError as error:
+            fix = "set fewer or shorter hyperparameters on the candidate, or in its script"
+            place = f"candidates ({arm.name})"
+            problem = f"has changes whose flag {error.problem}"
+            message = str(InvalidInputError(problem, field=place, fix=fix))
+            return Reason("flag_too_large", message)
+    return None

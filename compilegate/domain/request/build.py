@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.argument_text import encoded_document, for_launcher
+from compilegate.domain.argument_text import encoded_document, for_launcher, json_object
 from compilegate.domain.compilers import Launching, compiler_named
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import parts
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds, spot_waiting_seconds
 from compilegate.domain.workload.model import BASELINE, Framework, Training, Workload
-from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES, json_object
+from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES
 
 # The sections of a CreateTrainingJob request, and what a deployment fixes for all of them.
 

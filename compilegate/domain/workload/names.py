@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
-from typing import Any
 
+from compilegate.domain.argument_text import json_object
 from compilegate.domain.expected import Form, Problem
 
 # What a trial passes to every script itself, and where a workload file sets it.
@@ -98,15 +97,6 @@ def hyperparameter_problems(values: Mapping[str, object]) -> Iterator[Problem]:
     if PARTITIONING in values and json_object(values[PARTITIONING]) is None:
         fix = """for example '{"partitions": 2}'"""
         yield PARTITIONING, "must be a JSON object in quotes", fix
-
-
-def json_object(value: object) -> dict[str, Any] | None:
-    """The mapping that a value holds as JSON text; None for any other value."""
-    try:
-        document = json.loads(value) if isinstance(value, str) else None
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def environment_problems(names: Iterable[str]) -> Iterator[Problem]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain.decision import SHADOW
+from compilegate.domain.decision import SHADOW, Decision, Verdict
 from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.eligibility import check_eligibility as check
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.production.history import WorkloadHistory, cooling_down
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
-from compilegate.domain.trial.refusals import ineligible, refused
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.records import Spec, Trial, load_spec, save_decision, save_record, spec_at
@@ -36,7 +35,7 @@ def check_eligibility(event: Mapping[str, Any], *, services: Services) -> dict[s
     save_record(services.store, trial, "eligibility", eligibility.to_dict())
     decision_key = None
     if eligibility.verdict is EligibilityVerdict.INELIGIBLE:
-        decision = ineligible(eligibility, workload=trial.workload, trial=trial.trial)
+        decision = eligibility.refusal(workload=trial.workload, trial=trial.trial)
         decision_key = save_decision(services.store, trial, decision, stage=services.settings.stage)
     return {"verdict": eligibility.verdict, "decision_key": decision_key}
 
@@ -63,7 +62,9 @@ def plan_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, Any
         notes=spec.notes,
     )
     if isinstance(plan, Reason):
-        decision = refused(plan, workload=trial.workload, trial=trial.trial)
+        decision = Decision.of_this_judge(
+            trial.workload, f"{trial.trial}-refused", "plan", Verdict.INCONCLUSIVE, [plan]
+        )
         key = save_decision(store, trial, decision, stage=settings.stage)
         return {
             "verdict": "inconclusive", "plan_key": None, "estimated_usd": None, "decision_key": key,
