@@ -13,10 +13,9 @@ from botocore.validate import ParamValidator
 
 from compilegate.domain import naming
 from compilegate.domain.planning.arms import ArmPlan, scaled_learning_rate
-from compilegate.domain.planning.rounds import MIN_RUNTIME_SECONDS
 from compilegate.domain.request.build import JobContext, JobSite, quality_request, speed_request
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Workload
+from compilegate.domain.workload.model import MIN_RUNTIME_SECONDS, Workload
 from tests.domain.test_workload import changed
 
 SITE = JobSite(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from compilegate.domain import naming
-from compilegate.domain.workload.model import Training
+from compilegate.domain.workload.model import job_seconds
 
-HOUR = 3600
 # Up to six rounds of speed blocks, and room for two that had to be repeated.
 SPEED_ROUNDS = 8
 # Eight looks at a candidate's quality (2 to 36 runs), a round before the first, and room for
@@ -16,11 +15,8 @@ ROUNDS_PER_CANDIDATE = 12
 # Speed jobs that may complete without any result of an arm before no more is paid for it: the first
 # may be chance, the third shows that its script leaves none.
 MOST_WITHOUT_RESULT = 3
-MIN_RUNTIME_SECONDS = 900
 # A speed job ends a segment, or a first compilation, that hangs for so long.
 SEGMENT_SECONDS = 3600
-# A spot job that names no limit may wait for capacity as long as it may train.
-WAIT_PER_RUNTIME = 2
 # Queueing, downloading and uploading come on top of a job's own limits.
 QUEUE_AND_TRANSFER_SECONDS = 6 * 3600
 # What CreateTrainingJob refuses because the account's quota is in use is requested again: after
@@ -75,31 +71,13 @@ def max_rounds(candidates: int, production_runs: int = 0) -> int:
     return SPEED_ROUNDS + (ROUNDS_PER_CANDIDATE + production_runs) * candidates
 
 
-def job_seconds(max_runtime_hours: float) -> int:
-    """The time limit that a job gets."""
-    return max(MIN_RUNTIME_SECONDS, round(max_runtime_hours * HOUR))
-
-
-def spot_waiting_seconds(training: Training) -> int:
-    """How long a job may wait for spot capacity on top of its training, 0 on demand."""
-    if not training.spot:
-        return 0
-    own, hours = job_seconds(training.max_runtime_hours), training.max_wait_hours
-    return max((WAIT_PER_RUNTIME * own if hours is None else round(hours * HOUR)) - own, 0)
-
-
-def longest_job_hours(training: Training) -> float:
-    """The longest that a job may train and wait for spot capacity together."""
-    return (job_seconds(training.max_runtime_hours) + spot_waiting_seconds(training)) / HOUR
-
-
 def speed_job_seconds(max_runtime_hours: float, *, arms: int, blocks: int) -> int:
     """A speed job's limit: every segment and first compilation at its own, at most a job's."""
     return min(job_seconds(max_runtime_hours), (blocks + 1) * arms * SEGMENT_SECONDS)
 
 
 def attempt_seconds(job_hours: float) -> int:
-    """The longest that one job can take once its request is accepted; see ``longest_job_hours``."""
+    """The longest that one job can take once its request is accepted; see ``Training``."""
     return job_seconds(job_hours) + QUEUE_AND_TRANSFER_SECONDS
 
 

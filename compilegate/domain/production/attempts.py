@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from compilegate.domain.codec import read
 from compilegate.domain.errors import is_figure
-from compilegate.domain.planning.rounds import attempt_seconds, longest_job_hours
+from compilegate.domain.planning.rounds import attempt_seconds
 from compilegate.domain.records.production import BegunRun, CapacityWait
 from compilegate.domain.workload.model import BASELINE, Workload
 
@@ -146,7 +146,7 @@ def most_wait_seconds(workload: Workload) -> float:
 
 def longest_run_seconds(workload: Workload) -> float:
     """The longest that a run of this workload takes: a candidate, its rerun, and all waiting."""
-    job = attempt_seconds(longest_job_hours(workload.training))
+    job = attempt_seconds(workload.training.longest_job_hours)
     return 2 * job + most_wait_seconds(workload)
 
 

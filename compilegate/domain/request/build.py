@@ -21,8 +21,8 @@ from compilegate.domain.compilers import Launching, compiler_named
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import parts
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds, spot_waiting_seconds
-from compilegate.domain.workload.model import BASELINE, Framework, Training, Workload
+from compilegate.domain.planning.rounds import speed_job_seconds
+from compilegate.domain.workload.model import BASELINE, Framework, Training, Workload, job_seconds
 from compilegate.domain.workload.names import PARTITIONING, TAG_PREFIXES
 
 # The sections of a CreateTrainingJob request, and what a deployment fixes for all of them.
@@ -151,7 +151,7 @@ def _stopping(training: Training, runtime_seconds: int) -> dict[str, int]:
     limit = {"MaxRuntimeInSeconds": runtime_seconds}
     if not training.spot:
         return limit
-    return {**limit, "MaxWaitTimeInSeconds": runtime_seconds + spot_waiting_seconds(training)}
+    return {**limit, "MaxWaitTimeInSeconds": runtime_seconds + training.spot_waiting_seconds}
 
 
 def _tags(

@@ -19,10 +19,10 @@ from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.planning.arms import ArmPlan, arm_of, controls_of, measured_by
-from compilegate.domain.planning.rounds import job_seconds, speed_job_seconds
+from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.workload.model import BASELINE, job_seconds
 
 # What the state machine reports where nothing explained how a run ended.
 UNKNOWN = "Unknown"

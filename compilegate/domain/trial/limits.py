@@ -16,13 +16,13 @@ from compilegate.domain.formats import money
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import ArmPlan, Cluster, SpeedJob, speed_jobs
 from compilegate.domain.planning.estimate import job_hours, max_concurrency, waves
-from compilegate.domain.planning.rounds import HOUR, has_room, job_seconds
+from compilegate.domain.planning.rounds import has_room
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.evidence import TrialEvidence
 from compilegate.domain.trial.jobs import STOP_SECONDS, EndedJob
 from compilegate.domain.trial.plan import most_rounds, most_seconds
 from compilegate.domain.trial.silent_arms import missing_evidence
-from compilegate.domain.workload.model import BASELINE
+from compilegate.domain.workload.model import BASELINE, HOUR, job_seconds
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class PlannedStep:
         return rounds.production_timeout_seconds(
             len(self.step.arms),
             workload.schedule.runs_per_week,
-            rounds.longest_job_hours(workload.training),
+            workload.training.longest_job_hours,
             elapsed_seconds=now - self.evidence.plan.started_at,
         )
 
@@ -172,7 +172,7 @@ class PlannedStep:
         """A round that the state machine's limit might cut off would leave nothing decided."""
         plan, workload = self.evidence.plan, self.evidence.workload
         elapsed, most = now - plan.started_at, most_seconds(plan.quality_mode)
-        hours = rounds.longest_job_hours(workload.training)
+        hours = workload.training.longest_job_hours
         if self.is_canary:
             runs, per_week = len(self.step.arms), workload.schedule.runs_per_week
             needed = rounds.production_seconds(runs, per_week, hours)

@@ -14,7 +14,7 @@ from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
 from compilegate.domain.records.production import TRAIN
-from compilegate.domain.workload.model import BASELINE, PREVIOUS, Training
+from compilegate.domain.workload.model import BASELINE, HOUR, PREVIOUS, Training
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
     from compilegate.domain.planning.plan import Plan
@@ -116,12 +116,12 @@ def plan_document(plan: Plan, context: TrialContext, training: Training) -> dict
     mode = context.quality_mode
     candidates = sum(arm.role != CONTROL for arm in plan.arms) - 1
     turns = max(layout.waves for layout in plan.layout)
-    longest = rounds.longest_seconds(candidates, rounds.longest_job_hours(training), turns)
+    longest = rounds.longest_seconds(candidates, training.longest_job_hours, turns)
     most = most_seconds(mode)
     limits = {
         "max_rounds": most_rounds(candidates, plan.max_quality_runs, mode),
-        "longest_hours": round(longest / rounds.HOUR, 2),
-        "machine_hours": most / rounds.HOUR,
+        "longest_hours": round(longest / HOUR, 2),
+        "machine_hours": most / HOUR,
         "fits": longest <= most,
     }
     return {**plan.to_dict(), **asdict(context), "limits": limits}

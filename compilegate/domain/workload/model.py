@@ -43,6 +43,10 @@ LIBRARIES = {"pytorch": "PyTorch", "tensorflow": "TensorFlow"}
 MOST_FALLBACKS = 8
 # SageMaker ends a training job after 28 days (limits of Amazon SageMaker in the AWS reference).
 MOST_HOURS = 672.0
+HOUR = 3600
+MIN_RUNTIME_SECONDS = 900
+# A spot job that names no limit may wait for capacity as long as it may train.
+WAIT_PER_RUNTIME = 2
 # A smaller error takes more runs than any team makes.
 LEAST_ALPHA = 1e-6
 # Channels and hyperparameters by which scripts are given weights to start from.
@@ -118,6 +122,11 @@ class InstanceGroup(Section):
     instance_count: int = key(_INSTANCE_COUNT)
 
 
+def job_seconds(max_runtime_hours: float) -> int:
+    """The time limit that a job gets."""
+    return max(MIN_RUNTIME_SECONDS, round(max_runtime_hours * HOUR))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training(Section):
     """One training job; ``starts_from`` is None where the file does not say.
@@ -172,6 +181,19 @@ class Training(Section):
         form=names.FALLBACK,
     )
     starts_from: str | None = key("which weights a run begins with", default=None, allowed=STARTS)
+
+    @property
+    def spot_waiting_seconds(self) -> int:
+        """How long a job may wait for spot capacity on top of its training, 0 on demand."""
+        if not self.spot:
+            return 0
+        own, hours = job_seconds(self.max_runtime_hours), self.max_wait_hours
+        return max((WAIT_PER_RUNTIME * own if hours is None else round(hours * HOUR)) - own, 0)
+
+    @property
+    def longest_job_hours(self) -> float:
+        """The longest that a job may train and wait for spot capacity together."""
+        return (job_seconds(self.max_runtime_hours) + self.spot_waiting_seconds) / HOUR
 
     @property
     def unsaid_start(self) -> str | None:
