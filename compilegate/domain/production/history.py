@@ -17,12 +17,10 @@ from typing import Any, TypeVar
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.flag_change import REVERT, TRAIN, Versions, flag_of
-from compilegate.domain.reasons import Reason
+from compilegate.domain.flag_change import TRAIN, Versions, flag_of
 from compilegate.domain.records import ledger, production, trials
 from compilegate.domain.records.flags import HUMAN, FlagVersion
 from compilegate.domain.records.ledger import DamagedRecord, Record
-from compilegate.domain.utc import minute
 
 _Kind = TypeVar("_Kind")
 
@@ -274,27 +272,3 @@ def promotions(versions: Versions) -> Sequence[FlagVersion]:
         for version in versions
         if version.trial is not None and version.by != TRAIN and version.flag.enabled
     ]
-
-
-def cooling_down(
-    versions: Sequence[FlagVersion], days: float, *, now: int, workload: str
-) -> Reason | None:
-    """Why a trial is not begun yet, None once it may be; times in epoch seconds.
-
-    ``versions`` is every change of the flag, oldest first. Only a revert by the probation starts
-    the time; any manual change after it ends it.
-    """
-    if not versions or (versions[-1].by, versions[-1].action) != (TRAIN, REVERT):
-        return None
-    last = versions[-1]
-    until = last.at + round(days * DAY_SECONDS)
-    if until <= now:
-        return None
-    reason = last.reason.rstrip(".")
-    return Reason(
-        "cooling_down",
-        f"the flag was reverted on {minute(last.at)} ({reason}); no trial starts before "
-        f"{minute(until)} (policy.cooldown_days: {days:g})",
-        fix=f'once the cause is known, `compilegate flag revert {workload} --reason "…"` ends the '
-        "wait, or set policy.cooldown_days to 0",
-    )

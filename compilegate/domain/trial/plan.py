@@ -1,19 +1,23 @@
-"""The plan of a running trial as it is recorded, and the mode of its full runs."""
+"""When a trial may begin, its plan as it is recorded, and the mode of its full runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from compilegate.domain import flag_change
 from compilegate.domain.codec import read
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.notes import Note, read_notes
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import CONTROL, ArmPlan, promoted
-from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.registration import Registration, TrainedJob
+from compilegate.domain.reasons import Reason
+from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import TRAIN
+from compilegate.domain.utc import minute
 from compilegate.domain.workload.model import BASELINE, HOUR, PREVIOUS, Training
 
 if TYPE_CHECKING:  # what reads a plan does not load what makes one
@@ -143,6 +147,31 @@ def most_seconds(mode: QualityMode) -> int:
 def most_rounds(candidates: int, max_quality_runs: int, mode: QualityMode) -> int:
     """How many rounds a sound trial may take."""
     return rounds.max_rounds(candidates, 0 if mode.used == SHADOW else max_quality_runs)
+
+
+def cooling_down(
+    versions: Sequence[FlagVersion], days: float, *, now: int, workload: str
+) -> Reason | None:
+    """Why a trial is not begun yet, None once it may be; times in epoch seconds.
+
+    ``versions`` is every change of the flag, oldest first. Only a revert by the probation starts
+    the time; any manual change after it ends it.
+    """
+    by_probation = (flag_change.TRAIN, flag_change.REVERT)
+    if not versions or (versions[-1].by, versions[-1].action) != by_probation:
+        return None
+    last = versions[-1]
+    until = last.at + round(days * DAY_SECONDS)
+    if until <= now:
+        return None
+    reason = last.reason.rstrip(".")
+    return Reason(
+        "cooling_down",
+        f"the flag was reverted on {minute(last.at)} ({reason}); no trial starts before "
+        f"{minute(until)} (policy.cooldown_days: {days:g})",
+        fix=f'once the cause is known, `compilegate flag revert {workload} --reason "…"` ends the '
+        "wait, or set policy.cooldown_days to 0",
+    )
 
 
 def quality_mode(

@@ -12,9 +12,15 @@ from compilegate.domain.decision import SHADOW, Decision, Verdict
 from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.eligibility import check_eligibility as check
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.domain.production.history import WorkloadHistory, cooling_down
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.plan import QualityMode, TrialContext, plan_document, quality_mode
+from compilegate.domain.trial.plan import (
+    QualityMode,
+    TrialContext,
+    cooling_down,
+    plan_document,
+    quality_mode,
+)
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.records import Spec, Trial, load_spec, save_decision, save_record, spec_at

@@ -1,4 +1,4 @@
-"""Which promotion a flag stands for, and how long no trial starts after its revert."""
+"""Which promotion a flag stands for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.flag import OFF, Flag
-from compilegate.domain.production.history import (
-    DAY_SECONDS,
-    cooling_down,
-    standing_promotion,
-)
+from compilegate.domain.production.history import standing_promotion
 from compilegate.domain.records.flags import FlagVersion
-from tests.domain.production.run_builder import BEGIN
 
 ON = Flag(True, "probation", "compile", {"compiler": "torch_compile"}, "d1")
 KEPT = Flag(True, "permanent", "compile", {"compiler": "torch_compile"}, "d2")
@@ -76,48 +71,3 @@ def test_a_promotion_is_of_the_trial_that_measured_it(
         promotion.trial, promotion.candidate, promotion.at, promotion.since, promotion.by_human,
         promotion.version,
     )  # fmt: skip
-
-
-def reverted(by: str = "train", action: str = "revert", at: int = BEGIN) -> FlagVersion:
-    return FlagVersion(1, at, "c", by, action, "accuracy fell by 0.04.", OFF.to_json())
-
-
-@pytest.mark.parametrize(
-    ("days", "after", "waits"),
-    [(14, 13.99, True), (14, 14, False), (0, 0, False), (0.5, 0.4, True)],
-)
-def test_no_trial_starts_for_some_days_after_a_revert(
-    days: float, after: float, *, waits: bool
-) -> None:
-    now = BEGIN + round(after * DAY_SECONDS)
-    history = [
-        entry(BEGIN - 90 * DAY_SECONDS, ON), reverted(at=BEGIN - 60 * DAY_SECONDS),
-        entry(BEGIN - 30 * DAY_SECONDS, ON), reverted(),
-    ]  # fmt: skip
-    reason = cooling_down(history, days, now=now, workload="bert-docs")
-
-    assert waits == (reason is not None)
-    if reason is not None:
-        assert reason.code == "cooling_down"
-        assert "(accuracy fell by 0.04);" in reason.message
-        assert "compilegate flag revert bert-docs" in reason.fix
-
-
-@pytest.mark.parametrize(
-    "history",
-    [
-        [],
-        [reverted("evaluate", "disable")],
-        [reverted(), reverted("human:ann", "revert", BEGIN + 60)],
-        [reverted(), reverted("human:ann", "set", BEGIN + 60)],
-        [reverted("human:ann", "revert")],
-        [reverted("train", "stale")],
-    ],
-    ids=["never", "a trial's no", "reverted by a person", "set by a person", "by hand", "stale"],
-)
-def test_nothing_else_makes_a_trial_wait(history: list[FlagVersion]) -> None:
-    assert None is cooling_down(history, 14, now=BEGIN + DAY_SECONDS, workload="bert-docs")
-
-
-def test_the_figures_that_these_tests_go_by() -> None:
-    assert 86400 == DAY_SECONDS
