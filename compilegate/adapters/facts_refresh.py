@@ -19,8 +19,8 @@ from botocore.exceptions import ClientError
 
 from compilegate.adapters.sagemaker import training_quotas
 from compilegate.adapters.stores import error_code, listed, unless
-from compilegate.domain.errors import BROKEN
 from compilegate.domain.facts import Facts
+from compilegate.domain.outside import BROKEN
 
 Row = dict[str, Any]
 Clients = Callable[[str, str], Any]

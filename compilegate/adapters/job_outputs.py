@@ -1,6 +1,6 @@
 """Reads the evidence in a job's output tarball.
 
-What a job left is its own word: it is taken by value (compilegate/domain/errors.py) and within
+What a job left is its own word: it is taken by value (compilegate/domain/outside.py) and within
 bounds, and whatever is wrong with it is an InvalidEvidenceError.
 """
 
@@ -15,14 +15,7 @@ from dataclasses import dataclass, replace
 from io import BufferedIOBase, BufferedReader, RawIOBase
 from typing import IO, TYPE_CHECKING, Any
 
-from compilegate.domain.errors import (
-    BROKEN,
-    InvalidEvidenceError,
-    NotFoundError,
-    once,
-    read_json,
-    shorten,
-)
+from compilegate.domain.errors import InvalidEvidenceError, NotFoundError
 from compilegate.domain.failures import COMPLETED
 from compilegate.domain.job_output import (
     FULL,
@@ -35,6 +28,7 @@ from compilegate.domain.job_output import (
     speed_runs,
 )
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
+from compilegate.domain.outside import BROKEN, once, read_json, shorten
 from compilegate.domain.production.attempts import JobEvidence
 from compilegate.domain.production.job_evidence import kept_run, output_uri
 

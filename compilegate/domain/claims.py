@@ -16,8 +16,8 @@ from typing import Any
 
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Interval, Verdict
-from compilegate.domain.errors import plain, visible
 from compilegate.domain.escaping import escape_chat, escape_chat_code, escape_line, escape_mail
+from compilegate.domain.outside import plain, visible
 from compilegate.domain.workload.model import BASELINE
 
 ON = frozenset({Verdict.PROMOTE, Verdict.PERMANENT})

@@ -19,7 +19,8 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from compilegate.domain.errors import is_figure, shown
+from compilegate.domain.errors import shown
+from compilegate.domain.outside import is_figure
 
 T = TypeVar("T")
 # Metadata of a field that a document leaves out where it has its default.

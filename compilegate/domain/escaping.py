@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from compilegate.domain.errors import visible
+from compilegate.domain.outside import visible
 
 BREAK = "\N{ZERO WIDTH SPACE}"
 _ENTITIES = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))

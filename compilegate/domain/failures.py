@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compilegate.domain.errors import shorten
+from compilegate.domain.outside import shorten
 from compilegate.domain.wording import sentences
 
 # What Step Functions calls CreateTrainingJob's answer that the account's quota is in use (Step

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, once
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.fields import Fields
+from compilegate.domain.outside import once
 
 STATES = ("off", "probation", "permanent", "reverted", "stale")
 # States in which a flag is never on: one that is on nevertheless was written by no deployment.

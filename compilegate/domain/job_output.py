@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from compilegate.domain.errors import InvalidEvidenceError, shorten, shown
+from compilegate.domain.errors import InvalidEvidenceError, shown
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.outcomes import outcomes_document
+from compilegate.domain.outside import shorten
 
 BLOCK = re.compile(r"evidence/block-([0-9]{1,6})/([a-z0-9-]{1,64})/summary\.json")
 COLD = re.compile(r"evidence/cold/([a-z0-9-]{1,64})/summary\.json")

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from compilegate.domain.codec import DocumentError
-from compilegate.domain.errors import VALUE_MAX, shown, visible
+from compilegate.domain.errors import shown
+from compilegate.domain.outside import VALUE_MAX, visible
 from compilegate.domain.wording import fill, sentences
 
 # The texts of a finding.

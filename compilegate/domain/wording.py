@@ -22,7 +22,8 @@ def formats() -> Mapping[str, Callable[..., str]]:
     """What a template may ask for by name; loaded by the steps that phrase something."""
     from compilegate.domain import formats as of  # noqa: PLC0415 - most steps phrase nothing
     from compilegate.domain.arithmetic import ratio  # noqa: PLC0415
-    from compilegate.domain.errors import shorten, shortened  # noqa: PLC0415
+    from compilegate.domain.errors import shortened  # noqa: PLC0415
+    from compilegate.domain.outside import shorten  # noqa: PLC0415
 
     own = (of.count, of.duration, of.fixed, of.money, of.percent, of.plural, of.significant, ratio)
     return {

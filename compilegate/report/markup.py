@@ -19,10 +19,10 @@ from markupsafe import Markup, escape
 
 from compilegate.domain import console, reasons, utc
 from compilegate.domain.claims import NO_AMOUNT, VERDICTS
-from compilegate.domain.errors import visible
 from compilegate.domain.escaping import escape_cell, escape_markdown
 from compilegate.domain.formats import UNKNOWN, interval, money, number, pair, shown, significant
 from compilegate.domain.notes import said
+from compilegate.domain.outside import visible
 from compilegate.domain.wording import formats
 from compilegate.report import statements
 from compilegate.report.charts.figure import Chart

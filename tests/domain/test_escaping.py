@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 
-from compilegate.domain.errors import visible
 from compilegate.domain.escaping import (
     escape_cell,
     escape_chat,
@@ -17,6 +16,7 @@ from compilegate.domain.escaping import (
     escape_mail,
     escape_markdown,
 )
+from compilegate.domain.outside import visible
 from tests.hostile_texts import ANY
 from tests.report.readers import LOOKS, URL, acting, pages, shown, words
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.errors import REASON_MAX
 from compilegate.domain.failures import Ending, explain, explain_job, job_end
+from compilegate.domain.outside import REASON_MAX
 
 NESTED = "[" * 100_000
 CAPACITY = "CapacityError: Unable to provision requested ML compute capacity"

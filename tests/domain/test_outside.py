@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.domain.errors import (
-    REASON_MAX,
-    VALUE_MAX,
-    InvalidEvidenceError,
-    InvalidInputError,
-    plain,
-    read_json,
-    shorten,
-    visible,
-)
+from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.escaping import escape_markdown
+from compilegate.domain.outside import REASON_MAX, VALUE_MAX, plain, read_json, shorten, visible
 from compilegate.domain.reasons import Reason
 from compilegate.report.markup import stable_json
 

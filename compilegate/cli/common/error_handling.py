@@ -32,8 +32,8 @@ from compilegate.domain.errors import (
     NotFoundError,
     UnreadableRecordError,
     WorkloadLockedError,
-    shorten,
 )
+from compilegate.domain.outside import shorten
 
 FAILURE = 1
 BAD_INPUT = 2

@@ -25,8 +25,8 @@ from functools import cached_property
 from statistics import median
 
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.errors import is_figure
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.outside import is_figure
 from compilegate.domain.workload.model import BASELINE
 
 # A last batch or step more or less is the same work.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from compilegate.domain.codec import read
-from compilegate.domain.errors import is_figure
+from compilegate.domain.outside import is_figure
 from compilegate.domain.planning.rounds import attempt_seconds
 from compilegate.domain.records.production import BegunRun, CapacityWait
 from compilegate.domain.workload.model import BASELINE, Workload

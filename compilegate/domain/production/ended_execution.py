@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from compilegate.domain import naming
-from compilegate.domain.errors import BROKEN
 from compilegate.domain.failures import ENDED, explain, job_end
 from compilegate.domain.fields import Fields
 from compilegate.domain.flag_change import Versions
+from compilegate.domain.outside import BROKEN
 from compilegate.domain.production import attempts
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.recorded_run import billable_seconds, judged_result, times

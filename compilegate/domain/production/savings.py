@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.errors import is_figure
 from compilegate.domain.failures import COMPLETED
+from compilegate.domain.outside import is_figure
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 

@@ -7,13 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Self, TypeVar
 
 from compilegate.domain import codec
-from compilegate.domain.errors import (
-    BROKEN,
-    InvalidInputError,
-    UnreadableRecordError,
-    shorten,
-    shown,
-)
+from compilegate.domain.errors import InvalidInputError, UnreadableRecordError, shown
+from compilegate.domain.outside import BROKEN, shorten
 
 # The last second that Python can show as a time, 9999-12-31T23:59:59Z.
 LAST_SECOND = 253_402_300_799

@@ -13,11 +13,12 @@ from typing import Any, Self
 from compilegate.domain import job_output, naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.decision import SHADOW, Decision, Verdict
-from compilegate.domain.errors import CompilegateError, InvalidEvidenceError, shorten
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
 from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.probation import Judge
+from compilegate.domain.outside import shorten
 from compilegate.domain.planning.arms import ArmPlan, arm_of, controls_of, measured_by
 from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.reasons import Reason

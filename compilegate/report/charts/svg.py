@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from markupsafe import Markup, escape
 
-from compilegate.domain.errors import visible
+from compilegate.domain.outside import visible
 from compilegate.report.charts.figure import (
     Area,
     Axis,

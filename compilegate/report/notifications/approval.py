@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from compilegate.domain.claims import Notification, command_at, decision_notification, subject_line
 from compilegate.domain.decision import Decision
-from compilegate.domain.errors import shorten
 from compilegate.domain.notes import Note, said
+from compilegate.domain.outside import shorten
 from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.domain.utc import minute
 from compilegate.report import statements

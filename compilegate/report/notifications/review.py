@@ -8,11 +8,11 @@ from functools import partial
 
 from compilegate.domain.claims import command_at, subject_line
 from compilegate.domain.decision import Verdict
-from compilegate.domain.errors import shorten
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import REVERT
 from compilegate.domain.followers import REFRESH_EVERY
 from compilegate.domain.judging.monitor import FIRST, LAST
+from compilegate.domain.outside import shorten
 from compilegate.domain.production.review import ALARM, FAILED
 from compilegate.domain.production.watch import RESUME, STALE, WATCHED
 from compilegate.domain.reasons import advice_for

@@ -16,11 +16,12 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.errors import BROKEN, CompilegateError, InvalidEvidenceError
+from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
 from compilegate.domain.failures import COMPLETED, ENDED, IN_PROGRESS
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
+from compilegate.domain.outside import BROKEN
 from compilegate.domain.trial.evidence import TrialEvidence, read_records
 from compilegate.domain.trial.jobs import UNKNOWN, EndedJob, OutputRuns, asked_arms
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
