@@ -49,7 +49,7 @@ def document(workload: Workload, folder: Path) -> dict[str, Any]:
                 arms[name]["runs"].append({**run.record, "cold_compile_seconds": cold})
     for order, (_, name, path) in enumerate(trained(folder)):
         run = quality_run(_output(path), job=path.name, metric=workload.metric)
-        arms[name]["runs"].append(run.at(order).record)
+        arms[name]["runs"].append({**run.record, "order": order})
     measured = [arm for arm in arms.values() if arm["runs"] or arm["name"] == BASELINE]
     quality = {"metric": workload.metric, "goal": workload.goal, "margin": workload.margin}
     return {"schema": 1, "workload": workload.name, "quality": quality, "arms": measured}

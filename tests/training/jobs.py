@@ -1,7 +1,9 @@
 """A tiny training job as SageMaker would start it: folders, channels, environment variables."""
 
+import contextlib
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -61,6 +63,7 @@ IMPORTED_AHEAD = ("torch._dynamo", "torch._inductor.compile_fx")
 READ_AT_START = ("PYTHON", "TORCH")
 AFRESH = {"PYTHONHASHSEED": "1"}  # as has one with these variables
 END_SECONDS = 120  # of a job that got a signal
+PORTS_OF_A_JOB = 12
 
 
 class Jobs:
@@ -182,10 +185,16 @@ class Jobs:
 
 
 def free_port():
-    """A port that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+    """A port that nothing listens on now, nor on those after it, which are the job's segments'.
+
+    Below the ports that the system gives to whatever asks for one.
+    """
+    while True:
+        first = random.randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as probes:
+            for port in range(first, first + PORTS_OF_A_JOB):
+                probes.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return str(first)
 
 
 def metric_patterns():
