@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ _MAKING = threading.Lock()  # boto3's default session is not safe for threads
 
 
 class _Client:
-    """Stands for a boto3 client until its first call."""
+    """A boto3 client, made at its first call of a copy of ``settings``: botocore writes into it."""
 
     def __init__(self, service: str, region: str | None, settings: dict[str, Any]) -> None:
         self._service, self._region, self._settings = service, region, settings
@@ -49,7 +50,7 @@ class _Client:
                 import boto3  # noqa: PLC0415 - half of a cold start; only paid when AWS is called
                 from botocore.config import Config  # noqa: PLC0415 - as above
 
-                config = Config(**self._settings, max_pool_connections=CONNECTIONS)
+                config = Config(**copy.deepcopy(self._settings), max_pool_connections=CONNECTIONS)
                 self._client = boto3.client(self._service, region_name=self._region, config=config)
         return getattr(self._client, name)
 

@@ -87,7 +87,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Answers:
-    """What no script says; None where nobody has said it either.
+    """What no script says; None where no person has said it either.
 
     ``framework`` names an image. ``samples`` are those of the training data; ``margin`` is the
     largest acceptable loss of quality.
@@ -342,7 +342,7 @@ def _inputs(script: Description, data: Data | None) -> tuple[Value, dict[str, st
 
 
 def usual_margin(metric: Metric) -> float:
-    """What is assumed where nobody says what loss is acceptable, in the metric's unit."""
+    """What is assumed where the acceptable loss is not given, in the metric's unit."""
     return MARGINS[metric.goal] * (PERCENT if metric.percent else 1)
 
 

@@ -284,13 +284,13 @@ def test_a_file_is_written_from_the_script_and_passes_check(
 
 
 def test_published_styles(written: Written) -> None:
-    found = {}
+    read = {}
     for style, (script, expected, _) in STYLES.items():
         document = written(script)
         todo = {path.removeprefix(f"{VALUES}.") for path in document["todo"]}
-        found[style] = ({path: document["values"].get(path) for path in expected}, todo)
+        read[style] = ({path: document["values"].get(path) for path in expected}, todo)
 
-    assert {style: (values, todo) for style, (_, values, todo) in STYLES.items()} == found
+    assert {style: (values, todo) for style, (_, values, todo) in STYLES.items()} == read
 
 
 def test_what_a_line_of_the_code_says_or_is_assumed(written: Written) -> None:

@@ -74,7 +74,7 @@ def _costs(trial: TrialReport) -> Costs | None:
     yearly = WEEKS_PER_YEAR * (per_week or 0)
     if spent is None or per_run <= 0:
         return Costs(base, per_run, spent, spread, None, int(min(max(yearly, 10), 60)))
-    # Enough to see the break-even, at most a year beyond which nobody plans.
+    # Enough to see the break-even, at most a year: plans reach no further.
     back = spent / per_run
     runs = max(10, math.ceil(min(3 * back, max(yearly, 1.3 * back))))
     return Costs(base, per_run, spent, spread, back, runs)

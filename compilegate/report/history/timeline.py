@@ -40,7 +40,6 @@ from compilegate.domain.utc import bare_minute
 from compilegate.domain.wording import fill, sentences
 from compilegate.report import wording
 from compilegate.report.history.view import MOST_LISTED, Event, HistoryView, fault_in
-from compilegate.report.wording import FILE
 
 say = partial(wording.say, "history")
 
@@ -172,13 +171,13 @@ def _event(view: HistoryView, record: Record, what: str, **values: Any) -> Event
 @cache
 def event_row(what: str) -> Mapping[str, str]:
     """The templates of an event, with those of the event that it is like."""
-    row = dict(sentences(FILE)["events"][what])
+    row = dict(sentences(wording.FILE)["events"][what])
     like = row.pop("like", None)
     return {**event_row(like), **row} if like else row
 
 
 def _or_plain(what: str, otherwise: str) -> str:
-    return what if what in sentences(FILE)["events"] else otherwise
+    return what if what in sentences(wording.FILE)["events"] else otherwise
 
 
 def _ended(view: HistoryView, run: ProductionRun) -> Event:
