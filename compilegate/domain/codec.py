@@ -12,10 +12,10 @@ takes the field's default. A class that a document holds in another form has ``a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from types import NoneType, UnionType
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -23,6 +23,7 @@ from compilegate.domain.errors import shown
 from compilegate.domain.outside import is_figure
 
 T = TypeVar("T")
+Reader = Callable[[Any, str], Any]  # of a value and its place
 # Metadata of a field that a document leaves out where it has its default.
 OMITTED = {"omitted": True}
 # Digits of a figure in a decision: libraries of other systems round the last ones otherwise.
@@ -64,64 +65,88 @@ def _is_left_out(one: Field[Any], item: object) -> bool:
 
 def read(kind: type[T], document: object, place: str = "") -> T:
     """The value of a dataclass that a document holds; raises DocumentError."""
-    return cast("T", _read(kind, document, place))
+    return cast("T", _reader(kind)(document, place))
 
 
-def _read(kind: Any, value: Any, place: str) -> Any:
+def _reader(kind: Any) -> Reader:
+    """What reads the values of a type; that of a field is made once, as a fleet has many rows."""
     origin, options = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        return _read_one_of(options, value, place)
+        readers = {one: _reader(one) for one in options if one is not NoneType}
+        return partial(_read_one_of, readers, NoneType in options)
     if origin is not None:
-        return _read_items(origin, options, value, place)
+        kinds = [one for one in options if one is not ...]
+        return partial(_read_items, origin, [_reader(one) for one in kinds], kinds != [*options])
     if hasattr(kind, "from_document"):
-        return kind.from_document(value, place)
+        return cast("Reader", kind.from_document)
+    if is_dataclass(kind):
+        return partial(_read_fields, kind)
+    return partial(_read_plain, kind)
+
+
+def _read_plain(kind: Any, value: Any, place: str) -> Any:
     if not _fits(kind, value):
         raise _refused(value, place)
-    if is_dataclass(kind):
-        return cast("Any", kind)(**_read_fields(kind, value, place))
     return kind(value) if issubclass(kind, Enum) else value
 
 
-def _read_items(origin: Any, kinds: tuple[Any, ...], value: Any, place: str) -> Any:
+def _read_items(
+    origin: Any, readers: list[Reader], of_any_length: bool, value: Any, place: str
+) -> Any:
     """A tuple of any or of a fixed length, or a mapping from text."""
     if origin is tuple and isinstance(value, list | tuple):
-        expected = kinds[:1] * len(value) if kinds[1:] == (...,) else kinds
+        expected = readers * len(value) if of_any_length else readers
         if len(expected) == len(value):
             pairs = enumerate(zip(expected, value, strict=True))
-            return tuple(_read(kind, item, f"{place}[{index}]") for index, (kind, item) in pairs)
+            return tuple(reader(item, f"{place}[{index}]") for index, (reader, item) in pairs)
     if origin is Mapping and isinstance(value, Mapping):
-        return {key: _read(kinds[1], item, _inner(place, key)) for key, item in value.items()}
+        return {key: readers[1](item, _inner(place, key)) for key, item in value.items()}
     raise _refused(value, place)
 
 
-def _read_fields(kind: Any, document: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """The arguments of a dataclass."""
+@cache
+def _readers(kind: Any) -> Sequence[tuple[Field[Any], str, bool, Reader]]:
+    """Each field of a dataclass with its key, whether it may be missing, and what reads it."""
+    return [
+        (
+            one,
+            key_of(one),
+            one.default is not MISSING or one.default_factory is not MISSING,
+            _reader(_hints(kind)[one.name]),
+        )
+        for one in fields(kind)
+    ]
+
+
+def _read_fields(kind: Any, document: Any, place: str) -> Any:
+    if not isinstance(document, Mapping):
+        raise _refused(document, place)
     arguments = {}
-    for one in fields(kind):
-        key = key_of(one)
-        value, inner = document.get(key), _inner(place, key)
-        optional = one.default is not MISSING or one.default_factory is not MISSING
+    for one, key, optional, reader in _readers(kind):
+        value = document.get(key)
         if not one.init and value != one.default:
-            raise _refused(value, inner)
+            raise _refused(value, _inner(place, key))
         if not one.init or (optional and value is None):
             continue
         if key not in document:
-            raise DocumentError(f"{inner} is missing")
-        arguments[one.name] = _read(_hints(kind)[one.name], value, inner)
-    return arguments
+            raise DocumentError(f"{_inner(place, key)} is missing")
+        arguments[one.name] = reader(value, _inner(place, key))
+    return kind(**arguments)
 
 
-def _read_one_of(kinds: Iterable[Any], value: Any, place: str) -> Any:
-    if value is None and NoneType in kinds:
+def _read_one_of(readers: Mapping[Any, Reader], may_be_null: bool, value: Any, place: str) -> Any:
+    if value is None and may_be_null:
         return None
-    kinds = [kind for kind in kinds if kind is not NoneType]
-    *others, last = [kind for kind in kinds if _is_named(kind, value)] or kinds
-    for kind in others:
+    *others, last = readers.values()
+    if others:
+        named = [reader for kind, reader in readers.items() if _is_named(kind, value)]
+        *others, last = named or readers.values()
+    for reader in others:
         try:
-            return _read(kind, value, place)
+            return reader(value, place)
         except DocumentError:
             continue
-    return _read(last, value, place)
+    return last(value, place)
 
 
 def _is_named(kind: Any, value: Any) -> bool:
@@ -136,8 +161,6 @@ def _fits(kind: Any, value: Any) -> bool:
     if kind in (int, float):
         numbers = int if kind is int else int | float
         return isinstance(value, numbers) and not isinstance(value, bool) and is_figure(value)
-    if is_dataclass(kind):
-        return isinstance(value, Mapping)
     if issubclass(kind, Enum):
         return value in [one.value for one in kind]
     return kind is Any or isinstance(value, kind)
