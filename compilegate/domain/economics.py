@@ -13,6 +13,11 @@ WEEKS_PER_YEAR = 52
 DAYS_PER_YEAR = 365
 
 
+def micro_usd(usd: float) -> int:
+    """Whole micro-dollars, whose sums are exact in any order; of a half the even one."""
+    return round(usd * 1_000_000)
+
+
 @dataclass(frozen=True)
 class Range:
     """A closed interval."""

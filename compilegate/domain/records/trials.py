@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+from compilegate.domain.codec import OMITTED
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import Author
 
@@ -68,7 +69,10 @@ class TrialDecided(LedgerRecord):
 
 @dataclass(frozen=True)
 class TrialFailed(LedgerRecord):
-    """A trial that ended without a decision; ``jobs`` are all that it paid for."""
+    """A trial that ended without a decision; ``jobs`` are all that it paid for.
+
+    ``spent_usd`` is what they cost, None where that is not known.
+    """
 
     kind = "failed"
     key_form = "trial#{trial}#failed"
@@ -80,6 +84,7 @@ class TrialFailed(LedgerRecord):
     reason: str = ""
     stopped_jobs: tuple[str, ...] = ()
     jobs: tuple[str, ...] = ()
+    spent_usd: float | None = field(default=None, metadata=OMITTED)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,233 @@
+"""What a workload's trials and production runs came to in a month, in whole micro-dollars.
+
+An entry of the ledger counts in the month, in UTC, in which it was written. So each counts once,
+none arrives in a month that has long ended, and the months add up to the ledger.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from math import isqrt
+from typing import Self
+
+from compilegate.domain.decision import Verdict
+from compilegate.domain.economics import micro_usd
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.savings import run_savings
+from compilegate.domain.production.summaries import TimeWindow
+from compilegate.domain.records.production import ProductionRun
+
+SCHEMA = 1
+MONTH = re.compile(r"[1-9]\d{3}-(0[1-9]|1[0-2])")
+# By then runs whose event was lost are recorded, and a saving has its neighbours in time.
+CLOSES_AFTER = 14 * DAY_SECONDS
+# The error of a trial that was stopped: Step Functions' status, or what a drain gives.
+STOPPED = ("ABORTED", "Drained")
+QUANTILE = 1.6448536269514722  # two-sided 90 % of the normal distribution
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Amounts of ledger entries: how many were summed, their sum, and how many have none."""
+
+    entries: int = 0
+    micro_usd: int = 0
+    unknown: int = 0
+
+    @classmethod
+    def of(cls, amounts: Sequence[float | None]) -> Self:
+        """The sum of amounts in USD; None is one that is not known."""
+        known = [micro_usd(usd) for usd in amounts if usd is not None]
+        return cls(len(known), sum(known), len(amounts) - len(known))
+
+    @classmethod
+    def total(cls, parts: Sequence[Amount]) -> Self:
+        """The sum of sums."""
+        return cls(*(sum(getattr(part, one.name) for part in parts) for one in fields(cls)))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What runs saved, or would have saved, with its standard error.
+
+    ``unknown`` are further runs of which it is not known. ``unsure`` counts the workloads whose
+    amount has no standard error; they add none to that of a sum.
+    """
+
+    runs: int = 0
+    micro_usd: int = 0
+    se_micro_usd: int = 0
+    unknown: int = 0
+    unsure: int = 0
+
+    @property
+    def interval_micro_usd(self) -> tuple[int, int] | None:
+        """The 90 % interval; None where no part of the amount has a standard error."""
+        if self.unsure and not self.se_micro_usd:
+            return None
+        half = round(QUANTILE * self.se_micro_usd)
+        return self.micro_usd - half, self.micro_usd + half
+
+    @classmethod
+    def total(cls, parts: Sequence[Estimate]) -> Self:
+        """The sum of independent estimates, whose variances add up."""
+        names = [one.name for one in fields(cls)]
+        sums = {name: sum(getattr(part, name) for part in parts) for name in names}
+        variance = sum(part.se_micro_usd**2 for part in parts)
+        return cls(**{**sums, "se_micro_usd": isqrt(variance)})
+
+
+@dataclass(frozen=True)
+class MonthFigures:
+    """Money of one workload's month, or the sum of several.
+
+    ``decided``, ``failed`` and ``stopped`` are what trials have spent, by how they ended.
+    ``production`` is what production runs cost, ``saved`` what those of a candidate saved against
+    the baseline. ``holdback`` is what baseline runs beside a promoted candidate would have saved;
+    it is no part of ``saved``.
+    """
+
+    decided: Amount = Amount()
+    failed: Amount = Amount()
+    stopped: Amount = Amount()
+    production: Amount = Amount()
+    holdback: Estimate = Estimate()
+    saved: Estimate = Estimate()
+
+    @property
+    def spent(self) -> Amount:
+        """What all trials have spent."""
+        return Amount.total((self.decided, self.failed, self.stopped))
+
+    @property
+    def net_micro_usd(self) -> int:
+        """What was saved, less what trials have spent."""
+        return self.saved.micro_usd - self.spent.micro_usd
+
+    @classmethod
+    def total(cls, parts: Sequence[MonthFigures]) -> Self:
+        """The sum of several workloads' months."""
+
+        def amount(name: str) -> Amount:
+            return Amount.total([getattr(part, name) for part in parts])
+
+        return cls(
+            decided=amount("decided"),
+            failed=amount("failed"),
+            stopped=amount("stopped"),
+            production=amount("production"),
+            holdback=Estimate.total([part.holdback for part in parts]),
+            saved=Estimate.total([part.saved for part in parts]),
+        )
+
+
+@dataclass(frozen=True)
+class Month:
+    """One workload's month (``2026-11``), by the ledger as it was at ``read_at`` (epoch s)."""
+
+    schema: int = field(default=SCHEMA, init=False)
+    workload: str
+    month: str
+    owner: str | None
+    read_at: int
+    figures: MonthFigures
+
+    @property
+    def closes_at(self) -> int:
+        """From when on (epoch s) it is written once and stays."""
+        return closes_at(self.month)
+
+
+def month_at(at: float) -> str:
+    """The month, in UTC, of epoch seconds."""
+    return f"{datetime.fromtimestamp(at, tz=UTC):%Y-%m}"
+
+
+def window_of(month: str) -> TimeWindow:
+    """A month from its first second up to the next one's; of years up to 9998."""
+    year, number = map(int, month.split("-"))
+    starts = [
+        datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC).timestamp()
+        for months in (12 * year + number - 1, 12 * year + number)
+    ]
+    return TimeWindow(*starts)
+
+
+def closes_at(month: str) -> int:
+    """When a month is closed, epoch seconds."""
+    return int(window_of(month).until) + CLOSES_AFTER
+
+
+def months_between(since: float, until: float) -> list[str]:
+    """Every month from that of ``since`` to that of ``until`` (epoch seconds)."""
+    months = [month_at(since)]
+    while (end := window_of(months[-1]).until) <= until:
+        months.append(month_at(end))
+    return months
+
+
+def open_months(now: float) -> list[str]:
+    """The months that can still change: this one, and the last one until it is closed."""
+    return months_between(now - CLOSES_AFTER, now)
+
+
+def month_of(
+    history: WorkloadHistory, workload: str, month: str, *, owner: str | None, now: int
+) -> Month:
+    """A month of one workload; ``history`` has every trial, and runs from some time before it."""
+    window = window_of(month)
+    runs = [run for run in history.runs if booked_at(run) < window.until]
+    decided, failed, stopped = _trials(history, window)
+    figures = MonthFigures(
+        decided,
+        failed,
+        stopped,
+        production=Amount.of([run.usd for run in runs if window.holds(booked_at(run))]),
+        saved=_saved(runs, window),
+    )
+    return Month(workload, month, owner, now, figures)
+
+
+def months_of(
+    history: WorkloadHistory, workload: str, *, owner: str | None, now: int, whole: bool
+) -> list[Month]:
+    """The months of one workload to keep: those that are open, and of a whole history all.
+
+    An open one replaces what was kept of it before; a closed one is written where there is none.
+    """
+    names = open_months(now)
+    if whole:
+        ended = [one.at for one in history.decided] + [one.at for one in history.failed]
+        first = min([*ended, *map(booked_at, history.runs), now])
+        names = [*months_between(first, now - CLOSES_AFTER)[:-1], *names]
+    return [month_of(history, workload, name, owner=owner, now=now) for name in names]
+
+
+def booked_at(run: ProductionRun) -> float:
+    """When its entry was written; of entries that do not say it, when the run ended."""
+    return run.at or run.ended_at
+
+
+def _trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:
+    """What those decided, failed and stopped have spent; a decision is not undone by a failure."""
+    ended: dict[str, list[float | None]] = {"decided": [], "failed": [], "stopped": []}
+    for one in history.decided:
+        if window.holds(one.at):
+            # No job is started for one that is not eligible.
+            nothing = one.spent_usd is None and one.verdict == Verdict.INELIGIBLE
+            ended["decided"].append(0.0 if nothing else one.spent_usd)
+    decided = {one.trial for one in history.decided}
+    for failure in history.failed:
+        if window.holds(failure.at) and failure.trial not in decided:
+            ended["stopped" if failure.error in STOPPED else "failed"].append(failure.spent_usd)
+    return map(Amount.of, ended.values())
+
+
+def _saved(runs: Iterable[ProductionRun], window: TimeWindow) -> Estimate:
+    by_run = [one.usd for one in run_savings(list(runs)) if window.holds(booked_at(one.run))]
+    amount = Amount.of(by_run)
+    unsure = int(amount.entries > 0)
+    return Estimate(amount.entries, amount.micro_usd, unknown=amount.unknown, unsure=unsure)

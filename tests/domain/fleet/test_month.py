@@ -1,0 +1,153 @@
+"""A workload's month: each entry in one month, in whole micro-dollars; what is unknown counted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain import codec
+from compilegate.domain.fleet import month as months
+from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
+from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.records.trials import TrialDecided, TrialFailed
+from tests.domain.production.run_builder import production_run
+
+NOVEMBER = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
+DECEMBER = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())
+DAY = 86_400
+
+
+def past(*records) -> WorkloadHistory:
+    return history([record.to_entry() for record in records])
+
+
+def figures(*records, month: str = "2026-11") -> MonthFigures:
+    return months.month_of(past(*records), "w", month, owner=None, now=DECEMBER).figures
+
+
+def decided(trial: str, at: int, usd: float | None, verdict: str = "promote") -> TrialDecided:
+    return TrialDecided(at, trial, verdict, spent_usd=usd)
+
+
+def failed(trial: str, at: int, usd: float | None, error: str = "States.Timeout") -> TrialFailed:
+    return TrialFailed(at, trial, error=error, spent_usd=usd)
+
+
+def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted() -> None:
+    found = figures(
+        decided("a", NOVEMBER, 12.5),
+        decided("b", DECEMBER - 1, 0.000_001_4, "stay_off"),
+        decided("c", NOVEMBER, None, "inconclusive"),
+        decided("d", NOVEMBER - 1, 1.0),
+        decided("e", DECEMBER, 2.0),
+        failed("f", NOVEMBER, 4.0),
+        failed("g", NOVEMBER, None),
+        failed("h", NOVEMBER, 8.0, "ABORTED"),
+        failed("i", NOVEMBER, 16.0, "Drained"),
+        failed("j", DECEMBER, 32.0),
+    )
+
+    assert Amount(2, 12_500_001, 1) == found.decided
+    assert Amount(1, 4_000_000, 1) == found.failed
+    assert Amount(2, 24_000_000, 0) == found.stopped
+    assert Amount(5, 40_500_001, 2) == found.spent
+    assert -40_500_001 == found.net_micro_usd
+
+
+def test_a_trial_that_fails_after_its_decision_has_spent_its_money_once() -> None:
+    found = figures(decided("a", NOVEMBER - 1, 12.5), failed("a", NOVEMBER, 12.5))
+
+    assert Amount() == found.spent
+
+
+def test_an_ineligible_job_has_cost_nothing_which_is_known() -> None:
+    assert Amount(1, 0, 0) == figures(decided("a", NOVEMBER, None, "ineligible")).decided
+
+
+def test_a_run_counts_when_it_was_recorded_else_when_it_ended() -> None:
+    found = figures(
+        production_run(1, started_at=NOVEMBER - 9 * DAY, at=NOVEMBER, usd=1.0),
+        production_run(2, started_at=NOVEMBER + DAY, usd=None),
+        production_run(3, started_at=NOVEMBER + DAY, at=DECEMBER, usd=4.0),
+    )
+
+    assert Amount(1, 1_000_000, 1) == found.production
+
+
+def test_sums_of_estimates_add_their_variances() -> None:
+    found = Estimate.total(
+        [Estimate(3, 100, 30, 1), Estimate(4, 10, 40, 2), Estimate(1, 5, unsure=1)]
+    )
+
+    assert Estimate(8, 115, 50, 3, 1) == found
+    assert (115 - 82, 115 + 82) == found.interval_micro_usd
+    assert (0, 0) == Estimate().interval_micro_usd
+    assert Estimate(1, 5, unsure=1).interval_micro_usd is None
+
+
+def test_a_total_adds_each_line_to_its_own() -> None:
+    one = MonthFigures(
+        Amount(1, 2, 3), Amount(4, 5, 6), Amount(7, 8, 9), Amount(10, 11, 12),
+        Estimate(13, 14, 3, 15, 16), Estimate(17, 18, 4, 19, 20),
+    )  # fmt: skip
+    twice = MonthFigures(
+        Amount(2, 4, 6), Amount(8, 10, 12), Amount(14, 16, 18), Amount(20, 22, 24),
+        Estimate(26, 28, 4, 30, 32), Estimate(34, 36, 5, 38, 40),
+    )  # fmt: skip
+
+    assert twice == MonthFigures.total([one, one])
+    assert MonthFigures() == MonthFigures.total([])
+
+
+@pytest.mark.parametrize(
+    ("now", "names"),
+    [
+        (DECEMBER - 1, ["2026-11"]),
+        (DECEMBER, ["2026-11", "2026-12"]),
+        (DECEMBER + 14 * DAY - 1, ["2026-11", "2026-12"]),
+        (DECEMBER + 14 * DAY, ["2026-12"]),
+    ],
+)
+def test_a_month_is_open_until_fourteen_days_after_its_end(now: int, names: list[str]) -> None:
+    assert names == months.open_months(now)
+    assert DECEMBER + 14 * DAY == months.closes_at("2026-11")
+
+
+def test_a_whole_history_gives_its_empty_months_too_and_a_part_the_open_ones() -> None:
+    ledger = past(
+        decided("a", NOVEMBER - 70 * DAY, 1.0), production_run(1, started_at=NOVEMBER - 9 * DAY)
+    )
+
+    def names(*, whole: bool, of: WorkloadHistory = ledger) -> list[str]:
+        made = months.months_of(of, "w", owner="o", now=DECEMBER, whole=whole)
+        assert {("w", "o", DECEMBER)} == {(one.workload, one.owner, one.read_at) for one in made}
+        return [one.month for one in made]
+
+    assert ["2026-08", "2026-09", "2026-10", "2026-11", "2026-12"] == names(whole=True)
+    assert ["2026-11", "2026-12"] == names(whole=False)
+    assert ["2026-11", "2026-12"] == names(whole=True, of=past())
+
+
+AMOUNTS = st.none() | st.floats(0, 1e6)
+TIMES = st.integers(NOVEMBER - 400 * DAY, DECEMBER + 400 * DAY)
+ENTRIES = st.lists(st.tuples(st.sampled_from([decided, failed]), TIMES, AMOUNTS), max_size=20)
+
+
+@given(ENTRIES, st.lists(st.tuples(TIMES, AMOUNTS), max_size=20))
+def test_the_months_add_up_to_the_ledger(ended, ran) -> None:
+    trials = [kind(f"t{n}", at, usd) for n, (kind, at, usd) in enumerate(ended)]
+    runs = [production_run(n, at=at, usd=usd) for n, (at, usd) in enumerate(ran)]
+    made = months.months_of(past(*trials, *runs), "w", owner=None, now=2 * DECEMBER, whole=True)
+    total = MonthFigures.total([one.figures for one in made])
+
+    assert Amount.of([one.spent_usd for one in trials]) == total.spent
+    assert Amount.of([one.usd for one in runs]) == total.production
+
+
+def test_a_document_reads_as_it_was_written() -> None:
+    one = Month("w", "2026-11", None, DECEMBER, figures(decided("a", NOVEMBER, 12.5)))
+
+    assert one == codec.read(Month, codec.write(one))
