@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
+from compilegate.domain import ledger_keys
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import LedgerRecord, LedgerRecordT
 from compilegate.domain.workload.model import FactOverrides
@@ -54,10 +56,13 @@ class RawLedger(Protocol):
     def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         """Write the entry, or return the one that is already there."""
 
-    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+    def entries(
+        self, workload: str, prefix: str = "", last: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
         """A workload's entries in the order of their sort keys, those that begin with ``prefix``.
 
-        Read consistently: what was written before the call is there.
+        With ``last`` those whose keys lie from ``prefix`` to ``last``, both included. Read
+        consistently: what was written before the call is there.
         """
 
 
@@ -67,9 +72,18 @@ class Ledger:
 
     raw: RawLedger
 
-    def history(self, workload: str, prefix: str = "") -> WorkloadHistory:
-        """What a workload's entries say, of those whose sort keys begin with ``prefix``."""
-        return history(self.raw.entries(workload, prefix))
+    def history(
+        self, workload: str, prefix: str = "", *, since: float | None = None
+    ) -> WorkloadHistory:
+        """What a workload's entries say, of those whose sort keys begin with ``prefix``.
+
+        With ``since`` (epoch seconds) runs that began before then and their reviews are left out,
+        but for those of the day before (ledger_keys.py).
+        """
+        if since is None:
+            return history(self.raw.entries(workload, prefix))
+        windows = ledger_keys.windows(prefix, since)
+        return history(chain(*(self.raw.entries(workload, *window) for window in windows)))
 
     def put_once(self, workload: str, record: LedgerRecordT) -> LedgerRecordT:
         """Write the record, or return the one that is already there.
@@ -98,6 +112,9 @@ class Locks(Protocol):
 
     def holder(self, workload: str) -> str | None:
         """The holder of the lease, expired or not; None where there is no lease."""
+
+    def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
+        """The holder of each of these workloads' leases, expired or not, where there is one."""
 
 
 class FlagStore(Protocol):

@@ -109,8 +109,8 @@ class Permissions:
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "lock#*")
 
     def read_lease(self) -> Statements:
-        """Read who holds a workload's lease."""
-        return self._table(["dynamodb:GetItem"], "lock#*")
+        """Read who holds workloads' leases, many at a time."""
+        return self._table(["dynamodb:BatchGetItem"], "lock#*")
 
     def give_lease_back(self) -> Statements:
         """Release a workload's lease."""

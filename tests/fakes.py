@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from compilegate.adapters.job_outputs import StoredOutputs
 from compilegate.adapters.stores import Fetched
+from compilegate.domain import ledger_keys
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import (
     NotFoundError,
@@ -96,12 +97,14 @@ class MemoryLedger:
     def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.items.setdefault((workload, sort_key), entry)
 
-    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+    def entries(
+        self, workload: str, prefix: str = "", last: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
         keys = sorted(self.items)
         return [
             self.items[name, sort_key]
             for name, sort_key in keys
-            if name == workload and sort_key.startswith(prefix)
+            if name == workload and ledger_keys.holds(sort_key, prefix, last)
         ]
 
 
@@ -128,6 +131,9 @@ class MemoryLocks:
 
     def holder(self, workload: str) -> str | None:
         return self.held[workload][0] if workload in self.held else None
+
+    def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
+        return {name: self.held[name][0] for name in workloads if name in self.held}
 
 
 class MemoryFlags:

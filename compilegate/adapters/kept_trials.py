@@ -163,7 +163,9 @@ class KeptTrials(NothingRuns):
 
     # The ledger.
 
-    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+    def entries(
+        self, workload: str, prefix: str = "", last: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
         entries: dict[str, Mapping[str, Any]] = {}
         kept = [one for one in self.trials if one.workload == workload]
         for one in kept:
@@ -172,7 +174,7 @@ class KeptTrials(NothingRuns):
                 for key, entry in one.entries.items()
                 if one is kept[-1] or key.startswith(ledger_keys.TRIAL_ENTRIES)
             }
-        return [entries[key] for key in sorted(entries) if key.startswith(prefix)]
+        return [entries[key] for key in sorted(entries) if ledger_keys.holds(key, prefix, last)]
 
     # Flags, by the parameter's name.
 

@@ -192,6 +192,7 @@ class S3Store:
 
 WORKLOAD, LOCK = "workload#", "lock#"
 CONDITION_FAILED = ("ConditionalCheckFailedException",)
+BATCH = 100  # items of one BatchGetItem
 FREE = "attribute_not_exists(pk) OR expires_at < :now OR "
 
 
@@ -229,13 +230,18 @@ class DynamoDbTable:
         existing: Mapping[str, Any] = json.loads(response["Item"]["entry"]["S"])
         return existing
 
-    def entries(self, workload: str, prefix: str = "") -> Sequence[Mapping[str, Any]]:
+    def entries(
+        self, workload: str, prefix: str = "", last: str | None = None
+    ) -> Sequence[Mapping[str, Any]]:
         """Pages are read one after the other, each as it is at that time.
 
         What is appended in the order of the keys never shows a gap.
         """
         condition, values = "pk = :pk", {":pk": {"S": f"{WORKLOAD}{workload}"}}
-        if prefix:
+        if last is not None:
+            condition += " AND sk BETWEEN :sk AND :last"
+            values |= {":sk": {"S": prefix}, ":last": {"S": last}}
+        elif prefix:
             condition += " AND begins_with(sk, :sk)"
             values[":sk"] = {"S": prefix}
         items = listed(
@@ -267,6 +273,18 @@ class DynamoDbTable:
         )
         owner: str | None = response.get("Item", {}).get("owner", {}).get("S")
         return owner
+
+    def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
+        waiting, held = [_lock_key(workload) for workload in workloads], dict[str, str]()
+        while waiting:
+            asked, waiting = waiting[:BATCH], waiting[BATCH:]
+            wanted = {self._table: {"Keys": asked, "ConsistentRead": True}}
+            answer = self._dynamodb.batch_get_item(RequestItems=wanted)
+            for item in answer["Responses"].get(self._table, ()):
+                held[item["pk"]["S"].removeprefix(LOCK)] = item["owner"]["S"]
+            # What did not fit into the answer, or was throttled, is asked for again.
+            waiting += answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", ())
+        return held
 
     def _write(
         self, call: Callable[..., Any], owner: str, free: str = "",

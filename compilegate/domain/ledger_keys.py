@@ -6,6 +6,8 @@ each kind of entry has the form of its own (records/).
 
 from __future__ import annotations
 
+from compilegate.domain import naming
+
 FLAG_ENTRIES = "flag#"
 # Production's runs: begun, waiting, ended.
 RUN_ENTRIES = "run#"
@@ -16,9 +18,37 @@ APPROVAL_ENTRIES = "approval#"
 CANARY_ENTRIES = "canary#"
 DRAIN_ENTRIES = "drain#"
 REGISTERED_ENTRIES = "registered#"
+REVIEW_ENTRIES = "watch#"
+
+# Below and above every key, and above every key that begins with what it follows: keys are of
+# letters, digits and signs between the two.
+LOWEST, HIGHEST = " ", "~"
+# A run's id is the time that it was begun for, by the clock of whoever began it.
+CLOCKS_APART_SECONDS = 24 * 3600
 
 # Stands for the whole deployment where a workload's name is meant; no workload can have it.
 DEPLOYMENT = "_deployment"
+
+
+def windows(prefix: str, since: float) -> list[tuple[str, str]]:
+    """The first and the last of each row of keys that begin with ``prefix``, without older runs.
+
+    Runs and their reviews are those from epoch second ``since`` on, and from the day before as
+    clocks differ; keys of all other kinds are as without it.
+    """
+    first_run = naming.trial_id(max(0, round(1000 * (since - CLOCKS_APART_SECONDS))))
+    rows = (
+        (LOWEST, RUN_ENTRIES),
+        (f"{RUN_ENTRIES}{first_run}", REVIEW_ENTRIES),
+        (f"{REVIEW_ENTRIES}{first_run}", HIGHEST),
+    )
+    wanted = [(max(first, prefix), min(last, f"{prefix}{HIGHEST}")) for first, last in rows]
+    return [(first, last) for first, last in wanted if first < last]
+
+
+def holds(key: str, prefix: str, last: str | None) -> bool:
+    """Whether a key begins with ``prefix`` or, with ``last``, lies from the one to the other."""
+    return key.startswith(prefix) if last is None else prefix <= key <= last
 
 
 def run_entries(run: str) -> str:

@@ -76,6 +76,8 @@ def test_an_entry_is_written_once_and_entries_come_back_in_order_of_one_workload
     flags = ["flag#00000001", "flag#00000002"]
     assert flags == [entry["key"] for entry in table.entries("bert", "flag#")]
     assert [*flags, "flags#1", "run#1"] == [entry["key"] for entry in table.entries("bert")]
+    between = table.entries("bert", "flag#00000002", "flags#1")
+    assert [flags[1], "flags#1"] == [entry["key"] for entry in between]
     assert ["bert", "gpt"] == table.workloads()
     assert [Lock("bert", "arn:execution", 100)] == table.locks()
 
@@ -95,14 +97,37 @@ def test_a_lease_is_its_holders_until_it_expires_or_is_released(dynamodb: Any) -
         locks.acquire("bert", "second", now=300, expires_at=500)
     assert "first" == locks.holder("bert")
 
+    assert {"bert": "first"} == locks.holders(["bert", *(f"w{one}" for one in range(250))])
     locks.release("bert", "first")
     assert locks.holder("bert") is None
+    assert {} == locks.holders(["bert"]) == locks.holders([])
     with pytest.raises(WorkloadLockedError, match="no longer"):
         locks.extend("bert", "first", expires_at=500)
     locks.acquire("bert", "first", now=300, expires_at=400)
     locks.acquire("bert", "second", now=401, expires_at=500)
     with pytest.raises(WorkloadLockedError, match="second"):
         locks.acquire("bert", "first", now=402, expires_at=600)
+
+
+def test_leases_that_were_not_answered_are_asked_for_again() -> None:
+    """BatchGetItem takes 100 keys, and may leave some of them for another call."""
+    asked: list[list[str]] = []
+
+    class Throttled:
+        def batch_get_item(self, RequestItems: Any) -> Any:  # noqa: N803 - boto3's name
+            request = RequestItems["ledger"]
+            assert request["ConsistentRead"]
+            keys = request["Keys"]
+            asked.append([key["pk"]["S"] for key in keys])
+            items = [{**key, "owner": {"S": f"by {key['pk']['S']}"}} for key in keys[:60]]
+            left = {"ledger": {"Keys": keys[60:]}} if keys[60:] else {}
+            return {"Responses": {"ledger": items}, "UnprocessedKeys": left}
+
+    names = [f"w{one:03d}" for one in range(230)]
+    held = DynamoDbTable(Throttled(), "ledger").holders(names)
+
+    assert {name: f"by lock#{name}" for name in names} == held
+    assert 100 == max(map(len, asked))
 
 
 def test_an_absent_object_is_not_found_and_a_prefix_exists(aws: None) -> None:
@@ -288,6 +313,7 @@ def test_the_table_is_read_as_it_is_and_an_entry_is_written_in_one_form() -> Non
 
     assert {"b": 2} == table.put_once("w", "s", entry)
     table.entries("w", "flag#")
+    table.entries("w", "run#1", "run#2")
     table.holder("w")
     table.workloads()
     table.locks()
@@ -303,6 +329,12 @@ def test_the_table_is_read_as_it_is_and_an_entry_is_written_in_one_form() -> Non
         ("query", {
             **consistent, "KeyConditionExpression": "pk = :pk AND begins_with(sk, :sk)",
             "ExpressionAttributeValues": {":pk": key, ":sk": {"S": "flag#"}},
+        }),
+        ("query", {
+            **consistent, "KeyConditionExpression": "pk = :pk AND sk BETWEEN :sk AND :last",
+            "ExpressionAttributeValues": {
+                ":pk": key, ":sk": {"S": "run#1"}, ":last": {"S": "run#2"},
+            },
         }),
         ("get_item", {**consistent, "Key": {"pk": {"S": "lock#w"}, "sk": {"S": "lock"}}}),
         ("scan", {"TableName": "t", "ProjectionExpression": "pk"}),

@@ -71,8 +71,8 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     ]
     stage = services.settings.stage
     jobs = [one for one in tagged if one and orphans.of_deployment(one.execution, stage)]
-    held = for_each_workload(lambda name: (name, services.locks.holder(name)), services.store)
-    leases = [(workload, owner) for workload, owner in held if owner]
+    names = list(services.store.folders(naming.WORKLOADS_PREFIX))
+    leases = sorted(services.locks.holders(names).items())
     executions = [*(job.execution for job in jobs), *(execution for _, execution in leases)]
     ends = {one: end for one in executions if (end := services.ends.end_of(one)) is not None}
     now = services.clock.now()

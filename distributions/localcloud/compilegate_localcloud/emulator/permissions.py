@@ -159,12 +159,15 @@ def _add_condition_keys() -> None:
 
 
 def _leading_keys(request: dict[str, Any]) -> dict[str, list[str]]:
-    """The partition key of the one item, or of the items, that a request is about."""
+    """The partition keys of the items that a request is about."""
     item = request.get("Key") or request.get("Item") or {}
     equals = _EQUALS.search(str(request.get("KeyConditionExpression", "")))
     values = request.get("ExpressionAttributeValues", {})
     key = item.get("pk") or (equals and values.get(equals[1])) or {}
-    return {"dynamodb:LeadingKeys": [str(key["S"])]} if "S" in key else {}
+    tables = (request.get("RequestItems") or {}).values()
+    many = [one["pk"] for table in tables for one in table.get("Keys", ())]
+    keys = [str(one["S"]) for one in (key, *many) if "S" in one]
+    return {"dynamodb:LeadingKeys": keys} if keys else {}
 
 
 def _role(name: str) -> dict[str, Any] | None:
