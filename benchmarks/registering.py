@@ -113,8 +113,8 @@ class Remote:
         """A cloud of this alone."""
         me: Any = self
         services = Services(
-            store=me, ledger=Ledger(me), locks=me, flags=me, jobs=me, outputs=me, roles=me,
-            quotas=me, tokens=me, ends=me, clock=me,
+            store=me, ledger=Ledger(me), fleet=me, locks=me, flags=me, jobs=me, outputs=me,
+            roles=me, quotas=me, tokens=me, ends=me, clock=me,
             settings=Settings("dev", "us-east-1", "arn:aws:iam::111122223333:role/dev-"),
         )  # fmt: skip
         return Cloud(services, me, me, me, 0.0, Production(me, me))

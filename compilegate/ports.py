@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
 
 from compilegate.domain import ledger_keys
+from compilegate.domain.fleet.row import NewerRowError, Row, read_row, write_row
+from compilegate.domain.outside import BROKEN
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import LedgerRecord, LedgerRecordT
 from compilegate.domain.workload.model import FactOverrides
@@ -96,6 +99,88 @@ class Ledger:
     def append(self, workload: str, record: LedgerRecord) -> None:
         """Write the record; one that is already there stays, readable or not."""
         self.raw.put_once(workload, record.key, record.to_entry())
+
+
+class RawFleet(Protocol):
+    """Items of the fleet: one text by kind of item and workload, which is replaced."""
+
+    def items(self, kind: str) -> Sequence[tuple[str, str]]:
+        """Workload and text of every item of a kind, in any order; empty for one without text."""
+
+    def item(self, kind: str, workload: str) -> str:
+        """The item's text, read consistently; empty where there is none."""
+
+    def put(self, kind: str, workload: str, text: str, previous: str) -> bool:
+        """Write the item if its text still is ``previous``; returns whether it was."""
+
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Items(Generic[Item]):
+    """Items of one kind; ``damaged`` and ``newer`` are the workloads of those that are unreadable.
+
+    ``newer`` are those that a later release has written.
+    """
+
+    read: tuple[Item, ...] = ()
+    damaged: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
+
+    @property
+    def unread(self) -> int:
+        """How many could not be read."""
+        return len(self.damaged) + len(self.newer)
+
+
+@dataclass(frozen=True)
+class StoredRow:
+    """A workload's row with the ``version`` that a write of it has to name.
+
+    ``row`` is None where there is none, it is damaged, or it is ``newer``: of a later release.
+    """
+
+    row: Row | None
+    version: str
+    newer: bool = False
+
+
+@dataclass(frozen=True)
+class FleetTable:
+    """The one place where rows are read and written as documents."""
+
+    raw: RawFleet
+
+    def rows(self) -> Items[Row]:
+        """Every row, in order of the workloads' names."""
+        kept: dict[str, list[Any]] = {"read": [], "damaged": [], "newer": []}
+        for workload, text in sorted(self.raw.items(ROWS)):
+            stored = _stored_row(text)
+            place = "read" if stored.row else "newer" if stored.newer else "damaged"
+            kept[place].append(stored.row or workload)
+        return Items(**{place: tuple(found) for place, found in kept.items()})
+
+    def row(self, workload: str) -> StoredRow:
+        """A workload's row, read consistently."""
+        return _stored_row(self.raw.item(ROWS, workload))
+
+    def put_row(self, row: Row, previous: str) -> bool:
+        """Write a row over the version ``previous``; returns whether it was still that one."""
+        text = json.dumps(write_row(row), sort_keys=True)
+        return self.raw.put(ROWS, row.workload, text, previous)
+
+
+ROWS = "fleet"
+
+
+def _stored_row(text: str) -> StoredRow:
+    try:
+        return StoredRow(read_row(json.loads(text)) if text else None, text)
+    except NewerRowError:
+        return StoredRow(None, text, newer=True)
+    except BROKEN:
+        return StoredRow(None, text)
 
 
 class Locks(Protocol):
@@ -257,6 +342,7 @@ class Services:
 
     store: ObjectStore
     ledger: Ledger
+    fleet: FleetTable
     locks: Locks
     flags: FlagStore
     jobs: TrainingJobs

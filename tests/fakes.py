@@ -19,7 +19,7 @@ from compilegate.domain.errors import (
     lease_lost,
 )
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.ports import Ledger, Services, Settings
+from compilegate.ports import FleetTable, Ledger, Services, Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
 
@@ -106,6 +106,25 @@ class MemoryLedger:
             for name, sort_key in keys
             if name == workload and ledger_keys.holds(sort_key, prefix, last)
         ]
+
+
+@dataclass
+class MemoryFleet:
+    """RawFleet in a dictionary of texts by kind and workload."""
+
+    texts: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def items(self, kind: str) -> Sequence[tuple[str, str]]:
+        return [(workload, text) for (own, workload), text in self.texts.items() if own == kind]
+
+    def item(self, kind: str, workload: str) -> str:
+        return self.texts.get((kind, workload), "")
+
+    def put(self, kind: str, workload: str, text: str, previous: str) -> bool:
+        if self.item(kind, workload) != previous:
+            return False
+        self.texts[kind, workload] = text
+        return True
 
 
 class MemoryLocks:
@@ -291,6 +310,7 @@ def services(stage: str = "dev", simulated: str | None = None) -> Services:
     return Services(
         store=store,
         ledger=Ledger(MemoryLedger()),
+        fleet=FleetTable(MemoryFleet()),
         locks=MemoryLocks(),
         flags=MemoryFlags(),
         jobs=MemoryJobs(),

@@ -12,7 +12,15 @@ from urllib.parse import urlparse
 
 from compilegate.domain.fields import Fields
 from compilegate.domain.workload.model import FactOverrides
-from compilegate.ports import JobOutputs, Ledger, Services, Settings, Topic, TrainingLogs
+from compilegate.ports import (
+    FleetTable,
+    JobOutputs,
+    Ledger,
+    Services,
+    Settings,
+    Topic,
+    TrainingLogs,
+)
 
 if TYPE_CHECKING:
     from compilegate.adapters.stores import S3Store
@@ -68,6 +76,7 @@ class _LateOutputs:
 
 def build(*, bucket: str, table: str, settings: Settings) -> Services:
     """Services on one stage's resources."""
+    from compilegate.adapters.fleet_table import DynamoDbFleet
     from compilegate.adapters.sagemaker import IamJobRoles, SageMakerJobs, ServiceQuotas
     from compilegate.adapters.state_machines import StepFunctions
     from compilegate.adapters.stores import DynamoDbTable, S3Store, SsmFlags, client
@@ -77,6 +86,7 @@ def build(*, bucket: str, table: str, settings: Settings) -> Services:
     return Services(
         store=store,
         ledger=Ledger(records),
+        fleet=FleetTable(DynamoDbFleet(client("dynamodb"), table)),
         locks=records,
         flags=SsmFlags(client("ssm")),
         jobs=SageMakerJobs(client("sagemaker")),

@@ -42,9 +42,9 @@ def cloud_of(app: App) -> Cloud:
     """The deployed app as the commands see it."""
     nobody: Any = None
     services = Services(
-        store=app.store, ledger=app.ledger, locks=nobody, flags=SsmFlags(app.client("ssm")),
-        jobs=SageMakerJobs(app.client("sagemaker")), outputs=nobody, roles=nobody, quotas=nobody,
-        tokens=nobody, ends=nobody,
+        store=app.store, ledger=app.ledger, fleet=nobody, locks=nobody,
+        flags=SsmFlags(app.client("ssm")), jobs=SageMakerJobs(app.client("sagemaker")),
+        outputs=nobody, roles=nobody, quotas=nobody, tokens=nobody, ends=nobody,
         clock=SystemClock(),
         settings=Settings("local", "us-east-1", app.outputs["JobRoles"], simulated="here"),
     )  # fmt: skip

@@ -205,7 +205,7 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
     nothing: Any = NothingRuns()
     executions: Any = _NoExecutions()
     services = Services(
-        store=kept, ledger=Ledger(kept), locks=nothing, flags=kept, jobs=nothing,
+        store=kept, ledger=Ledger(kept), fleet=nothing, locks=nothing, flags=kept, jobs=nothing,
         outputs=nothing, roles=nothing, quotas=nothing, tokens=nothing, ends=nothing,
         clock=SystemClock(),
         settings=Settings(

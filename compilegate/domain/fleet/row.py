@@ -1,0 +1,147 @@
+"""One row per workload: what its ledger says at a glance, derived from it alone.
+
+A row holds nothing that the clock alone would change: what is due from some time on has that time,
+and runs are counted by day. So the same ledger always gives the same row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from compilegate.domain import codec
+from compilegate.domain.fleet.month import Estimate
+from compilegate.domain.production.history import DAY_SECONDS
+
+SCHEMA = 1
+# What a fold makes of a ledger: the next number where the same ledger gives another row. Rows of an
+# older one are built anew, those of a newer release are left alone.
+FOLD = 1
+WEEK_DAYS = 7
+
+# What a trial does, as far as the ledger says.
+NO_TRIAL, MEASURING, CANARY, APPROVAL, APPLYING = (
+    "none", "measuring", "canary", "approval", "applying",
+)  # fmt: skip
+PHASES = (NO_TRIAL, MEASURING, CANARY, APPROVAL, APPLYING)
+# What needs a person, the most urgent first.
+NEEDS = (
+    "approve", "reverted", "unreadable", "stale", "slower_now", "failed", "not_read", "no_baseline",
+    "lease_stays",
+)  # fmt: skip
+
+
+class NewerRowError(ValueError):
+    """A row that a newer release has written: it is left as it is."""
+
+
+@dataclass(frozen=True)
+class RowFlag:
+    """The flag by the ledger; ``since`` (epoch seconds) is when it took this state and candidate.
+
+    ``version`` 0 and no ``since``: it was never changed.
+    """
+
+    state: str
+    enabled: bool
+    candidate: str | None = None
+    since: int | None = None
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """The production run that ended last, ``at`` in epoch seconds; ``ok``: to its end."""
+
+    at: int
+    arm: str
+    ok: bool
+
+
+@dataclass(frozen=True)
+class DayOfRuns:
+    """Runs that ended on a day, counted from 1970 in UTC, and how many of them failed."""
+
+    day: int
+    runs: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a person has to see to from epoch second ``since`` on; ``code`` of NEEDS."""
+
+    code: str
+    since: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workload; times in epoch seconds, money in whole micro-dollars, None where unknown.
+
+    ``registered``: production has known it, ``active``: it still trains it. ``flag`` is None where
+    the ledger's entry of a change cannot be read. ``phase`` (of PHASES) is that of ``trial``, the
+    one that is open. ``instance``, ``instances``, ``image``, ``family`` and ``runs_per_week`` are
+    of the registered job. ``days`` are those up to the last run's that ``week`` counts.
+    ``saved`` is what the candidates' runs have saved so far, ``baseline_at`` when the latest run of
+    the baseline ended.
+    ``trial_micro_usd`` is what all trials have spent. ``stale`` names what differs from what was
+    proven. ``unread`` counts entries of the ledger that cannot be read. ``upto`` has the newest
+    sort key of each section of the ledger that it covers.
+    """
+
+    schema: int = field(default=SCHEMA, init=False)
+    workload: str
+    owner: str | None = None
+    registered: bool = False
+    active: bool = False
+    flag: RowFlag | None = None
+    phase: str = NO_TRIAL
+    trial: str | None = None
+    phase_since: int | None = None
+    instance: str | None = None
+    instances: int | None = None
+    image: str | None = None
+    family: str | None = None
+    runs_per_week: float | None = None
+    last_run: LastRun | None = None
+    days: tuple[DayOfRuns, ...] = ()
+    saved: Estimate = field(default_factory=Estimate)
+    baseline_at: int | None = None
+    trial_micro_usd: int = 0
+    needs: tuple[Need, ...] = ()
+    stale: tuple[str, ...] = ()
+    unread: int = 0
+    upto: Mapping[str, str] = field(default_factory=dict)
+    read_at: int = 0
+    fold: int = FOLD
+
+    def week(self, now: float) -> tuple[int, int]:
+        """Runs that ended today or on the six days before (UTC), and how many of them failed."""
+        first = now // DAY_SECONDS - WEEK_DAYS + 1
+        days = [one for one in self.days if one.day >= first]
+        return sum(one.runs for one in days), sum(one.failed for one in days)
+
+    def due(self, now: float) -> tuple[Need, ...]:
+        """What needs a person at epoch second ``now``, the most urgent first."""
+        return tuple(need for need in self.needs if need.since <= now)
+
+
+def write_row(row: Row) -> dict[str, Any]:
+    """The document of a row."""
+    document: dict[str, Any] = codec.write(row)
+    return document
+
+
+def read_row(document: Any) -> Row:
+    """A row as it is stored.
+
+    Raises NewerRowError for one of a newer release, codec.DocumentError for one that is damaged.
+    """
+    versions = document if isinstance(document, Mapping) else {}
+    for key, ours in (("schema", SCHEMA), ("fold", FOLD)):
+        version = versions.get(key)
+        if isinstance(version, int) and version > ours:
+            raise NewerRowError(f"{key} is {version}, this release knows {ours}")
+    return codec.read(Row, document)

@@ -1,0 +1,86 @@
+"""A row: one workload's ledger at a glance."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from compilegate.domain.codec import DocumentError
+from compilegate.domain.fleet.month import Estimate
+from compilegate.domain.fleet.row import (
+    FOLD,
+    SCHEMA,
+    DayOfRuns,
+    LastRun,
+    Need,
+    NewerRowError,
+    Row,
+    RowFlag,
+    read_row,
+    write_row,
+)
+from compilegate.domain.production.history import DAY_SECONDS
+
+FULL = Row(
+    workload="bert-docs",
+    owner="nlp",
+    registered=True,
+    active=True,
+    flag=RowFlag("stale", enabled=False, candidate="compile", since=1_790_000_000, version=3),
+    phase="canary",
+    trial="t1abcdef",
+    phase_since=1_790_000_100,
+    instance="ml.g5.2xlarge",
+    instances=2,
+    image="pytorch 2.8.0",
+    family="transformer",
+    runs_per_week=3.5,
+    last_run=LastRun(at=1_790_000_200, arm="compile", ok=False),
+    days=(DayOfRuns(20_717, 3, 1), DayOfRuns(20_716, 2, 2)),
+    saved=Estimate(140, 420_500_000, 31_000_000, unknown=2),
+    baseline_at=1_789_500_000,
+    trial_micro_usd=91_200_000,
+    needs=(Need("stale", 1_790_000_000), Need("failed", 1_790_000_200)),
+    stale=("instance_type",),
+    unread=4,
+    upto={"run": "run#r1#j1", "flag": "flag#00000003"},
+    read_at=1_790_000_300,
+)
+
+
+@pytest.mark.parametrize("row", [FULL, Row("new")], ids=["full", "new"])
+def test_a_row_is_read_as_it_was_written(row: Row) -> None:
+    assert row == read_row(json.loads(json.dumps(write_row(row))))
+
+
+def test_what_a_later_release_of_the_same_fold_adds_is_left_out() -> None:
+    assert Row("w") == read_row({**write_row(Row("w")), "of_a_later_release": 1})
+
+
+@pytest.mark.parametrize("newer", [{"schema": SCHEMA + 1}, {"fold": FOLD + 1}])
+def test_a_row_of_a_newer_release_is_not_read(newer: dict[str, int]) -> None:
+    with pytest.raises(NewerRowError):
+        read_row({**write_row(FULL), **newer})
+
+
+@pytest.mark.parametrize(
+    "damaged", [[], "row", {}, {"schema": 1}, {**write_row(FULL), "last_run": {"at": "noon"}}]
+)
+def test_a_damaged_row_is_not_read(damaged: Any) -> None:
+    with pytest.raises(DocumentError):
+        read_row(damaged)
+
+
+def test_a_week_is_today_and_the_six_days_before() -> None:
+    today = 20_717 * DAY_SECONDS
+
+    assert (5, 3) == FULL.week(today) == FULL.week(today + 6 * DAY_SECONDS - 1)
+    assert (3, 1) == FULL.week(today + 6 * DAY_SECONDS)
+    assert (0, 0) == FULL.week(today + 7 * DAY_SECONDS)
+
+
+def test_a_need_is_due_from_its_time_on() -> None:
+    assert ["stale"] == [need.code for need in FULL.due(1_790_000_199)]
+    assert ["stale", "failed"] == [need.code for need in FULL.due(1_790_000_200)]
