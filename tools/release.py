@@ -40,9 +40,9 @@ SUMS = "SHA256SUMS"
 TRAINING = ("training", "torch")
 LOCKS = {
     "compilegate": (("tool",), ("bootstrap",), ("lambdas",), TRAINING),
+    "compilegate-exports": (("exports",),),
     "compilegate-flags": (("tool",),),
     "compilegate-localcloud": (("localcloud",), TRAINING),
-    "compilegate-trackers": (("exports",),),
 }
 NAME = re.compile(r"[\w.-]+")
 PIN = re.compile(

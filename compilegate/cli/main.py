@@ -9,28 +9,27 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from types import FrameType
 from typing import Annotated
 
 import typer
 
 from compilegate import __version__
-from compilegate.cli import facts, flag, local
+from compilegate.cli import facts, flag
 from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
-from compilegate.cli.demo import demo, demo_production
 from compilegate.cli.doctor import doctor
 from compilegate.cli.init import init, schema
 from compilegate.cli.judge import judge
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
 from compilegate.cli.register import register
-from compilegate.cli.report import digest, export, report
+from compilegate.cli.report import digest, report
 from compilegate.cli.run import run, train
 from compilegate.cli.status import status
 from compilegate.cli.synth import synth
-from compilegate.cli.tryout import try_
 
 # A person who presses again after this time wants an end to what still goes on.
 REPEATED_SECONDS = 5.0
@@ -59,18 +58,20 @@ app = typer.Typer(
     rich_markup_mode=None,  # help reads the same on a terminal and in a file
     pretty_exceptions_enable=False,
 )
-# In the order of the help.
-COMMANDS: Mapping[str, typer.Typer | Callable[..., None]] = {
-    "init": init, "check": check, "doctor": doctor, "try": try_, "schema": schema, "plan": plan,
+# In the order of the help. Those without a function are found as entry points of other
+# distributions (distributions/exports, distributions/local).
+COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
+    "init": init, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
     "facts": facts.app, "register": register, "train": train, "run": run, "status": status,
     "unlock": unlock, "drain": drain, "digest": digest, "judge": judge, "report": report,
-    "export": export, "flag": flag.app, "local": local.app, "synth": synth, "demo": demo,
-    "demo-production": demo_production,
+    "export": None, "flag": flag.app, "local": None, "synth": synth, "demo": None,
+    "demo-production": None,
 }  # fmt: skip
-for _name, _command in COMMANDS.items():
+_of_others = {one.name: one.load() for one in entry_points(group="compilegate.commands")}
+for _name, _command in {**COMMANDS, **_of_others}.items():
     if isinstance(_command, typer.Typer):
         app.add_typer(_command, name=_name)
-    else:
+    elif _command:
         app.command(_name)(_command)
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.state_machines import ExecutionState
-from compilegate.cli import demo
 from compilegate.cli.common.cloud import Cloud
-from compilegate.cli.demo import seconds_by_part
 from compilegate.cli.trials import JobLines, JobView, View
 from compilegate.domain.errors import EnvironmentNotReadyError
 from compilegate.usecases.records import Trial
+from compilegate_local import demo
+from compilegate_local.demo import seconds_by_part
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.yaml_document import load_yaml
-from compilegate.cli import demo
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.production.registration import FAULT_VARIABLE
 from compilegate.domain.workload.file import parse_workload
 from compilegate.usecases.flag.change_flag import flag_versions
+from compilegate_local import demo
 from tests.cli.conftest import Invoke
 from tests.cli.production_script import Production
 from tests.cli.project import write_project

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compilegate.cli import report
 from compilegate.cli.common.cloud import Cloud
+from compilegate_exports import command
 from tests.cli.conftest import Invoke
 from tests.cli.trial_script import executions
 
@@ -61,7 +61,7 @@ def test_what_is_no_trial_is_bad_input(name: str, invoke: Invoke) -> None:
 
 @pytest.mark.usefixtures("promoted")
 @pytest.mark.parametrize(("to", "package"), [("mlflow", "mlflow-skinny"), ("wandb", "wandb")])
-def test_a_client_or_a_plug_in_that_is_missing_is_named_with_the_command_that_installs_it(
+def test_a_client_that_is_missing_is_named_with_the_command_that_installs_it(
     to: str, package: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__
@@ -71,39 +71,24 @@ def test_a_client_or_a_plug_in_that_is_missing_is_named_with_the_command_that_in
             raise ImportError(f"No module named {to!r}")
         return real(name, *rest)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(builtins, "__import__", without)
-        no_client = invoke("export", "bert-docs", "--to", to)
-    monkeypatch.setattr(report, "entry_points", lambda **_: ())
-    no_plug_in = invoke("export", "bert-docs", "--to", to)
+    monkeypatch.setattr(builtins, "__import__", without)
+    result = invoke("export", "bert-docs", "--to", to)
 
-    for result, fix in (
-        (no_client, f"pip install {package}"),
-        (no_plug_in, f"pip install 'compilegate-trackers[{to}]'"),
-    ):
-        assert (1, "") == (result.exit_code, result.stdout)
-        assert f"Fix: {fix}" in " ".join(result.stderr.split())
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert f"Fix: pip install {package}" in " ".join(result.stderr.split())
 
 
 @pytest.mark.usefixtures("promoted")
-def test_a_plug_in_of_the_group_writes_the_runs(
+def test_a_tracker_writes_the_runs(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked, written = [], []
+    written: list[Any] = []
+    monkeypatch.setitem(
+        command.TRACKERS, command.Target.WANDB, lambda *given: written.append(given) or "there"
+    )
 
-    class PlugIn:
-        def load(self) -> Any:
-            return lambda runs, folder: written.append((runs, folder)) or "there"
-
-    def entry_points(**selected: str) -> list[PlugIn]:
-        asked.append(selected)
-        return [PlugIn()]
-
-    monkeypatch.setattr(report, "entry_points", entry_points)
     result = invoke("export", "bert-docs", "--to", "wandb", "--out", tmp_path, "--json")
 
     ((runs, folder),) = written
     document = {"to": "there", "runs": [run.name for run in runs]}
-    assert ([{"group": "compilegate.trackers", "name": "wandb"}], document, tmp_path) == (
-        asked, json.loads(result.stdout), folder,
-    )  # fmt: skip
+    assert (document, tmp_path) == (json.loads(result.stdout), folder)

@@ -116,7 +116,7 @@ def test_a_log_that_grows_is_followed_until_ctrl_c(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(api, "logs", lambda part: PartLog(part, tmp_path, tuple(lines)))
-    monkeypatch.setattr("compilegate.cli.local.time.sleep", grow)
+    monkeypatch.setattr("compilegate_local.local.time.sleep", grow)
 
     result = invoke("local", "logs", "emulator", "--follow")
 

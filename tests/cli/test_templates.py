@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ from jinja2 import TemplateError
 
 from compilegate.cli.common import output
 from compilegate.cli.common.output import TEMPLATES, answer, show
+from tools.docs.folders import ROOT
 
 LAYOUT = """\
 {{ bold }}Title of {{ name }}
@@ -56,12 +56,10 @@ $1,200, 2023-11-14 22:13 UTC
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(output, "TEMPLATES", tmp_path)
     monkeypatch.setenv("COLUMNS", "30")
-    output._environment.cache_clear()
-    yield tmp_path
-    output._environment.cache_clear()
+    return tmp_path
 
 
 def test_the_text_of_a_template_is_the_text_of_the_screen(
@@ -106,11 +104,24 @@ def test_the_document_is_printed_where_it_is_asked_for(
     assert '1 2\n{\n  "a": 1\n}\n' == capsys.readouterr().out
 
 
-@pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*")), ids=lambda path: path.name)
+def test_a_command_of_another_distribution_names_the_path_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "demo.txt.j2").write_text("{{ a }}\n")
+
+    show(tmp_path / "demo", {"a": 1})
+
+    assert "1\n" == capsys.readouterr().out
+
+
+EVERY = [*TEMPLATES.glob("*"), *ROOT.glob("distributions/*/compilegate_*/templates/*")]
+
+
+@pytest.mark.parametrize("path", sorted(EVERY), ids=lambda path: path.name)
 def test_every_template_compiles_and_fits_the_editor(path: Path) -> None:
     name = path.name
 
-    output._environment().get_template(name)
+    output._environment(path.parent).get_template(name)
 
     assert name.endswith(".txt.j2")
     assert [] == [line for line in path.read_text().splitlines() if len(line) > 100]

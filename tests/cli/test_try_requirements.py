@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from compilegate.adapters.workload_files import make_bundle
-from compilegate.cli.tryout import installed
 from compilegate.domain.errors import InvalidInputError
+from compilegate_local.tryout import installed
 
 LIMIT = 60.0
 WHEEL = "small-1.0-py3-none-any.whl"

@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli import demo, main
+from compilegate.cli import main
+from compilegate_local import demo
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions
@@ -157,6 +158,7 @@ def test_what_cannot_be_printed_is_a_failure_whatever_the_verdict(
 STOPPED = """
 import sys, time
 from compilegate.cli import main
+from compilegate_local import demo
 def work(**_):
     try:
         print("begun", flush=True)

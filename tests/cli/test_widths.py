@@ -16,6 +16,7 @@ from compilegate.cli.facts import TOPICS
 from compilegate.cli.judge import judged
 from compilegate.cli.run import show_outcome
 from compilegate.cli.trials import progress_table
+from compilegate_local import TEMPLATES
 from tests.cli.conftest import Invoke
 from tests.cli.test_screen import Terminal, line, watched
 
@@ -111,7 +112,7 @@ def test_neither_does_the_end_of_a_trial_or_of_the_demo(
         monkeypatch.setenv("COLUMNS", str(columns))
         names = ("total", "setup", "deploy", "training", "loop", "overhead")
         seconds = dict(zip(names, (100.0, 9.0, 1.0, 80.0, 10.0, 20.0), strict=True))
-        show("demo", {"seconds": seconds, "simulated": "on a CPU"}, keep=True)
+        show(TEMPLATES / "demo", {"seconds": seconds, "simulated": "on a CPU"}, keep=True)
         for outcome in outcomes():
             show_outcome(outcome)
         texts.append(re.sub(r"[|+-]{2,}|\|", " ", capsys.readouterr().out))

@@ -14,9 +14,9 @@ from rich.console import Console
 
 from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.adapters.workload_files import read_workload
-from compilegate.cli.demo import Month
 from compilegate.cli.report import save_history
 from compilegate.domain import naming
+from compilegate_local.demo import Month
 from tests.e2e.conftest import JOB, App, trial_document
 from tests.e2e.test_register import cloud_of
 

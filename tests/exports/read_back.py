@@ -17,9 +17,9 @@ from mlflow import MlflowClient
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from wandb.proto import wandb_internal_pb2
 
-from compilegate.report.exports.arm_runs import arm_runs
-from compilegate.report.exports.openmetrics import openmetrics
-from compilegate_trackers import mlflow_runs, wandb_runs
+from compilegate_exports import mlflow_runs, wandb_runs
+from compilegate_exports.arm_runs import arm_runs
+from compilegate_exports.openmetrics import openmetrics
 from tests.exports.example import AT, TRIAL, report
 
 CURVE = "full_runs/eval_accuracy"

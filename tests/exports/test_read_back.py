@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.report.exports.arm_runs import ArmRun, arm_runs
+from compilegate_exports.arm_runs import ArmRun, arm_runs
 from tests.environments import ROOT, asked
 from tests.exports.example import AT, TRIAL, report
 
@@ -17,8 +17,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # it installs the pac
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("exports")
-    trackers = str(ROOT / "distributions" / "trackers")
-    asked("exports", "-m", "tests.exports.read_back", folder, PYTHONPATH=trackers)
+    distribution = str(ROOT / "distributions" / "exports")
+    asked("exports", "-m", "tests.exports.read_back", folder, PYTHONPATH=distribution)
     document: dict[str, Any] = json.loads((folder / "answers.json").read_text())
     return document
 

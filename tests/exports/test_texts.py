@@ -9,10 +9,10 @@ import pytest
 
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Verdict
-from compilegate.report.exports.arm_runs import arm_runs
-from compilegate.report.exports.junit import junit
-from compilegate.report.exports.openmetrics import openmetrics
 from compilegate.report.trial_report import read_trial_report
+from compilegate_exports.arm_runs import arm_runs
+from compilegate_exports.junit import junit
+from compilegate_exports.openmetrics import openmetrics
 from tests.decision_builder import arm_figures
 from tests.exports.example import AT, TRIAL, report
 from tests.report import samples

@@ -22,7 +22,9 @@ from tests.packages.conftest import (
 )
 
 pytestmark = pytest.mark.slow
-PRODUCTS = ("compilegate_doctor", "compilegate_localcloud", "compilegate_trackers")
+PRODUCTS = (
+    "compilegate_doctor", "compilegate_exports", "compilegate_local", "compilegate_localcloud",
+)  # fmt: skip
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -88,12 +90,15 @@ def test_the_two_carry_every_file_that_the_code_reads_and_none_twice(wheels: Pat
     assert not expected - carried - shared
 
 
-def test_it_is_installed_with_doctor_and_flags_of_its_own_release(compilegate: Installed) -> None:
+def test_it_is_installed_with_what_it_requires_of_its_own_release(compilegate: Installed) -> None:
     code = "from importlib.metadata import distributions as every; import json; print(json.dumps("
     code += "{one.name: one.version for one in every() if one.name.startswith('compilegate')}))"
     installed = succeeded(compilegate.python, "-c", code, folder=compilegate.folder)
 
-    own = ("compilegate", "compilegate-doctor", "compilegate-flags")
+    own = (
+        "compilegate", "compilegate-doctor", "compilegate-exports", "compilegate-flags",
+        "compilegate-local",
+    )  # fmt: skip
     assert dict.fromkeys(own, __version__) == json.loads(installed)
 
 
@@ -116,7 +121,8 @@ def test_a_script_is_described_checked_and_planned(compilegate: Installed) -> No
 def test_it_judges_without_aws_and_shows_its_schema_and_commands(compilegate: Installed) -> None:
     decision = json.loads(compilegate("judge", EXAMPLES / "evidence.json", "--json"))
     published = json.loads((ROOT / "docs" / "workload.schema.json").read_text())
-    commands = {"check", "init", "try", "doctor", "plan", "judge", "report", "schema", "local"}
+    commands = {"check", "init", "try", "doctor", "plan", "judge", "report", "schema"}
+    commands |= {"demo", "demo-production", "export", "local"}
 
     assert "promote" == decision["verdict"]
     assert published == json.loads(compilegate("schema"))

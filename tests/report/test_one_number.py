@@ -19,13 +19,13 @@ from compilegate.domain.formats import MINUS, money, percent
 from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart
-from compilegate.report.exports.arm_runs import arm_runs
-from compilegate.report.exports.openmetrics import openmetrics
 from compilegate.report.render import message_text, render, subject_text
 from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table
 from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
 from compilegate.report.words import headline, lede, metric_cards, recommendations
+from compilegate_exports.arm_runs import arm_runs
+from compilegate_exports.openmetrics import openmetrics
 from tests.domain.evidence_builder import (
     BASE_WALL,
     document,

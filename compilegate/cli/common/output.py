@@ -3,8 +3,8 @@
 Piped output has neither colour nor box drawing that moves, and is laid out for 80 columns.
 
 A command's screen is a text template over the document that ``--json`` prints.
-Templates lie in ``compilegate/cli/templates``, named after their command. The text of a template
-is the text of the screen:
+Templates lie in ``compilegate/cli/templates``, named after their command; a command of another
+distribution names the path of its own. The text of a template is the text of the screen:
 
 - a line is a paragraph: wrapped at the terminal's width, later lines indented like the first; by
   two more where it begins with ``- `` or ``{{ hanging }}``; ``{{ hang }}`` is where they begin
@@ -304,7 +304,7 @@ class _Mark(str):
     __slots__ = ()
 
 
-def answer(document: Any, template: str, *, as_json: bool, **more: Any) -> None:
+def answer(document: Any, template: str | Path, *, as_json: bool, **more: Any) -> None:
     """Print the document for programs, else its screen."""
     if as_json:
         emit_json(document)
@@ -312,12 +312,13 @@ def answer(document: Any, template: str, *, as_json: bool, **more: Any) -> None:
         show(template, document, **more)
 
 
-def show(template: str, document: Any = None, **more: Any) -> None:
+def show(template: str | Path, document: Any = None, **more: Any) -> None:
     """Print the screen of a document; one that is no mapping is the template's ``document``."""
     values = document if isinstance(document, Mapping) else {"document": document}
     blocks: list[Callable[[], None]] = []
     makers = {printer.__name__: _block(printer, blocks) for printer in BLOCKS}
-    text = _environment().get_template(f"{template}.txt.j2").render(values, **makers, **more)
+    place = TEMPLATES / f"{template}.txt.j2"
+    text = _environment(place.parent).get_template(place.name).render(values, **makers, **more)
     lines = text.removesuffix("\n").replace(f"\n{JOINED}", "").split("\n")
     for are_rows, group in groupby(lines, lambda line: line.startswith(ROW)):
         if are_rows:
@@ -372,9 +373,9 @@ class _Loader(FileSystemLoader):
 
 
 @cache
-def _environment() -> Environment:
+def _environment(folder: Path) -> Environment:
     environment = Environment(  # noqa: S701 - text for a terminal
-        loader=_Loader(TEMPLATES),
+        loader=_Loader(folder),
         finalize=_value,
         undefined=StrictUndefined,
         line_statement_prefix="%",

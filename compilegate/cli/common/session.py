@@ -119,7 +119,7 @@ class Invocation:
                 raise
             return kept_cloud(error)
 
-    def answer(self, document: Any, template: str, **more: Any) -> None:
+    def answer(self, document: Any, template: str | Path, **more: Any) -> None:
         """Print the document with ``--json``, else its screen (output.py)."""
         answer(document, template, as_json=self.as_json, **more)
 

@@ -58,6 +58,7 @@ from compilegate.usecases.flag.change_flag import flag_versions, latest_flag
 from compilegate.usecases.flag.override import find_candidate, set_by_hand
 from compilegate.usecases.production.watch_production import watch_production
 from compilegate.usecases.registration import RegisterOptions
+from compilegate_local import TEMPLATES
 
 TAIL_CHARACTERS = 1500
 # Waiting work for every core: the demo itself keeps two cores busy, so timings then spread.
@@ -140,7 +141,7 @@ def demo(
         show_outcome(outcome)
     documents = [outcome.to_dict() for outcome in outcomes]
     document = {"outcomes": documents, "seconds": seconds, "simulated": simulated}
-    answer(document, "demo", as_json=as_json, keep=keep)
+    answer(document, TEMPLATES / "demo", as_json=as_json, keep=keep)
     if any(outcome.exit_code == FAILURE for outcome in outcomes):
         raise typer.Exit(FAILURE)
 
@@ -318,7 +319,7 @@ def demo_production(
             "simulated": simulated,
             "seconds": round(time.monotonic() - began, 1),
         }
-    answer(document, "demo_production", as_json=as_json, keep=keep)
+    answer(document, TEMPLATES / "demo_production", as_json=as_json, keep=keep)
     if month.wrong:
         raise typer.Exit(FAILURE)
 

@@ -11,6 +11,7 @@ import typer
 from compilegate.cli.common.help_layout import CommandGroup
 from compilegate.cli.common.output import answer, emit_json
 from compilegate.cli.common.session import JsonOption
+from compilegate_local import TEMPLATES
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None)
 FOLLOW_SECONDS = 0.5
@@ -44,7 +45,7 @@ def up(*, as_json: JsonOption = False) -> None:
         },
     }
     stacks = [stack.name for stack in result.stacks]
-    answer(document, "local_up", as_json=as_json, stacks=stacks)
+    answer(document, TEMPLATES / "local_up", as_json=as_json, stacks=stacks)
 
 
 @app.command("down")
@@ -58,7 +59,7 @@ def down(*, as_json: JsonOption = False) -> None:
     """
     from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
-    answer({"stopped": local_cloud.down()}, "local_down", as_json=as_json)
+    answer({"stopped": local_cloud.down()}, TEMPLATES / "local_down", as_json=as_json)
 
 
 @app.command("status")
@@ -81,7 +82,7 @@ def status(*, as_json: JsonOption = False) -> None:
         "logs": list(cloud.log_parts),
     }
     minutes = max(time.time() - state.started_at, 0) / 60 if state else 0
-    answer(document, "local_status", as_json=as_json, minutes=minutes)
+    answer(document, TEMPLATES / "local_status", as_json=as_json, minutes=minutes)
 
 
 @app.command("env")
@@ -129,7 +130,7 @@ def logs(
     from compilegate_localcloud import api as local_cloud  # noqa: PLC0415 - brings boto3
 
     if part is None:
-        answer(list(local_cloud.status().log_parts), "local_logs", as_json=as_json)
+        answer(list(local_cloud.status().log_parts), TEMPLATES / "local_logs", as_json=as_json)
         return
     log = local_cloud.logs(part)
     lines = log.lines[-last:] if last else log.lines

@@ -41,6 +41,7 @@ from compilegate.domain.request.build import PLATFORM_PREFIX
 from compilegate.domain.workload.model import BASELINE, Workload
 from compilegate.place import INSTALLED, PROJECT
 from compilegate.usecases.registered import facts_for_workload
+from compilegate_local import TEMPLATES
 
 STEPS = 2
 ROOT = "/opt/ml"
@@ -139,8 +140,8 @@ def try_(
     notes = list(_notes(workload_file, results, left_out=listed and bool(python)))
     outcomes = [one["outcome"] for one in results if one["outcome"] != NOT_TRIED]
     answer(
-        {"workload": workload.name, "arms": results, "notes": notes}, "try", as_json=as_json,
-        good=outcomes.count(OK), tried=len(outcomes), steps=STEPS,
+        {"workload": workload.name, "arms": results, "notes": notes}, TEMPLATES / "try",
+        as_json=as_json, good=outcomes.count(OK), tried=len(outcomes), steps=STEPS,
     )  # fmt: skip
     bad = {*outcomes} - {OK}
     code = INVALID_EVIDENCE if bad == {NOT_APPLIED} else FAILURE
@@ -261,7 +262,8 @@ def _try(
         if not quiet:
             lines = () if result["why"] in seen else _last_lines(log)
             show(
-                "try_arm", result, value=result["metric"], metric_name=metric, last_lines=lines
+                TEMPLATES / "try_arm", result, value=result["metric"], metric_name=metric,
+                last_lines=lines,
             )  # fmt: skip
         seen.add(result["why"])
         yield result

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.report.exports.arm_runs import ArmRun, Point
+from compilegate_exports.arm_runs import ArmRun, Point
 
 PROJECT = "compilegate"
 FOLDER = Path("compilegate-wandb")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from compilegate.domain.errors import EnvironmentNotReadyError
-from compilegate.report.exports.arm_runs import ArmRun
+from compilegate_exports.arm_runs import ArmRun
 
 # mlflow.utils.validation: what a metric's name may consist of, and how many one request takes.
 _NOT_IN_NAMES = re.compile(r"[^\w.\- /]")

@@ -1,1 +1,0 @@
-"""A trial's decision in the formats of tools that teams look at anyway."""

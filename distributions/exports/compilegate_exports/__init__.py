@@ -1,0 +1,1 @@
+"""Decisions for CI systems, dashboards and experiment trackers: `compilegate export`."""

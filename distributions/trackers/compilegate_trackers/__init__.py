@@ -1,1 +1,0 @@
-"""Experiment trackers that `compilegate export` writes to; it finds them by their entry points."""
