@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
 
-from compilegate.domain import ledger_keys
-from compilegate.domain.fleet.row import NewerRowError, Row, read_row, write_row
+from compilegate.domain import codec, ledger_keys
+from compilegate.domain.fleet.month import Month
+from compilegate.domain.fleet.row import Row
 from compilegate.domain.outside import BROKEN
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import LedgerRecord, LedgerRecordT
@@ -135,52 +136,75 @@ class Items(Generic[Item]):
 
 
 @dataclass(frozen=True)
-class StoredRow:
-    """A workload's row with the ``version`` that a write of it has to name.
+class Stored(Generic[Item]):
+    """An item with the ``version`` that a write of it has to name.
 
-    ``row`` is None where there is none, it is damaged, or it is ``newer``: of a later release.
+    ``item`` is None where there is none, it is damaged, or it is ``newer``: of a later release.
     """
 
-    row: Row | None
+    item: Item | None
     version: str
     newer: bool = False
 
 
 @dataclass(frozen=True)
 class FleetTable:
-    """The one place where rows are read and written as documents."""
+    """Rows and months of all workloads: the one place where they are read and written."""
 
     raw: RawFleet
 
     def rows(self) -> Items[Row]:
         """Every row, in order of the workloads' names."""
-        kept: dict[str, list[Any]] = {"read": [], "damaged": [], "newer": []}
-        for workload, text in sorted(self.raw.items(ROWS)):
-            stored = _stored_row(text)
-            place = "read" if stored.row else "newer" if stored.newer else "damaged"
-            kept[place].append(stored.row or workload)
-        return Items(**{place: tuple(found) for place, found in kept.items()})
+        return self._items(Row, ROWS)
 
-    def row(self, workload: str) -> StoredRow:
+    def row(self, workload: str) -> Stored[Row]:
         """A workload's row, read consistently."""
-        return _stored_row(self.raw.item(ROWS, workload))
+        return _stored(Row, self.raw.item(ROWS, workload))
 
     def put_row(self, row: Row, previous: str) -> bool:
         """Write a row over the version ``previous``; returns whether it was still that one."""
-        text = json.dumps(write_row(row), sort_keys=True)
-        return self.raw.put(ROWS, row.workload, text, previous)
+        return self._put(ROWS, row, previous)
+
+    def months(self, month: str) -> Items[Month]:
+        """A month (``2026-11``) of every workload, in order of their names."""
+        return self._items(Month, f"{MONTHS}{month}")
+
+    def month(self, month: str, workload: str) -> Stored[Month]:
+        """A workload's month, read consistently."""
+        return _stored(Month, self.raw.item(f"{MONTHS}{month}", workload))
+
+    def put_month(self, month: Month, previous: str) -> bool:
+        """Write a month over the version ``previous``; returns whether it was still that one."""
+        return self._put(f"{MONTHS}{month.month}", month, previous)
+
+    def _items(self, kind: type[Item], place: str) -> Items[Item]:
+        found = [(name, _stored(kind, text)) for name, text in sorted(self.raw.items(place))]
+        unread = [(name, stored.newer) for name, stored in found if stored.item is None]
+        return Items(
+            read=tuple(stored.item for _, stored in found if stored.item is not None),
+            damaged=tuple(name for name, newer in unread if not newer),
+            newer=tuple(name for name, newer in unread if newer),
+        )
+
+    def _put(self, place: str, item: Row | Month, previous: str) -> bool:
+        text = json.dumps(codec.write(item), sort_keys=True)
+        return self.raw.put(place, item.workload, text, previous)
 
 
-ROWS = "fleet"
+# Kinds of items; what follows a month's is the month.
+ROWS, MONTHS = "fleet", "month#"
+# Fields by which an item says that a later release wrote it.
+VERSIONS = ("schema", "fold")
 
 
-def _stored_row(text: str) -> StoredRow:
+def _stored(kind: type[Any], text: str) -> Stored[Any]:
     try:
-        return StoredRow(read_row(json.loads(text)) if text else None, text)
-    except NewerRowError:
-        return StoredRow(None, text, newer=True)
+        document = json.loads(text)
+        if any(document[one.name] > one.default for one in fields(kind) if one.name in VERSIONS):
+            return Stored(None, text, newer=True)
+        return Stored(codec.read(kind, document), text)
     except BROKEN:
-        return StoredRow(None, text)
+        return Stored(None, text)
 
 
 class Locks(Protocol):

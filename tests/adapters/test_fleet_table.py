@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from compilegate.adapters.fleet_table import SHARDS, DynamoDbFleet
-from compilegate.domain.fleet.row import Row, write_row
-from compilegate.ports import FleetTable, RawFleet, StoredRow
+from compilegate.domain import codec
+from compilegate.domain.fleet.month import Month, MonthFigures
+from compilegate.domain.fleet.row import Row
+from compilegate.ports import FleetTable, RawFleet, Stored
 from tests.fakes import MemoryFleet
+
+
+def text(**changed: Any) -> str:
+    """The item of a row."""
+    return json.dumps({**codec.write(Row("w")), **changed})
 
 
 @pytest.fixture(params=["dynamodb", "memory"])
@@ -23,7 +30,7 @@ def raw(request: pytest.FixtureRequest) -> Any:
 def test_a_row_is_written_over_the_one_that_was_read(raw: RawFleet) -> None:
     table = FleetTable(raw)
 
-    assert StoredRow(None, "") == table.row("w")
+    assert Stored(None, "") == table.row("w")
     assert table.put_row(Row("w", owner="a"), "")
     assert not table.put_row(Row("w", owner="b"), "")
 
@@ -31,7 +38,7 @@ def test_a_row_is_written_over_the_one_that_was_read(raw: RawFleet) -> None:
 
     assert table.put_row(Row("w", owner="c"), first.version)
     assert not table.put_row(Row("w", owner="d"), first.version)
-    assert Row("w", owner="c") == table.row("w").row
+    assert Row("w", owner="c") == table.row("w").item
 
 
 def test_rows_come_by_name_and_say_which_could_not_be_read(raw: RawFleet) -> None:
@@ -39,23 +46,45 @@ def test_rows_come_by_name_and_say_which_could_not_be_read(raw: RawFleet) -> Non
     names = [f"w{number:02d}" for number in range(40)]
     for name in reversed(names):
         assert table.put_row(Row(name), "")
-    newer = json.dumps({**write_row(Row("later")), "schema": 2})
-    assert raw.put("fleet", "later", newer, "")
-    assert raw.put("fleet", "broken", "{", "")
     assert raw.put("month#2026-11", "w01", "{}", "")
+    assert raw.put("fleet", "later", text(schema=2), "")
+    assert raw.put("fleet", "broken", "{", "")
 
     found = table.rows()
 
     assert names == [row.workload for row in found.read]
     assert (("broken",), ("later",), 2) == (found.damaged, found.newer, found.unread)
-    assert StoredRow(None, "{") == table.row("broken")
-    assert StoredRow(None, newer, newer=True) == table.row("later")
+    assert Stored(None, text(schema=2), newer=True) == table.row("later")
 
 
-def test_a_damaged_row_is_replaced(raw: RawFleet) -> None:
-    assert raw.put("fleet", "w", "{", "")
+@pytest.mark.parametrize("broken", ["{", "[]", "1", "{}", '{"schema": 1}', '{"schema": "2"}'])
+def test_a_damaged_row_is_replaced(broken: str) -> None:
+    table = FleetTable(MemoryFleet({("fleet", "w"): broken}))
 
-    assert FleetTable(raw).put_row(Row("w"), "{")
+    assert Stored(None, broken) == table.row("w")
+    assert table.put_row(Row("w"), broken)
+
+
+@pytest.mark.parametrize("version", ["schema", "fold"])
+def test_a_row_of_a_newer_release_is_not_read(version: str) -> None:
+    ours, newer = text(of_a_later_release=1), text(**{version: 2})
+
+    assert Stored(Row("w"), ours) == FleetTable(MemoryFleet({("fleet", "w"): ours})).row("w")
+    assert FleetTable(MemoryFleet({("fleet", "w"): newer})).row("w").newer
+
+
+def test_months_of_all_workloads_are_read_by_month(raw: RawFleet) -> None:
+    table = FleetTable(raw)
+    november, december = (
+        Month("w", month, "nlp", 5, MonthFigures()) for month in ("2026-11", "2026-12")
+    )
+    for month in (november, december):
+        assert table.put_month(month, "")
+        assert not table.put_month(month, "")
+        assert month == table.month(month.month, "w").item
+
+    assert (november,) == table.months("2026-11").read
+    assert 0 == len(table.rows().read)
 
 
 @pytest.mark.parametrize("entry", [{}, {"entry": {"N": "1"}}])

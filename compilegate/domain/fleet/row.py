@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from compilegate.domain import codec
 from compilegate.domain.fleet.month import Estimate
 from compilegate.domain.production.history import DAY_SECONDS
 
@@ -30,10 +28,6 @@ NEEDS = (
     "approve", "reverted", "unreadable", "stale", "slower_now", "failed", "not_read", "no_baseline",
     "lease_stays",
 )  # fmt: skip
-
-
-class NewerRowError(ValueError):
-    """A row that a newer release has written: it is left as it is."""
 
 
 @dataclass(frozen=True)
@@ -126,22 +120,3 @@ class Row:
     def due(self, now: float) -> tuple[Need, ...]:
         """What needs a person at epoch second ``now``, the most urgent first."""
         return tuple(need for need in self.needs if need.since <= now)
-
-
-def write_row(row: Row) -> dict[str, Any]:
-    """The document of a row."""
-    document: dict[str, Any] = codec.write(row)
-    return document
-
-
-def read_row(document: Any) -> Row:
-    """A row as it is stored.
-
-    Raises NewerRowError for one of a newer release, codec.DocumentError for one that is damaged.
-    """
-    versions = document if isinstance(document, Mapping) else {}
-    for key, ours in (("schema", SCHEMA), ("fold", FOLD)):
-        version = versions.get(key)
-        if isinstance(version, int) and version > ours:
-            raise NewerRowError(f"{key} is {version}, this release knows {ours}")
-    return codec.read(Row, document)

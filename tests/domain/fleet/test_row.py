@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
-from compilegate.domain.codec import DocumentError
+from compilegate.domain import codec
 from compilegate.domain.fleet.month import Estimate
 from compilegate.domain.fleet.row import (
-    FOLD,
-    SCHEMA,
     DayOfRuns,
     LastRun,
     Need,
-    NewerRowError,
     Row,
     RowFlag,
-    read_row,
-    write_row,
 )
 from compilegate.domain.production.history import DAY_SECONDS
 
@@ -52,25 +46,7 @@ FULL = Row(
 
 @pytest.mark.parametrize("row", [FULL, Row("new")], ids=["full", "new"])
 def test_a_row_is_read_as_it_was_written(row: Row) -> None:
-    assert row == read_row(json.loads(json.dumps(write_row(row))))
-
-
-def test_what_a_later_release_of_the_same_fold_adds_is_left_out() -> None:
-    assert Row("w") == read_row({**write_row(Row("w")), "of_a_later_release": 1})
-
-
-@pytest.mark.parametrize("newer", [{"schema": SCHEMA + 1}, {"fold": FOLD + 1}])
-def test_a_row_of_a_newer_release_is_not_read(newer: dict[str, int]) -> None:
-    with pytest.raises(NewerRowError):
-        read_row({**write_row(FULL), **newer})
-
-
-@pytest.mark.parametrize(
-    "damaged", [[], "row", {}, {"schema": 1}, {**write_row(FULL), "last_run": {"at": "noon"}}]
-)
-def test_a_damaged_row_is_not_read(damaged: Any) -> None:
-    with pytest.raises(DocumentError):
-        read_row(damaged)
+    assert row == codec.read(Row, json.loads(json.dumps(codec.write(row))))
 
 
 def test_a_week_is_today_and_the_six_days_before() -> None:
