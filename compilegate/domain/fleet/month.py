@@ -15,9 +15,11 @@ from typing import Self
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.economics import micro_usd
+from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.savings import run_savings
 from compilegate.domain.production.summaries import TimeWindow
+from compilegate.domain.records.ledger import UnknownRecord
 from compilegate.domain.records.production import ProductionRun
 
 SCHEMA = 1
@@ -53,31 +55,29 @@ class Amount:
 class Estimate:
     """What runs saved, or would have saved, with its standard error.
 
-    ``unknown`` are further runs of which it is not known. ``unsure`` counts the workloads whose
-    amount has no standard error; they add none to that of a sum.
+    ``unknown`` are further runs of which it is not known.
     """
 
     runs: int = 0
     micro_usd: int = 0
     se_micro_usd: int = 0
     unknown: int = 0
-    unsure: int = 0
 
     @property
-    def interval_micro_usd(self) -> tuple[int, int] | None:
-        """The 90 % interval; None where no part of the amount has a standard error."""
-        if self.unsure and not self.se_micro_usd:
-            return None
+    def interval_micro_usd(self) -> tuple[int, int]:
+        """The 90 % interval."""
         half = round(QUANTILE * self.se_micro_usd)
         return self.micro_usd - half, self.micro_usd + half
 
     @classmethod
     def total(cls, parts: Sequence[Estimate]) -> Self:
         """The sum of independent estimates, whose variances add up."""
-        names = [one.name for one in fields(cls)]
-        sums = {name: sum(getattr(part, name) for part in parts) for name in names}
-        variance = sum(part.se_micro_usd**2 for part in parts)
-        return cls(**{**sums, "se_micro_usd": isqrt(variance)})
+        return cls(
+            runs=sum(part.runs for part in parts),
+            micro_usd=sum(part.micro_usd for part in parts),
+            se_micro_usd=isqrt(sum(part.se_micro_usd**2 for part in parts)),
+            unknown=sum(part.unknown for part in parts),
+        )
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class MonthFigures:
     ``decided``, ``failed`` and ``stopped`` are what trials have spent, by how they ended.
     ``production`` is what production runs cost, ``saved`` what those of a candidate saved against
     the baseline. ``holdback`` is what baseline runs beside a promoted candidate would have saved;
-    it is no part of ``saved``.
+    it is no part of ``saved``. ``unread`` counts entries that could not be read.
     """
 
     decided: Amount = Amount()
@@ -96,6 +96,7 @@ class MonthFigures:
     production: Amount = Amount()
     holdback: Estimate = Estimate()
     saved: Estimate = Estimate()
+    unread: int = 0
 
     @property
     def spent(self) -> Amount:
@@ -121,6 +122,7 @@ class MonthFigures:
             production=amount("production"),
             holdback=Estimate.total([part.holdback for part in parts]),
             saved=Estimate.total([part.saved for part in parts]),
+            unread=sum(part.unread for part in parts),
         )
 
 
@@ -139,6 +141,10 @@ class Month:
     def closes_at(self) -> int:
         """From when on (epoch s) it is written once and stays."""
         return closes_at(self.month)
+
+    def replaces(self, kept: Month | None) -> bool:
+        """Whether it is to be kept: not over a later reading, nor over one after the close."""
+        return kept is None or kept.read_at <= min(self.read_at, self.closes_at - 1)
 
 
 def month_at(at: float) -> str:
@@ -161,6 +167,11 @@ def closes_at(month: str) -> int:
     return int(window_of(month).until) + CLOSES_AFTER
 
 
+def history_since(month: str) -> float:
+    """From which start on (epoch s) a month takes runs: one may last so long, or be compared."""
+    return window_of(month).since - RUN_SECONDS
+
+
 def months_between(since: float, until: float) -> list[str]:
     """Every month from that of ``since`` to that of ``until`` (epoch seconds)."""
     months = [month_at(since)]
@@ -177,16 +188,18 @@ def open_months(now: float) -> list[str]:
 def month_of(
     history: WorkloadHistory, workload: str, month: str, *, owner: str | None, now: int
 ) -> Month:
-    """A month of one workload; ``history`` has every trial, and runs from some time before it."""
+    """A month of one workload; ``history`` has every trial, and runs from ``history_since`` on."""
     window = window_of(month)
     runs = [run for run in history.runs if booked_at(run) < window.until]
     decided, failed, stopped = _trials(history, window)
+    unreadable = [one for one in history.records if isinstance(one, UnknownRecord)]
     figures = MonthFigures(
         decided,
         failed,
         stopped,
         production=Amount.of([run.usd for run in runs if window.holds(booked_at(run))]),
         saved=_saved(runs, window),
+        unread=sum(window.holds(one.at or window.since) for one in unreadable),
     )
     return Month(workload, month, owner, now, figures)
 
@@ -229,5 +242,4 @@ def _trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:
 def _saved(runs: Iterable[ProductionRun], window: TimeWindow) -> Estimate:
     by_run = [one.usd for one in run_savings(list(runs)) if window.holds(booked_at(one.run))]
     amount = Amount.of(by_run)
-    unsure = int(amount.entries > 0)
-    return Estimate(amount.entries, amount.micro_usd, unknown=amount.unknown, unsure=unsure)
+    return Estimate(amount.entries, amount.micro_usd, unknown=amount.unknown)

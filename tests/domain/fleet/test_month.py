@@ -78,24 +78,28 @@ def test_a_run_counts_when_it_was_recorded_else_when_it_ended() -> None:
 
 
 def test_sums_of_estimates_add_their_variances() -> None:
-    found = Estimate.total(
-        [Estimate(3, 100, 30, 1), Estimate(4, 10, 40, 2), Estimate(1, 5, unsure=1)]
-    )
+    found = Estimate.total([Estimate(3, 100, 30, 1), Estimate(4, 10, 40, 2)])
 
-    assert Estimate(8, 115, 50, 3, 1) == found
-    assert (115 - 82, 115 + 82) == found.interval_micro_usd
-    assert (0, 0) == Estimate().interval_micro_usd
-    assert Estimate(1, 5, unsure=1).interval_micro_usd is None
+    assert Estimate(7, 110, 50, 3) == found
+    assert (110 - 82, 110 + 82) == found.interval_micro_usd
+
+
+def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_of() -> None:
+    entries = [{"kind": "run", "at": at, "run": at} for at in (NOVEMBER, DECEMBER, "?")]
+    entries.append({"kind": "of_a_later_release", "at": NOVEMBER})
+    found = months.month_of(history(entries), "w", "2026-11", owner=None, now=DECEMBER).figures
+
+    assert MonthFigures(unread=3) == found
 
 
 def test_a_total_adds_each_line_to_its_own() -> None:
     one = MonthFigures(
         Amount(1, 2, 3), Amount(4, 5, 6), Amount(7, 8, 9), Amount(10, 11, 12),
-        Estimate(13, 14, 3, 15, 16), Estimate(17, 18, 4, 19, 20),
+        Estimate(13, 14, 3, 15), Estimate(17, 18, 4, 19), 20,
     )  # fmt: skip
     twice = MonthFigures(
         Amount(2, 4, 6), Amount(8, 10, 12), Amount(14, 16, 18), Amount(20, 22, 24),
-        Estimate(26, 28, 4, 30, 32), Estimate(34, 36, 5, 38, 40),
+        Estimate(26, 28, 4, 30), Estimate(34, 36, 5, 38), 40,
     )  # fmt: skip
 
     assert twice == MonthFigures.total([one, one])
@@ -151,3 +155,24 @@ def test_a_document_reads_as_it_was_written() -> None:
     one = Month("w", "2026-11", None, DECEMBER, figures(decided("a", NOVEMBER, 12.5)))
 
     assert one == codec.read(Month, codec.write(one))
+
+
+CLOSE = DECEMBER + 14 * DAY
+
+
+@pytest.mark.parametrize(
+    ("kept", "read_at", "replaced"),
+    [
+        (None, CLOSE + 1, True),
+        (DECEMBER, DECEMBER, True),
+        (DECEMBER, DECEMBER - 1, False),
+        (CLOSE - 1, CLOSE, True),
+        (CLOSE, CLOSE + 1, False),
+    ],
+)
+def test_a_later_reading_replaces_a_month_until_one_after_its_close_is_kept(
+    kept: int | None, read_at: int, replaced: bool
+) -> None:
+    before = None if kept is None else Month("w", "2026-11", None, kept, MonthFigures())
+
+    assert replaced is Month("w", "2026-11", None, read_at, MonthFigures()).replaces(before)
