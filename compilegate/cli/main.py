@@ -21,13 +21,13 @@ from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
 from compilegate.cli.doctor import doctor
-from compilegate.cli.init import init, schema
 from compilegate.cli.judge import judge
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
 from compilegate.cli.register import register
 from compilegate.cli.report import digest, report
 from compilegate.cli.run import run, train
+from compilegate.cli.schema import schema
 from compilegate.cli.status import status
 from compilegate.cli.synth import synth
 
@@ -59,9 +59,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of the help. Those without a function are found as entry points of other
-# distributions (distributions/exports, distributions/local).
+# distributions (distributions/exports, distributions/init, distributions/local).
 COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
-    "init": init, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
+    "init": None, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
     "facts": facts.app, "register": register, "train": train, "run": run, "status": status,
     "unlock": unlock, "drain": drain, "digest": digest, "judge": judge, "report": report,
     "export": None, "flag": flag.app, "local": None, "synth": synth, "demo": None,

@@ -405,7 +405,7 @@ def test_what_a_person_says_is_written_and_priced(code: Path, invoke: Invoke) ->
 def test_on_a_terminal_only_what_no_script_says_is_asked_until_it_is_right(
     code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compilegate.cli.init.is_interactive", lambda: True)
+    monkeypatch.setattr("compilegate_init.command.is_interactive", lambda: True)
     answers = ("p4d", "foo", "", "-1", "700", "2", "-5", "many", "1,000", "0", "0.01")
 
     result = invoke("init", code / "loop.py", "--runs-per-week", 5, stdin="\n".join(answers) + "\n")

@@ -24,7 +24,7 @@ from compilegate.usecases.registered import facts_for_workload
 from compilegate_doctor import SPELLED, Description, Metric, Option, argument_style
 
 # By which names scripts take what a trial sets.
-NAMES = tomllib.loads(Path(__file__).with_name("init_names.toml").read_text(encoding="utf-8"))
+NAMES = tomllib.loads(Path(__file__).with_name("names.toml").read_text(encoding="utf-8"))
 READ, ASSUMED, OPEN = "read", "assumed", "open"
 # Of the shipped examples: half a point of a share, two hundredths of a loss.
 MARGINS = {"maximize": 0.005, "minimize": 0.02}
@@ -106,7 +106,7 @@ class Answers:
 
 
 def find(script: Description, setting: str) -> Option | None:
-    """The option by which the script takes a setting of init_names.toml."""
+    """The option by which the script takes a setting of names.toml."""
     return script.command_line.find(NAMES[setting])
 
 

@@ -1,4 +1,4 @@
-"""``compilegate init``: a workload file from a training script; ``schema``: what one may hold."""
+"""``compilegate init``: a workload file from a training script."""
 
 from __future__ import annotations
 
@@ -16,9 +16,18 @@ from compilegate.adapters.workload_files import write_whole
 from compilegate.adapters.yaml_document import NOTEBOOK, SCRIPT
 from compilegate.cli.check import note_of
 from compilegate.cli.common import project
-from compilegate.cli.common.output import answer, emit_json, is_interactive
+from compilegate.cli.common.output import answer, is_interactive
 from compilegate.cli.common.session import JsonOption
-from compilegate.cli.init_proposal import (
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.facts import parts
+from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
+from compilegate.domain.notes import said
+from compilegate.domain.workload.file import parse_name
+from compilegate.domain.workload.model import MOST_HOURS, Schedule, Training
+from compilegate.facts import load_facts
+from compilegate.place import INSTALLED, PROJECT
+from compilegate_doctor import Description, ScriptError, describe
+from compilegate_init.proposal import (
     ASSUMED,
     CHANNEL,
     INPUTS,
@@ -37,22 +46,13 @@ from compilegate.cli.init_proposal import (
     usual_margin,
     with_cap,
 )
-from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.facts import parts
-from compilegate.domain.fields import LARGEST, LARGEST_WHOLE, Fields
-from compilegate.domain.notes import said
-from compilegate.domain.workload.file import parse_name
-from compilegate.domain.workload.model import MOST_HOURS, Schedule, Training
-from compilegate.domain.workload.schema import workload_schema
-from compilegate.facts import load_facts
-from compilegate.place import INSTALLED, PROJECT
-from compilegate_doctor import Description, ScriptError, describe
 
 # What the images of PyTorch and Hugging Face have, and a job's bundle.
 IN_IMAGES = {"torch", "numpy", "transformers", "datasets", "accelerate", "compilegate_runtime"}
 # Names of a script that say nothing of what it trains; the folder's does.
 ANY_SCRIPT = ("train", "main", "run", "script")
 SCHEMA = "workload.schema.json"
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 def init(
@@ -128,20 +128,7 @@ def init(
                    "compiles": read.compiles.to_dict() if read.compiles else None},
     }  # fmt: skip
     notes = said(note_of("The script", read.compiles))
-    answer(document, "init", as_json=as_json, read=read, notes=notes)
-
-
-def schema(*, as_json: JsonOption = False) -> None:  # noqa: ARG001 - a schema is JSON anyway
-    """Print the JSON Schema of workload files.
-
-    \b
-    compilegate schema > workload.schema.json
-
-    For editors: one with the YAML language server reads it where a file begins with
-    # yaml-language-server: $schema=workload.schema.json
-    `compilegate check` knows more: folders, data, and what keys mean together.
-    """
-    emit_json(workload_schema())
+    answer(document, TEMPLATES / "init", as_json=as_json, read=read, notes=notes)
 
 
 def _described(path: Path) -> Description:
