@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 
 def iso(epoch: float) -> str:
@@ -23,3 +23,12 @@ def minute(epoch: float) -> str:
 def bare_minute(epoch: float) -> str:
     """As ``minute``, where a heading already says UTC: 2026-11-20 02:00."""
     return f"{datetime.fromtimestamp(epoch, tz=UTC):%Y-%m-%d %H:%M}"
+
+
+def month_of(epoch: float) -> tuple[float, float]:
+    """The month that epoch seconds lie in: its first second, and that of the next month."""
+    first = datetime.fromtimestamp(epoch, tz=UTC).replace(
+        day=1, hour=0, minute=0, second=0, microsecond=0
+    )
+    following = (first + timedelta(days=31)).replace(day=1)
+    return first.timestamp(), following.timestamp()

@@ -18,7 +18,7 @@ from tests.report.test_browser import AXE
 from tests.report.test_render import HOSTILE
 
 WEEK = TimeWindow(1_790_000_000, 1_790_604_800)
-SAVED = Savings(12, 12, 0, 0, 12, 3.0, 420.5, 400.0)
+SAVED = Savings(12, 12, 0, 0, 12, 420_500_000, expected_usd=400.0)
 ON = WeeklySummary("bert", "ml", "permanent", True, "compile", {"compile": 3}, savings=SAVED)
 WORKLOADS = (
     replace(ON, workload="watched", state="probation", watched=5, probation_runs=12),
@@ -94,7 +94,8 @@ def rows(*workloads: WeeklySummary) -> list[list[str]]:
 
 
 def saving(usd: float | None, expected: float | None, runs: int) -> Savings:
-    return Savings(runs, runs, 0, 0, 0 if usd is None else runs, 1.0, usd, expected)
+    priced = 0 if usd is None else runs
+    return Savings(runs, runs, 0, 0, priced, round((usd or 0) * 1e6), expected_usd=expected)
 
 
 @pytest.mark.parametrize(

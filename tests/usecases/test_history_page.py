@@ -139,7 +139,7 @@ STATES: dict[str, tuple[Callable[[Any], None], str, str, bool]] = {
     "probation": (
         partial(promoted, count=4), "On probation",
         "run by run: compile: 4 of 12 production runs", False),
-    "alarm": (alarmed, "Alarm being checked", "an alarm is being checked", False),
+    "alarm": (alarmed, "Alarm being checked", "an alarm is being checked", True),
     "permanent": (
         partial(promoted, count=16), "On permanently",
         "The candidate is on permanently: compile: ", True),

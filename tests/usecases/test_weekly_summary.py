@@ -88,18 +88,21 @@ def test_a_saving_that_full_runs_did_not_confirm_is_not_what_a_trial_expected(cl
     proven = {**saving(4.0), "interval_usd_per_year": [100.0, 900.0]}
     decision = decision_document("inconclusive", reasons=reasons, saving=proven)
     cloud.store.put(naming.record_key("bert", TRIAL, "decision"), to_json(decision))
-    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
-    ran(cloud, "bert", NOW - 3 * DAY, "compile", usd=7.0)
+    for day in (33, 31):
+        ran(cloud, "bert", NOW - day * DAY, "baseline", usd=10.0)
+    for day in (4, 3):
+        ran(cloud, "bert", NOW - day * DAY, "compile", usd=7.0)
 
     message = only(cloud)
 
-    assert "$3.00 over 1 run." in message.text
+    assert "$6.00 over 2 runs." in message.text
     assert message.figures["expected_usd"] is None
 
 
 def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) -> None:
     register(cloud, "bert", "ml")
-    ran(cloud, "bert", NOW - 31 * DAY, "baseline", usd=10.0)
+    for day in (33, 31):
+        ran(cloud, "bert", NOW - day * DAY, "baseline", usd=10.0)
     promote(cloud, "bert", NOW - 30 * DAY, usd_per_run=4.0)
     ran(cloud, "bert", NOW - 20 * DAY, "compile", usd=7.0)
     flag_entry(cloud, "bert", 2, NOW - 15 * DAY, Flag(False, "reverted", "compile"), ON)
@@ -107,21 +110,23 @@ def test_every_promotion_counts_against_what_its_own_trial_expected(cloud: Any) 
     flag_entry(cloud, "bert", 3, NOW - 10 * DAY, ON, OFF, **faster)
     decision = decision_document(saving=saving(5.0))
     cloud.store.put(naming.record_key("bert", "0nabc123", "decision"), to_json(decision))
-    ran(cloud, "bert", NOW - 5 * DAY, "compile", usd=4.0)
+    ran(cloud, "bert", NOW - 5 * DAY, "compile", usd=7.0)
 
-    assert "$9.00 over 2 runs; the trials had expected $9.00 (100%" in only(cloud).text
+    assert "$6.00 over 2 runs; the trials had expected $9.00 (66.7%" in only(cloud).text
 
 
 def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: Any) -> None:
     for name, usd_per_run in (("bert", 4.0), ("gpt", None)):
         register(cloud, name, "ml")
         promote(cloud, name, NOW - 30 * DAY, usd_per_run=usd_per_run)
-        ran(cloud, name, NOW - 31 * DAY, "baseline")
-        ran(cloud, name, NOW - DAY, "compile", usd=7.0)
+        for day in (33, 31):
+            ran(cloud, name, NOW - day * DAY, "baseline")
+        for day in (2, 1):
+            ran(cloud, name, NOW - day * DAY, "compile", usd=7.0)
 
     message = only(cloud)
 
-    assert "Saved so far by promoted candidates: $6.00 over 2 runs." in message.text
+    assert "Saved so far by promoted candidates: $12.00 over 4 runs." in message.text
     assert body(message)["figures"]["expected_usd"] is None
 
 

@@ -7,7 +7,7 @@ none arrives in a month that has long ended, and the months add up to the ledger
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from math import isqrt
@@ -17,7 +17,7 @@ from compilegate.domain.decision import Verdict
 from compilegate.domain.economics import micro_usd
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
-from compilegate.domain.production.savings import run_savings
+from compilegate.domain.production.savings import booked_at, saving_of
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.ledger import UnknownRecord
 from compilegate.domain.records.production import ProductionRun
@@ -198,7 +198,7 @@ def month_of(
         failed,
         stopped,
         production=Amount.of([run.usd for run in runs if window.holds(booked_at(run))]),
-        saved=_saved(runs, window),
+        saved=_saved(history.runs, window),
         unread=sum(window.holds(one.at or window.since) for one in unreadable),
     )
     return Month(workload, month, owner, now, figures)
@@ -219,11 +219,6 @@ def months_of(
     return [month_of(history, workload, name, owner=owner, now=now) for name in names]
 
 
-def booked_at(run: ProductionRun) -> float:
-    """When its entry was written; of entries that do not say it, when the run ended."""
-    return run.at or run.ended_at
-
-
 def _trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:
     """What those decided, failed and stopped have spent; a decision is not undone by a failure."""
     ended: dict[str, list[float | None]] = {"decided": [], "failed": [], "stopped": []}
@@ -239,7 +234,7 @@ def _trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:
     return map(Amount.of, ended.values())
 
 
-def _saved(runs: Iterable[ProductionRun], window: TimeWindow) -> Estimate:
-    by_run = [one.usd for one in run_savings(list(runs)) if window.holds(booked_at(one.run))]
-    amount = Amount.of(by_run)
-    return Estimate(amount.entries, amount.micro_usd, unknown=amount.unknown)
+def _saved(runs: Sequence[ProductionRun], window: TimeWindow) -> Estimate:
+    saved = saving_of(runs, window.since, window.until)
+    unknown = saved.runs - saved.priced_runs
+    return Estimate(saved.priced_runs, saved.micro_usd, saved.se_micro_usd, unknown)

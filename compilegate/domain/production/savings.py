@@ -1,22 +1,27 @@
-"""What a promotion has saved so far, run by run, against what its trial estimated.
+"""What runs of a candidate have saved, in whole micro-dollars with a standard error.
 
-A run is compared with the rolling baseline: the latest baseline runs that production had made
-when it started, so that a job that grew for both arms is not booked as a loss of the candidate's.
-A run that trained on fewer samples or tokens than those, or steps where they recorded no samples,
-did not save what they took; nor did one where it or they say nothing of their steps.
+A run saved its price times (ratio - 1), where the ratio is that of baseline to candidate among the
+runs near its month (ratio.py), so that a job that grew for both arms is no loss of the candidate's.
+It is the same for all runs of a month: sums over days and promotions are those of months.
+
+A run that trained on fewer samples or tokens than those before it, or steps where they recorded no
+samples, did not save what they took; nor did one where it or they say nothing of their steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from compilegate.domain import utc
 from compilegate.domain.arithmetic import mean
+from compilegate.domain.economics import micro_usd
 from compilegate.domain.failures import COMPLETED
 from compilegate.domain.outside import is_figure
+from compilegate.domain.production.ratio import Point, Ratio, ratio_of
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
@@ -70,7 +75,11 @@ def _figure(value: Any) -> float | None:
     return float(value) if is_figure(value) and not isinstance(value, bool) else None
 
 
-# Enough to smooth what differs between nodes, few enough to follow a job that grows.
+# How long before its month a run may be to tell the ratio, and how long after the month's end: from
+# then on nothing changes what was saved in it.
+NEAR_SECONDS = 8 * 7 * 86_400
+OPEN_SECONDS = 14 * 86_400
+# Enough to smooth how runs' work differs, few enough to follow a job that grows.
 ROLLING = 5
 # Production's data grow and shrink; a run of less than this share has done less. Tokens that are
 # no padding vary with the order of the data.
@@ -82,24 +91,32 @@ class Savings:
     """Sums over the candidate's runs; what is not known is counted, never guessed.
 
     ``compared_runs`` finished and had a baseline to be compared with, ``failed_runs`` crashed or
-    diverged and are booked with what they cost, ``unknown_runs`` are all others. ``saved_hours``
-    are of whole jobs, not of devices. ``saved_usd`` covers ``priced_runs``, None without any.
-    ``expected_usd`` is what the trial's estimate comes to over the compared runs, None without one.
+    diverged and are booked with what they cost, ``unknown_runs`` are all others. ``micro_usd`` (0
+    without any) covers ``priced_runs``; its interval is that of the normal distribution with
+    ``se_micro_usd``. Of several workloads the variances add up; months of one share baseline runs,
+    so that their standard errors are added. ``baseline_at`` is when the latest baseline run that
+    was compared with ended, epoch seconds. ``expected_usd`` is what the trial's estimate comes to
+    over the compared runs, None without one.
     """
 
-    runs: int
-    compared_runs: int
-    failed_runs: int
-    unknown_runs: int
-    priced_runs: int
-    saved_hours: float
-    saved_usd: float | None
-    expected_usd: float | None
+    runs: int = 0
+    compared_runs: int = 0
+    failed_runs: int = 0
+    unknown_runs: int = 0
+    priced_runs: int = 0
+    micro_usd: int = 0
+    se_micro_usd: int = 0
+    baseline_at: float | None = None
+    expected_usd: float | None = None
 
     @property
-    def usd_per_run(self) -> float | None:
-        """Mean saving of a priced run, None without any."""
-        return None if self.saved_usd is None else self.saved_usd / self.priced_runs
+    def saved_usd(self) -> float | None:
+        """In USD; None without any run whose saving is known."""
+        return self.micro_usd / 1e6 if self.priced_runs else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs: with the sum in USD, too."""
+        return {**asdict(self), "saved_usd": self.saved_usd}
 
     @property
     def share_of_estimate(self) -> float | None:
@@ -111,53 +128,60 @@ class Savings:
 
 @dataclass(frozen=True)
 class RunSaving:
-    """What one run of the candidate saved; seconds of wall clock and USD, None where unknown."""
+    """What one run of the candidate saved, None where unknown, with its standard error."""
 
     run: ProductionRun
-    seconds: float | None
-    usd: float | None
+    micro_usd: int | None
+    se_micro_usd: int = 0
+    baseline_at: float | None = None
+
+    @property
+    def usd(self) -> float | None:
+        """In USD."""
+        return None if self.micro_usd is None else self.micro_usd / 1e6
 
     @property
     def compared(self) -> bool:
         """Whether it finished and had a baseline to be compared with."""
-        return self.run.finished and self.seconds is not None
+        return self.run.finished and self.micro_usd is not None
 
 
-def savings_so_far(
+def saving_of(
     runs: Sequence[ProductionRun],
+    since: float = -math.inf,
+    until: float = math.inf,
     *,
     usd_per_run: float | None = None,
-    since: float = -math.inf,
 ) -> Savings:
-    """What the candidate's runs of any time have saved.
+    """What the candidate's runs that were booked from ``since`` up to ``until`` have saved.
 
-    ``runs`` are in the order of time (history.py); those that ended before ``since``
-    (epoch seconds) serve as baseline only. ``usd_per_run`` is the trial's estimate
+    ``runs`` are in the order of time (history.py), from ``NEAR_SECONDS`` before the month of
+    ``since`` on, times in epoch seconds. ``usd_per_run`` is the trial's estimate
     (``saving.usd_per_run`` of its decision).
     """
-    return sum_of(list(run_savings(runs, since=since)), usd_per_run)
+    return sum_of(run_savings(runs, since, until), usd_per_run)
 
 
-def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None) -> Savings:
+def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None = None) -> Savings:
     """The sums over some of the candidate's runs; ``usd_per_run`` as above."""
     compared = sum(one.compared for one in by_run)
     failed = sum(not one.run.finished for one in by_run)
-    usd = [one.usd for one in by_run if one.usd is not None]
+    known = [one.micro_usd for one in by_run if one.micro_usd is not None]
     return Savings(
         runs=len(by_run),
         compared_runs=compared,
         failed_runs=failed,
         unknown_runs=len(by_run) - compared - failed,
-        priced_runs=len(usd),
-        saved_hours=math.fsum(one.seconds / 3600 for one in by_run if one.seconds is not None),
-        saved_usd=math.fsum(usd) if usd else None,
+        priced_runs=len(known),
+        micro_usd=sum(known),
+        se_micro_usd=sum(one.se_micro_usd for one in by_run),
+        baseline_at=_latest(one.baseline_at for one in by_run),
         expected_usd=None if usd_per_run is None else usd_per_run * compared,
     )
 
 
 def total(parts: Sequence[Savings]) -> Savings:
     """The sum of several promotions' savings; the estimate only where each has one."""
-    saved = [part.saved_usd for part in parts if part.saved_usd is not None]
     expected = [part.expected_usd for part in parts if part.compared_runs]
     estimates = [usd for usd in expected if usd is not None]
     complete = bool(estimates) and len(estimates) == len(expected)
@@ -167,39 +191,102 @@ def total(parts: Sequence[Savings]) -> Savings:
         failed_runs=sum(part.failed_runs for part in parts),
         unknown_runs=sum(part.unknown_runs for part in parts),
         priced_runs=sum(part.priced_runs for part in parts),
-        saved_hours=math.fsum(part.saved_hours for part in parts),
-        saved_usd=math.fsum(saved) if saved else None,
+        micro_usd=sum(part.micro_usd for part in parts),
+        se_micro_usd=sum(part.se_micro_usd for part in parts),
+        baseline_at=_latest(part.baseline_at for part in parts),
         expected_usd=math.fsum(estimates) if complete else None,
     )
 
 
-def run_savings(runs: Sequence[ProductionRun], *, since: float = -math.inf) -> Iterator[RunSaving]:
-    """What each run of the candidate saved, in the order of time; arguments as above."""
-    walls: deque[float] = deque(maxlen=ROLLING)
-    prices: deque[float] = deque(maxlen=ROLLING)
-    work: deque[tuple[float, float, float]] = deque(maxlen=ROLLING)
+def booked_at(run: ProductionRun) -> float:
+    """When its entry was written, so that no run comes into a month that has long ended.
+
+    Of entries that do not say it, when the run ended.
+    """
+    return run.at or run.ended_at
+
+
+def run_savings(
+    runs: Sequence[ProductionRun], since: float = -math.inf, until: float = math.inf
+) -> list[RunSaving]:
+    """What each run of a candidate saved, in the order of time; arguments as of ``saving_of``."""
+    mine = [run for run in runs if run.arm != BASELINE and since <= booked_at(run) < until]
+    months = {utc.month_of(booked_at(run)) for run in mine}
+    compared = {month: _Month(runs, month) for month in months}
+    return [compared[utc.month_of(booked_at(run))].saving(run) for run in mine]
+
+
+class _Month:
+    """The runs near a month (``since``, ``until``), and the ratio of each candidate among them."""
+
+    def __init__(self, runs: Sequence[ProductionRun], month: tuple[float, float]) -> None:
+        since, until = month
+        near = [
+            run
+            for run in runs
+            if run.started_at >= since - NEAR_SECONDS and booked_at(run) < until + OPEN_SECONDS
+        ]
+        measured = [
+            place
+            for place, run in enumerate(near)
+            if run.arm == BASELINE and run.finished and run.counts and work_of(run) is not None
+        ]
+        # Also of those after it: where the data shrank, the next baseline run did less as well.
+        until_last = near[: measured[-1] + 1] if measured else []
+        self.whole = {*_with_whole_work(near), *_with_whole_work(reversed(until_last))}
+        self.by_arm: dict[str, list[ProductionRun]] = defaultdict(list)
+        for run in near:
+            if run.key in self.whole and run.counts and run.usd:
+                self.by_arm[run.arm].append(run)
+        self.ratios: dict[str, Ratio | None] = {}
+
+    def saving(self, run: ProductionRun) -> RunSaving:
+        """What a candidate's run saved; one that failed saved nothing and cost its price."""
+        if run.usd is None or not run.finished:
+            return RunSaving(run, None if run.usd is None else -micro_usd(run.usd))
+        if run.arm not in self.ratios:
+            self.ratios[run.arm] = self._ratio(run.arm)
+        ratio = self.ratios[run.arm]
+        if ratio is None or run.key not in self.whole:
+            return RunSaving(run, None)
+        on_baseline = run.usd * math.exp(ratio.log)
+        return RunSaving(
+            run,
+            micro_usd(on_baseline - run.usd),
+            micro_usd(on_baseline * ratio.se),
+            self.by_arm[BASELINE][-1].ended_at,
+        )
+
+    def _ratio(self, arm: str) -> Ratio | None:
+        both = sorted(self.by_arm[BASELINE] + self.by_arm[arm], key=lambda one: one.started_at)
+        return ratio_of([
+            Point(run.started_at, math.log(run.usd), run.arm == BASELINE) for run in both if run.usd
+        ])  # fmt: skip
+
+
+def _latest(times: Iterable[float | None]) -> float | None:
+    return max((at for at in times if at is not None), default=None)
+
+
+def _with_whole_work(runs: Iterable[ProductionRun]) -> Iterator[str]:
+    """Keys of the finished runs, of candidates' those that did the work of the runs before.
+
+    Of the latest baseline run, and of those since that did as much: a job that shrinks does less
+    in each run, and after months of it much less than the baseline of long ago.
+    """
+    before: deque[tuple[float, float, float]] = deque(maxlen=ROLLING)
     for run in runs:
-        wall, own, price = wall_seconds_of(run), work_of(run), run.usd
-        if run.arm == BASELINE:
-            if run.finished and run.counts:
-                walls.extend([] if wall is None else [wall])
-                prices.extend([] if price is None else [price])
-                work.extend([] if own is None else [own])
-        elif run.ended_at < since:
+        own = work_of(run)
+        if not run.finished:
             continue
-        elif not run.finished:  # saves nothing and costs
-            spent = run.billable_seconds
-            yield RunSaving(
-                run, None if spent is None else -spent, None if price is None else -price
-            )
-        elif own is not None and work and _did_less(own, work):
-            yield RunSaving(run, None, None)
-        else:
-            yield RunSaving(
-                run,
-                None if wall is None or not walls else mean(walls) - wall,
-                None if price is None or not prices else mean(prices) - price,
-            )
+        if run.arm == BASELINE:
+            if run.counts and own is not None:
+                before.clear()
+        elif own is not None and before and _did_less(own, before):
+            continue
+        if run.counts and own is not None:
+            before.append(own)
+        yield run.key
 
 
 def _did_less(

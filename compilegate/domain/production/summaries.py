@@ -11,7 +11,15 @@ from itertools import accumulate
 
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.production.history import WorkloadHistory, promotions, standing_promotion
-from compilegate.domain.production.savings import RunSaving, Savings, run_savings, sum_of, total
+from compilegate.domain.production.savings import (
+    RunSaving,
+    Savings,
+    booked_at,
+    run_savings,
+    saving_of,
+    sum_of,
+    total,
+)
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun
 
@@ -144,8 +152,8 @@ def _savings(
         return None
     starts = list(accumulate((version.at for version in turned_on), max))
     of_each: list[list[RunSaving]] = [[] for _ in turned_on]
-    for one in run_savings(runs, since=starts[0]):
-        of_each[bisect_right(starts, one.run.ended_at) - 1].append(one)
+    for one in run_savings(runs, starts[0]):
+        of_each[bisect_right(starts, booked_at(one.run)) - 1].append(one)
     return total([
         sum_of(own, expected.usd_per_run.get(str(version.trial)))
         for version, own in zip(turned_on, of_each, strict=True)
@@ -192,6 +200,6 @@ def day_of(history: WorkloadHistory, *, since: float, until: float) -> DayFigure
         failed_runs=sum(not run.finished for run in ended),
         waited_runs=len({wait.run for wait in history.waits if today(wait.at)}),
         production_usd=math.fsum(run.usd or 0.0 for run in ended),
-        saved_usd=math.fsum(one.usd or 0.0 for one in run_savings(runs, since=since)),
+        saved_usd=saving_of(runs, since, until).saved_usd or 0.0,
         flags_on=int(flag_of([one for one in history.flags if one.at < until]).enabled),
     )

@@ -308,7 +308,7 @@ def _money_chart(view: HistoryView) -> Chart:
     """Sums over the candidate's runs since the latest promotion, against what was expected."""
     if view.promotion is None:
         return Chart("money", MONEY, "", missing="Nothing has been turned on, so nothing is saved.")
-    priced = [one for one in run_savings(view.runs, since=view.promotion.at) if one.usd is not None]
+    priced = [one for one in run_savings(view.runs, view.promotion.at) if one.usd is not None]
     if not priced:
         why = "No run of the candidate has a price and a baseline yet."
         return Chart("money", MONEY, "", missing=why)
@@ -339,7 +339,7 @@ def _money_chart(view: HistoryView) -> Chart:
     )
     return Chart(
         "money", MONEY, _money_finding(view), views=[View("Money", figure)],
-        note="Against the latest baseline runs of that time; a failed run counts with its cost. "
+        note="Against the baseline runs near that time; a failed run counts with its cost. "
         "Training alone: what a worse model costs is not included.",
     )  # fmt: skip
 

@@ -104,7 +104,7 @@ def _document(view: HistoryView, happened: Timeline) -> dict[str, Any]:
             for event in happened.events
         ],
         "events_left_out": happened.left_out,
-        "savings": None if savings is None else asdict(savings),
+        "savings": None if savings is None else savings.to_dict(),
         "sums": {
             key: asdict(replace(one, points=one.points[-MOST_LISTED:]))
             for key, one in view.sums.items()

@@ -25,7 +25,7 @@ from compilegate.domain.production.savings import (
     ROLLING,
     Savings,
     metric_of,
-    savings_so_far,
+    saving_of,
     wall_seconds_of,
 )
 from compilegate.domain.records.flags import FlagVersion
@@ -194,8 +194,7 @@ class HistoryView:
         """What the promotion has saved so far, None where nothing was ever turned on."""
         if self.promotion is None:
             return None
-        since = self.promotion.at
-        return savings_so_far(self.runs, usd_per_run=self.usd_per_run, since=since)
+        return saving_of(self.runs, self.promotion.at, usd_per_run=self.usd_per_run)
 
     @cached_property
     def reviews(self) -> Sequence[Review]:

@@ -141,14 +141,17 @@ def _figures(
         "failed": sum(summary.failed for summary in summaries),
         "waited": sum(summary.waited for summary in summaries),
         **_savings(summaries),
-        "told": [
-            {key: value for key, value in asdict(one).items() if value not in (None, (), [], {}, 0)}
-            for one in active[:LISTED]
-        ],
+        "told": [_of_workload(one) for one in active[:LISTED]],
         "told_left_out": max(0, len(active) - LISTED),
         "unread": list(unread[:LISTED]),
         "unread_left_out": max(0, len(unread) - LISTED),
     }
+
+
+def _of_workload(one: WeeklySummary) -> dict[str, Any]:
+    """What there is to say of it."""
+    document = {**asdict(one), "savings": one.savings.to_dict() if one.savings else None}
+    return {key: value for key, value in document.items() if value not in (None, (), [], {}, 0)}
 
 
 def _listed(names: Sequence[str]) -> str:

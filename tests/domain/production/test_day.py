@@ -55,8 +55,9 @@ def test_decisions_are_counted_by_verdict_with_what_their_trials_cost(cloud):
 
 def test_runs_of_the_day_are_priced_and_compared_with_earlier_baselines(cloud):
     promote(cloud, "w", NOW - 3 * DAY)
-    ran(cloud, "w", NOW - 2 * DAY, "baseline", usd=10.0)
-    ran(cloud, "w", NOW - 1.5 * DAY, "compile", usd=1.0)  # yesterday's
+    for day in (3, 2):
+        ran(cloud, "w", NOW - day * DAY, "baseline", usd=10.0)
+    ran(cloud, "w", NOW - 1.5 * DAY, "compile", usd=7.0)  # yesterday's
     ran(cloud, "w", NOW - 7200, "compile", usd=7.0)
     ran(cloud, "w", NOW - 3600, "compile", usd=4.0, finished=False)
 

@@ -1,259 +1,240 @@
-"""Savings so far: against the rolling baseline, and nothing made up."""
+"""What runs saved: against the baseline's runs near them in time, and nothing made up."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from compilegate.domain import utc
 from compilegate.domain.production.savings import (
+    NEAR_SECONDS,
+    OPEN_SECONDS,
     Savings,
     applied,
     failed,
     metric_of,
     problem_of,
     run_savings,
-    savings_so_far,
+    saving_of,
+    sum_of,
     total,
     wall_seconds_of,
     work_of,
 )
 from compilegate.domain.records.production import ProductionRun
-from tests.domain.production.run_builder import production_run
+from tests.domain.production.run_builder import DAY, production_run
 
 Work = tuple[int, float | None, float | None]  # steps, samples and tokens a step
-SAVED_HOURS = (21_600 - 15_800) / 3600
+SAVED = 216 - 158
 
 
-def test_a_candidates_run_saves_what_the_baseline_took_longer() -> None:
-    savings = savings_so_far([production_run(0, "baseline"), production_run(1), production_run(2)])
+def in_turns(number: int, **changed: Any) -> list[ProductionRun]:
+    """So many runs, one a day, the baseline's first."""
+    return [
+        production_run(day, "compile" if day % 2 else "baseline", **changed)
+        for day in range(number)
+    ]
 
-    assert (2, 2, 0, 0, 2) == (
+
+def counted(savings: Savings) -> tuple[int, ...]:
+    """Runs, and of them those compared, failed, unknown and priced."""
+    return (
         savings.runs, savings.compared_runs, savings.failed_runs, savings.unknown_runs,
         savings.priced_runs,
     )  # fmt: skip
-    assert savings.saved_hours == pytest.approx(2 * SAVED_HOURS)
-    assert 2 * (216 - 158) == savings.saved_usd
-    assert 58 == savings.usd_per_run
 
 
-def test_before_production_has_made_a_baseline_run_nothing_is_booked() -> None:
-    alone = savings_so_far([production_run(0)])
+def test_a_run_saves_its_price_times_the_ratio_less_one() -> None:
+    savings = saving_of(in_turns(6))
 
-    assert (1, 0, 0.0, None) == (
-        alone.unknown_runs, alone.compared_runs, alone.saved_hours, alone.saved_usd,
-    )  # fmt: skip
-
-
-def test_the_baseline_rolls_so_that_a_job_that_grew_is_no_loss_of_the_candidates() -> None:
-    first = production_run(0, "baseline")
-    grown = [production_run(n, "baseline", wall_seconds=43_200.0, usd=432.0) for n in range(1, 6)]
-    mine = production_run(9, wall_seconds=31_600.0, usd=316.0)
-
-    five, four = savings_so_far([first, *grown, mine]), savings_so_far([first, *grown[1:], mine])
-
-    assert (432 - 316, (43_200 - 31_600) / 3600) == (five.saved_usd, five.saved_hours)
-    assert (216 + 4 * 432) / 5 - 316 == pytest.approx(four.saved_usd)
-    assert (21_600 + 4 * 43_200) / 5 - 31_600 == pytest.approx(four.saved_hours * 3600)
+    assert (3, 3, 0, 0, 3) == counted(savings)
+    assert (3 * SAVED * 1_000_000, 0) == (savings.micro_usd, savings.se_micro_usd)
+    assert (3 * SAVED, in_turns(6)[4].ended_at) == (savings.saved_usd, savings.baseline_at)
 
 
-def test_later_baseline_runs_do_not_rewrite_what_a_run_has_saved() -> None:
-    runs = [production_run(0, "baseline"), production_run(1)]
-    later = production_run(2, "baseline", wall_seconds=15_800.0, usd=1.0)
+@pytest.mark.parametrize("runs", [
+    [production_run(0)],
+    in_turns(3),
+    [production_run(day, "baseline" if day < 3 else "compile") for day in range(3)],
+])  # fmt: skip
+def test_without_runs_enough_to_tell_arms_from_growth_and_chance_nothing_is_booked(
+    runs: list[ProductionRun],
+) -> None:
+    savings = saving_of(runs)
 
-    assert savings_so_far(runs) == savings_so_far([*runs, later])
+    assert (savings.runs, 0, None) == (savings.unknown_runs, savings.micro_usd, savings.saved_usd)
+
+
+def test_a_job_that_grows_saves_what_the_baseline_of_its_day_would_have_cost_more() -> None:
+    grown = [
+        replace(run, usd=run.usd * 1.01**day) for day, run in enumerate(in_turns(30)) if run.usd
+    ]
+    late = [grown[0], grown[2], *grown[6:]]
+
+    saved = {one.run.job: one.usd for one in run_savings(late)}
+
+    assert saved[grown[29].job] == pytest.approx(SAVED * 1.01**29)
+
+
+def test_two_candidates_are_compared_each_with_the_baseline() -> None:
+    theirs = [production_run(day, "other", usd=108.0) for day in (2, 4, 6)]
+    runs = sorted([*in_turns(8), *theirs], key=lambda run: run.started_at)
+
+    saved = {(one.run.arm, round(one.usd or 0, 6)) for one in run_savings(runs)}
+
+    assert {("compile", 58.0), ("other", 108.0)} == saved
+
+
+def test_a_months_saving_goes_by_the_runs_near_it_and_stays_once_it_is_closed() -> None:
+    near = in_turns(200)
+    since, until = utc.month_of(near[100].ended_at)
+    month = saving_of(near, since, until)
+    first = next(run for run in near if run.started_at >= since - NEAR_SECONDS)
+    last = [run for run in near if run.ended_at < until + OPEN_SECONDS][-1]
+    window = near[near.index(first) : near.index(last) + 1]
+
+    def dearer(runs: Sequence[ProductionRun]) -> list[ProductionRun]:
+        return [replace(run, usd=3 * (run.usd or 0)) if run in runs else run for run in near]
+
+    assert month == saving_of(window, since, until)
+    assert month == saving_of(dearer([*near[: near.index(first)], near[near.index(last) + 1]]),
+                              since, until)  # fmt: skip
+    one_arm = [run for run in (window[0], window[1]) if run.arm == "baseline"]
+    assert month != saving_of(dearer(one_arm), since, until)
+    one_arm = [run for run in window[-2:] if run.arm == "baseline"]
+    assert month != saving_of(dearer(one_arm), since, until)
+    # A run whose entry came later counts in the month of the entry.
+    late = replace(near[101], at=int(until))
+    assert month.runs - 1 == saving_of([*near[:101], late, *near[102:]], since, until).runs
+
+
+@given(
+    noise=st.lists(st.floats(-0.1, 0.1), min_size=120, max_size=120),
+    cuts=st.lists(st.integers(0, 120 * DAY), max_size=4),
+)
+def test_sums_over_any_parts_are_that_of_the_whole(noise: list[float], cuts: list[int]) -> None:
+    runs = [
+        replace(run, usd=run.usd * math.exp(one))
+        for run, one in zip(in_turns(120), noise, strict=True) if run.usd
+    ]  # fmt: skip
+    bounds = [-math.inf, *(runs[0].started_at + cut for cut in sorted(cuts)), math.inf]
+
+    parts = [saving_of(runs, *both) for both in pairwise(bounds)]
+
+    assert saving_of(runs) == total(parts)
 
 
 def test_a_crashed_run_is_booked_with_what_it_cost() -> None:
-    crash = production_run(
-        1, finished=False, metric=None, wall_seconds=None, billable_seconds=3600.0
-    )
-    savings = savings_so_far([production_run(0, "baseline"), crash])
+    crash = production_run(5, finished=False, metric=None, wall_seconds=None)
+    unpriced = production_run(6, finished=False, usd=None)
+    savings = saving_of([*in_turns(4), crash, unpriced], usd_per_run=50.0)
 
-    assert (1, 0, -1.0, -158.0) == (
-        savings.failed_runs, savings.compared_runs, savings.saved_hours, savings.saved_usd,
-    )  # fmt: skip
-
-
-def test_a_run_without_a_price_or_a_time_is_counted_and_not_guessed() -> None:
-    runs = [production_run(0, "baseline"), production_run(1, usd=None), production_run(2)]
-    untimed = production_run(3, wall_seconds=None, usd=None)
-    savings = savings_so_far([*runs, untimed])
-
-    assert (3, 2, 1, 1) == (
-        savings.runs, savings.compared_runs, savings.unknown_runs, savings.priced_runs,
-    )  # fmt: skip
-    assert 58 == savings.saved_usd
+    assert (4, 2, 2, 0, 3) == counted(savings)
+    assert (2 * SAVED - 158, 100.0) == (savings.saved_usd, savings.expected_usd)
+    assert (2 * SAVED - 158) / 100 == savings.share_of_estimate
+    assert saving_of([crash]).saved_usd == -158
 
 
-def test_a_baseline_on_another_machine_is_nothing_to_compare_with() -> None:
-    runs = [production_run(0, "baseline", counts=False), production_run(1)]
+def test_what_lacks_a_price_or_is_no_evidence_is_counted_and_compares_nothing() -> None:
+    odd = [
+        production_run(5, usd=None), production_run(6, "baseline", counts=False, usd=1.0),
+        production_run(7, "baseline", finished=False, usd=1.0),
+        production_run(8, "baseline", usd=0.0), production_run(9, counts=False),
+    ]  # fmt: skip
+    savings = saving_of([*in_turns(4), *odd])
 
-    assert 1 == savings_so_far(runs).unknown_runs
-
-
-def test_the_estimate_is_for_the_runs_that_were_compared() -> None:
-    runs = [production_run(0, "baseline"), production_run(1), production_run(2, finished=False)]
-    savings = savings_so_far(runs, usd_per_run=50.0)
-
-    assert 50.0 == savings.expected_usd
-    assert savings.share_of_estimate == pytest.approx((58 - 158) / 50)
-    assert savings_so_far(runs).share_of_estimate is None
+    assert (4, 3, 0, 1, 3) == counted(savings)
+    assert 3 * SAVED == savings.saved_usd
 
 
 NONE = (0, None, None)
 
 
 @pytest.mark.parametrize(
-    ("own", "baselines", "compared"),
+    ("own", "baseline", "compared"),
     [
-        ((2000, 32.0, None), [(2000, 32.0, None)], 1),
-        ((1000, 64.0, None), [(2000, 32.0, None)], 1),
-        ((1920, 32.0, None), [(2000, 32.0, None)], 1),
-        ((1850, 32.0, None), [(2000, 32.0, None)], 0),
-        ((1000, 32.0, None), [(2000, 32.0, None)], 0),
-        ((2000, 16.0, None), [(2000, 32.0, None)], 0),
-        ((2000, None, None), [(2000, 32.0, None)], 0),
-        ((1000, None, None), [(2000, None, None)], 0),
-        ((1950, None, None), [(2000, None, None)], 1),
-        ((1000, 32.0, None), [(2000, None, None)], 0),
+        ((2000, 32.0, None), (2000, 32.0, None), 1),
+        ((1000, 64.0, None), (2000, 32.0, None), 1),
+        ((1900, 32.0, None), (2000, 32.0, None), 1),
+        ((1899, 32.0, None), (2000, 32.0, None), 0),
+        ((2000, 16.0, None), (2000, 32.0, None), 0),
+        ((2000, None, None), (2000, 32.0, None), 0),
+        ((1900, None, None), (2000, None, None), 1),
+        ((1899, None, None), (2000, None, None), 0),
+        ((1000, 32.0, None), (2000, None, None), 0),
         # Tokens go with the order of the data.
-        ((2000, 32.0, 3650.0), [(2000, 32.0, 4000.0)], 1),
-        ((2000, 32.0, 3550.0), [(2000, 32.0, 4000.0)], 0),
-        ((2000, 32.0, None), [(2000, 32.0, 4000.0)], 0),
+        ((2000, 32.0, 3650.0), (2000, 32.0, 4000.0), 1),
+        ((2000, 32.0, 3550.0), (2000, 32.0, 4000.0), 0),
+        ((2000, 32.0, None), (2000, 32.0, 4000.0), 0),
         # Nothing is known of what was done, and what recorded nothing makes no less of the others.
-        (NONE, [NONE], 0),
-        ((2000, 32.0, None), [NONE], 0),
-        (NONE, [(2000, 32.0, None)], 0),
-        ((1000, 32.0, None), [NONE, (2000, 32.0, None)], 0),
-        ((2000, 16.0, None), [(2000, None, None), (2000, 32.0, None)], 0),
+        (NONE, NONE, 0),
+        ((2000, 32.0, None), NONE, 0),
+        (NONE, (2000, 32.0, None), 0),
     ],
 )
 def test_a_run_on_fewer_samples_saved_nothing_that_could_be_booked(
-    own: Work, baselines: list[Work], compared: int
+    own: Work, baseline: Work, compared: int
 ) -> None:
-    def made(number: int, arm: str, work: Work) -> ProductionRun:
-        run = production_run(number, arm)
-        recorded = dict(zip(("steps", "samples_per_step", "tokens_per_step"), work, strict=True))
-        return replace(run, result={**run.result, "work": recorded})
+    runs = [did(run, own if run.arm == "compile" else baseline) for run in in_turns(6)]
+    savings = saving_of(runs)
 
-    made_before = [made(number, "baseline", work) for number, work in enumerate(baselines)]
-    savings = savings_so_far([*made_before, made(9, "compile", own)])
+    assert (3, 3 * compared, 0, 3 - 3 * compared, 3 * compared) == counted(savings)
+    # A single one is no measure of the others.
+    one = saving_of([run if place == 3 else did(run, baseline) for place, run in enumerate(runs)])
+    sound = work_of(runs[0]) != (0, 0, 0)
+    assert (2 + compared if sound else 0) == one.compared_runs
 
-    assert (compared, 1 - compared) == (savings.compared_runs, savings.unknown_runs)
-    assert (58 if compared else None) == savings.saved_usd
+
+def did(run: ProductionRun, work: Work) -> ProductionRun:
+    """The run with so many steps, of so many samples and tokens."""
+    recorded = dict(zip(("steps", "samples_per_step", "tokens_per_step"), work, strict=True))
+    return replace(run, result={**run.result, "work": recorded})
+
+
+def test_a_job_that_shrinks_does_its_whole_work_where_the_baseline_does_too() -> None:
+    def sized(run: ProductionRun, steps: int) -> ProductionRun:
+        return did(run, (steps, 32.0, None))
+
+    weeks = [production_run(7 * week, "compile" if week % 8 else "baseline") for week in range(17)]
+    steadily = [sized(run, round(2000 * 0.985**week)) for week, run in enumerate(weeks)]
+    at_once = [sized(run, 2000 if week < 12 else 1000) for week, run in enumerate(weeks)]
+    # Not known before a baseline run has shrunk with it, and never of one that did less alone.
+    alone = [*at_once[:5], sized(weeks[5], 1000), *at_once[6:]]
+
+    assert [0, 0, 4, 1] == [
+        saving_of(runs).unknown_runs for runs in (steadily, at_once, at_once[:16], alone)
+    ]
 
 
 @pytest.mark.parametrize(("lines", "said"), [(2000, 1000), (0, 1000), (1000, 2000)])
 def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines: int, said: int) -> None:
-    base, mine = production_run(0, "baseline"), production_run(1)
     runs = [
         replace(run, result={**run.result, "work": {"steps": steps}, "steps": word})
-        for run, steps, word in ((base, 2000, 2000), (mine, lines, said))
+        for run in in_turns(6)
+        for steps, word in [(lines, said) if run.arm == "compile" else (2000, 2000)]
     ]
 
-    assert savings_so_far(runs).saved_usd is None
-
-
-def did(number: int, arm: str, steps: float, samples: float = 0.0, **changed: Any) -> ProductionRun:
-    """A run that did so many steps, of so many samples."""
-    run = production_run(number, arm, **changed)
-    return replace(
-        run, result={**run.result, "work": {"steps": steps, "samples_per_step": samples}}
-    )
-
-
-def test_work_is_compared_with_that_of_the_latest_five_baselines() -> None:
-    grown = [did(n, "baseline", 2000) for n in range(1, 6)]
-    shrunk = [did(0, "baseline", 100), *grown, did(9, "compile", 1890)]
-
-    assert 1 == savings_so_far(shrunk).unknown_runs
-
-
-@pytest.mark.parametrize(
-    ("own", "steps", "samples", "compared"),
-    [
-        (1900.0, 2000.0, 0.0, 1), (1899.0, 2000.0, 0.0, 0),
-        (1900.0, 2000.0, 8.0, 1), (1899.0, 2000.0, 8.0, 0),
-    ],
-)  # fmt: skip
-def test_exactly_the_least_share_is_as_much_work(
-    own: float, steps: float, samples: float, compared: int
-) -> None:
-    runs = [did(0, "baseline", steps, samples), did(1, "compile", own, samples)]
-
-    assert compared == savings_so_far(runs).compared_runs
-
-
-def test_a_baseline_that_crashed_or_lacks_a_figure_is_none_to_compare_that_with() -> None:
-    sound = production_run(0, "baseline", wall_seconds=20_000.0, usd=200.0)
-    crashed = production_run(1, "baseline", finished=False, wall_seconds=1.0, usd=1.0)
-    untimed = production_run(2, "baseline", wall_seconds=None, usd=300.0)
-    unpriced = production_run(3, "baseline", wall_seconds=30_000.0, usd=None)
-    mine = production_run(9, wall_seconds=3_600.0, usd=36.0)
-    savings = savings_so_far([sound, crashed, untimed, unpriced, mine])
-
-    assert ((25_000 - 3_600) / 3600, 250 - 36) == (savings.saved_hours, savings.saved_usd)
-
-
-def test_only_runs_that_ended_since_then_are_booked_and_earlier_baselines_serve() -> None:
-    runs = [
-        production_run(0, "baseline"), did(1, "compile", 1), production_run(2), production_run(3),
-        production_run(4, finished=False), did(5, "compile", 1),
-    ]  # fmt: skip
-    work = replace(runs[0], result={**runs[0].result, "work": {"steps": 2000}})
-    runs[0] = work
-    figures = ("runs", "compared_runs", "failed_runs", "unknown_runs", "priced_runs")
-
-    def booked(since: float) -> tuple[int, ...]:
-        savings = savings_so_far(runs, since=since)
-        return tuple(getattr(savings, name) for name in figures)
-
-    assert (5, 2, 1, 2, 3) == booked(-math.inf)
-    assert list(run_savings(runs)) == list(run_savings(runs, since=-math.inf))
-    assert (3, 1, 1, 1, 2) == booked(runs[3].ended_at)
-    assert (2, 0, 1, 1, 1) == booked(runs[3].ended_at + 1)
-    assert (1, 0, 0, 1, 0) == booked(runs[5].ended_at)
-    assert (0, 0, 0, 0, 0) == booked(runs[5].ended_at + 1)
-
-
-def test_a_failed_run_is_no_less_work_and_has_no_figure_that_it_lacks() -> None:
-    crash = did(1, "compile", 1, finished=False, usd=None, billable_seconds=None)
-    savings = savings_so_far([did(0, "baseline", 2000), crash], usd_per_run=5.0)
-
-    assert (1, 0, 0, 0.0, None, 0.0) == (
-        savings.failed_runs, savings.unknown_runs, savings.priced_runs, savings.saved_hours,
-        savings.saved_usd, savings.expected_usd,
-    )  # fmt: skip
-    assert (None, None) == (savings.usd_per_run, savings.share_of_estimate)
-
-
-@pytest.mark.parametrize(
-    ("saved", "expected", "share"),
-    [(6.0, 4.0, 1.5), (None, 4.0, None), (6.0, None, None), (6.0, 0.0, None)],
-)
-def test_a_share_needs_both_and_an_estimate_above_nothing(
-    saved: float | None, expected: float | None, share: float | None
-) -> None:
-    assert share == Savings(9, 4, 2, 3, 3, 1.0, saved, expected).share_of_estimate
-    assert (None if saved is None else 2.0) == Savings(
-        9, 4, 2, 3, 3, 1.0, saved, expected
-    ).usd_per_run
+    assert saving_of(runs).saved_usd is None
 
 
 def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one() -> None:
-    first = Savings(9, 4, 2, 3, 5, 1.5, 6.0, 10.0)
-    second = Savings(20, 7, 12, 1, 8, 2.0, None, 30.0)
-    idle = Savings(3, 0, 1, 2, 0, 0.5, 4.0, None)
-    unestimated = Savings(1, 1, 0, 0, 1, 0.0, 1.0, None)
+    first = Savings(9, 4, 2, 3, 5, 6, 2, 7.0, 10.0)
+    second = Savings(20, 7, 12, 1, 8, 3, 1, None, 30.0)
+    idle = Savings(3, 0, 1, 2, 0, 4, 0, 9.0, None)
+    unestimated = Savings(1, 1, 0, 0, 1, 1, 1)
 
-    assert Savings(32, 11, 15, 6, 13, 4.0, 10.0, 40.0) == total([first, second, idle])
-    assert Savings(10, 5, 2, 3, 6, 1.5, 7.0, None) == total([first, unestimated])
-    assert Savings(3, 0, 1, 2, 0, 0.5, 4.0, None) == total([idle])
-    assert total([second]).saved_usd is None
+    assert Savings(32, 11, 15, 6, 13, 13, 3, 9.0, 40.0) == total([first, second, idle])
+    assert Savings(10, 5, 2, 3, 6, 7, 3, 7.0, None) == total([first, unestimated])
+    assert Savings(3, 0, 1, 2, 0, 4, 0, 9.0, None) == total([idle])
+    assert (Savings(), None, None) == (sum_of([]), idle.saved_usd, idle.share_of_estimate)
 
 
 # What a run recorded is read in one way, whatever stands in the ledger.

@@ -1,0 +1,84 @@
+"""The ratio of baseline to candidate: exact without noise, else that of least squares."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from compilegate.domain.production.ratio import Point, ratio_of
+
+WEEK = 7 * 86_400
+
+
+def points(logs: list[float], arms: str, gap: float = 86_400) -> list[Point]:
+    """A run every ``gap`` seconds; ``b`` is the baseline's."""
+    return [
+        Point(1.79e9 + gap * place, log, arm == "b")
+        for place, (log, arm) in enumerate(zip(logs, arms, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("arms", ["bccb", "bcccc", "cbccccbc", "c" * 12 + "ccbccc" * 3])
+@pytest.mark.parametrize("slope", [0.0, 0.3, -0.2])
+def test_a_line_that_both_arms_follow_cancels(arms: str, slope: float) -> None:
+    logs = [5 + slope * place + 0.25 * (arm == "b") for place, arm in enumerate(arms)]
+    ratio = ratio_of(points(logs, arms))
+
+    assert ratio is not None
+    assert ratio.log == pytest.approx(0.25)
+    assert ratio.se == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("arms", ["", "b", "c", "bc", "bcc", "cccccc", "bbbbbb"])
+def test_too_few_runs_of_either_arm_say_nothing(arms: str) -> None:
+    assert ratio_of(points([1.0, 2.0, 1.5, 1.0, 2.0, 1.7][: len(arms)], arms)) is None
+
+
+def test_runs_at_one_time_have_a_level_and_no_line() -> None:
+    ratio = ratio_of(points([1.0, 1.5, 1.1], "cbc", gap=0))
+
+    assert ratio is not None
+    assert ratio.log == pytest.approx(0.45)
+
+
+def test_a_step_disturbs_its_own_block_alone() -> None:
+    arms = "ccbcccccccbc" * 3
+    logs = [0.3 * (arm == "b") + 0.5 * (place >= 24) for place, arm in enumerate(arms)]
+    ratio = ratio_of(points(logs, arms))
+
+    assert ratio is not None
+    assert ratio.log == pytest.approx(0.3)
+
+
+@given(
+    noise=st.lists(st.floats(-1, 1), min_size=30, max_size=30),
+    gap=st.sampled_from([3600.0, WEEK / 2]),
+    slope=st.floats(-0.1, 0.1),
+)
+def test_estimate_and_error_are_those_of_least_squares(
+    noise: list[float], gap: float, slope: float
+) -> None:
+    """By numpy over the whole design matrix: a level and a slope for each block, and the arm."""
+    arms = "cbccccccccbcccc" * 2
+    logs = [slope * place + one for place, one in enumerate(noise)]
+    ratio = ratio_of(points(logs, arms, gap))
+    blocks = [(0, 10), (10, 20), (20, 30)]  # 12 runs and 8 weeks at most
+
+    design = np.zeros((30, 7))
+    for number, (first, end) in enumerate(blocks):
+        design[first:end, 2 * number] = 1
+        design[first:end, 2 * number + 1] = np.arange(end - first)
+    design[:, 6] = [arm == "b" for arm in arms]
+    solution, *_ = np.linalg.lstsq(design, np.array(logs))
+    rest = np.array(logs) - design @ solution
+    variance = rest @ rest / (30 - 7) * np.linalg.inv(design.T @ design)[6, 6]
+
+    assert ratio is not None
+    assert ratio.log == pytest.approx(solution[6], abs=1e-9)
+    widened = stats.t.ppf(0.95, 23) / stats.norm.ppf(0.95)
+    assert ratio.se == pytest.approx(widened * math.sqrt(variance), abs=1e-9)
