@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from compilegate import __version__
-from compilegate.cli import facts, flag
+from compilegate.cli import flag
 from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
@@ -59,10 +59,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of the help. Those without a function are found as entry points of other
-# distributions (distributions/exports, distributions/init, distributions/local).
+# distributions (distributions/exports, facts, init, local).
 COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
     "init": None, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
-    "facts": facts.app, "register": register, "train": train, "run": run, "status": status,
+    "facts": None, "register": register, "train": train, "run": run, "status": status,
     "unlock": unlock, "drain": drain, "digest": digest, "judge": judge, "report": report,
     "export": None, "flag": flag.app, "local": None, "synth": synth, "demo": None,
     "demo-production": None,

@@ -29,7 +29,6 @@ FOLDER = Path(__file__).parent
 # file, from where it is deployed with the others; it is absent until then.
 FILE = FOLDER / "refreshed.json"
 SCHEMA = 1
-ABOUT = "Read from an AWS account by `compilegate facts refresh`; lies over the shipped facts."
 FIX = "run `compilegate facts refresh` again, or delete the file"
 
 
@@ -107,41 +106,3 @@ def laid_over(facts: Facts, regions: Mapping[str, Any], region: str) -> Facts:
         quotas={(row.instance_type, row.spot): row for row in quotas},
         absent_images=absent,
     )
-
-
-def merged(
-    regions: Mapping[str, Any], region: str, parts: Mapping[str, list[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The regions with one's freshly read parts in place of the old ones."""
-    return {**regions, region: {**regions.get(region, {}), **parts}}
-
-
-def changes(before: Facts, after: Facts) -> list[dict[str, Any]]:
-    """What has changed: each with part, what, old and new; None where there was or is nothing."""
-    values = [
-        *(("price", kind, _usd(before, kind), _usd(after, kind)) for kind in after.prices),
-        *(
-            ("spot quota" if spot else "quota", kind, before.quota(kind, spot=spot), row.instances)
-            for (kind, spot), row in after.quotas.items()
-        ),
-        *(
-            ("image", uri, uri not in before.absent_images, uri not in after.absent_images)
-            for uri in sorted({*before.absent_images, *after.absent_images})
-        ),
-    ]
-    return [
-        {"part": part, "what": what, "old": old, "new": new}
-        for part, what, old, new in values
-        if old != new
-    ]
-
-
-def _usd(facts: Facts, instance_type: str) -> float | None:
-    price = facts.price(instance_type)
-    return price.usd_per_hour if price else None
-
-
-def refreshed_body(regions: Mapping[str, Any]) -> bytes:
-    """The file's content, sorted so that a change reads well in a review."""
-    document = {"schema": SCHEMA, "about": ABOUT, "regions": regions}
-    return f"{json.dumps(document, indent=1, sort_keys=True)}\n".encode()

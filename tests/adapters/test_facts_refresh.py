@@ -11,7 +11,8 @@ from botocore.exceptions import NoCredentialsError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.adapters.facts_refresh import (
+from compilegate.facts import load_facts
+from compilegate_facts.refresh import (
     PARTS,
     Answers,
     ask,
@@ -19,7 +20,6 @@ from compilegate.adapters.facts_refresh import (
     image_uris,
     price_rows,
 )
-from compilegate.facts import load_facts
 from tests.facts.answers import REGISTRY, StubbedClients, product, quota
 
 REGION, DAY = "eu-west-1", "2026-11-21"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.facts.topics import TOPICS
+from compilegate_facts.topics import TOPICS
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 

@@ -11,10 +11,10 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from compilegate.adapters.facts_refresh import image_uris
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app
 from compilegate.facts import laid_over, load_facts, read_refreshed
+from compilegate_facts.refresh import image_uris
 from tests.facts.answers import StubbedClients, product, quota
 from tests.fake_clouds import FakeProviders
 

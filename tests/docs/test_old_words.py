@@ -12,7 +12,8 @@ from tools.docs.folders import ROOT
 
 CODE = (
     "compilegate", "distributions/doctor/compilegate_doctor",
-    "distributions/exports/compilegate_exports", "distributions/init/compilegate_init",
+    "distributions/exports/compilegate_exports", "distributions/facts/compilegate_facts",
+    "distributions/init/compilegate_init",
     "distributions/local/compilegate_local",
     "distributions/localcloud/compilegate_localcloud", "lambdas", "stacks", "training",
 )  # fmt: skip

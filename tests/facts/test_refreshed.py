@@ -10,7 +10,8 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.workload.model import Framework
-from compilegate.facts import changes, laid_over, load_facts, merged, read_refreshed, refreshed_body
+from compilegate.facts import laid_over, load_facts, read_refreshed
+from compilegate_facts.refresh import changes, merged, refreshed_body
 
 REGION = "us-east-1"
 SHIPPED = load_facts()

@@ -17,7 +17,7 @@ from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.request.build import launch
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage
 from compilegate.facts import load_facts, read
-from compilegate.facts.topics import TOPICS, Row, age_days, check_region, chosen, overview, with_age
+from compilegate_facts.topics import TOPICS, Row, age_days, check_region, chosen, overview, with_age
 
 MANAGED_COMPILER = "sagemaker_training_compiler"
 REGION = "us-east-1"

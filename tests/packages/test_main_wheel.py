@@ -23,7 +23,8 @@ from tests.packages.conftest import (
 
 pytestmark = pytest.mark.slow
 PRODUCTS = (
-    "compilegate_doctor", "compilegate_exports", "compilegate_init", "compilegate_local",
+    "compilegate_doctor", "compilegate_exports", "compilegate_facts", "compilegate_init",
+    "compilegate_local",
     "compilegate_localcloud",
 )  # fmt: skip
 EXAMPLES = ROOT / "docs" / "examples"
@@ -97,7 +98,8 @@ def test_it_is_installed_with_what_it_requires_of_its_own_release(compilegate: I
     installed = succeeded(compilegate.python, "-c", code, folder=compilegate.folder)
 
     own = (
-        "compilegate", "compilegate-doctor", "compilegate-exports", "compilegate-flags",
+        "compilegate", "compilegate-doctor", "compilegate-exports", "compilegate-facts",
+        "compilegate-flags",
         "compilegate-init", "compilegate-local",
     )  # fmt: skip
     assert dict.fromkeys(own, __version__) == json.loads(installed)

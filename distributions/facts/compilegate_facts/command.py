@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.adapters.facts_refresh import PARTS, ask
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common import project
 from compilegate.cli.common.help_layout import CommandGroup
@@ -21,16 +20,9 @@ from compilegate.cli.common.session import JsonOption, session
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.formats import plural
-from compilegate.facts import (
-    FILE,
-    changes,
-    laid_over,
-    load_facts,
-    merged,
-    read_refreshed,
-    refreshed_body,
-)
-from compilegate.facts.topics import (
+from compilegate.facts import FILE, laid_over, load_facts, read_refreshed
+from compilegate_facts.refresh import PARTS, ask, changes, merged, refreshed_body
+from compilegate_facts.topics import (
     OLD_DAYS,
     TOPICS,
     VERY_OLD_DAYS,
@@ -43,7 +35,8 @@ from compilegate.facts.topics import (
 
 Rows = Sequence[Mapping[str, Any]]
 # Help, options and columns of each topic.
-SCREENS = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
+SCREENS = tomllib.loads(Path(__file__).with_name("screens.toml").read_text(encoding="utf-8"))
+TEMPLATES = Path(__file__).with_name("templates")
 MARKS = f"* over {OLD_DAYS} days old, ** over a year."
 # Names to copy are never wrapped.
 WHOLE = ("instance_type", "framework", "model")
@@ -82,7 +75,7 @@ def facts(ctx: typer.Context, *, as_json: JsonOption = False) -> None:
         )
         for row in document["topics"]
     ]  # fmt: skip
-    answer(document, "facts", as_json=as_json, cells=cells, marks=MARKS)
+    answer(document, TEMPLATES / "facts", as_json=as_json, cells=cells, marks=MARKS)
 
 
 def _here(region: str | None) -> tuple[dict[str, Any], Callable[[str], list[Row]]]:
@@ -118,7 +111,7 @@ def _topic_command(topic: str, screen: Mapping[str, Any]) -> Callable[..., None]
         if required:
             rows = [row for row in rows if row[column]]
         answer(
-            {"topic": topic, **document, "rows": rows}, "facts_topic", as_json=as_json,
+            {"topic": topic, **document, "rows": rows}, TEMPLATES / "facts_topic", as_json=as_json,
             asked=region, addresses=required and column == "uri" and rows,
             prose=list(_prose(screen["prose"], rows)) if "prose" in screen else [],
             tables=list(_tables(topic, screen["columns"], rows)) if "columns" in screen else [],
@@ -283,7 +276,7 @@ def refresh(
             "read": {part: len(rows) for part, rows in answers.rows.items()},
             "not_read": answers.not_read, "notes": answers.notes, "untried": UNTRIED,
         },
-        "facts_refresh", as_json=as_json,
+        TEMPLATES / "facts_refresh", as_json=as_json,
         cells=[
             (row["part"], row["what"], *(
                 words[value] if value is None or isinstance(value, bool) else str(value)

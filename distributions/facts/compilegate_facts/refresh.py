@@ -1,4 +1,4 @@
-"""Asks AWS about prices, images and quotas; its answers become rows of facts.
+"""Asks AWS about prices, images and quotas; its answers become rows of facts, kept in one file.
 
 Shapes: botocore's models of GetProducts (with its example), DescribeImages and ListServiceQuotas.
 What a usage type of a training instance looks like is quoted from AWS's bulk price file,
@@ -21,6 +21,7 @@ from compilegate.adapters.sagemaker import training_quotas
 from compilegate.adapters.stores import error_code, listed, unless
 from compilegate.domain.facts import Facts
 from compilegate.domain.outside import BROKEN
+from compilegate.facts import SCHEMA
 
 Row = dict[str, Any]
 Clients = Callable[[str, str], Any]
@@ -31,6 +32,7 @@ _USD = re.compile(r"\d+(\.\d+)?")
 # The Price List API has an endpoint here for every commercial region's prices
 # (botocore's endpoints: us-east-1, eu-central-1, ap-south-1).
 PRICE_ENDPOINT = "us-east-1"
+ABOUT = "Read from an AWS account by `compilegate facts refresh`; lies over the shipped facts."
 
 
 @dataclass
@@ -201,3 +203,44 @@ PARTS: Mapping[str, Callable[[Answers, Facts, str, Clients, str], None]] = {
     "images": _images,
     "quotas": _quotas,
 }
+
+
+# The file that keeps them (compilegate/facts/__init__.py).
+
+
+def merged(
+    regions: Mapping[str, Any], region: str, parts: Mapping[str, list[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The regions with one's freshly read parts in place of the old ones."""
+    return {**regions, region: {**regions.get(region, {}), **parts}}
+
+
+def changes(before: Facts, after: Facts) -> list[dict[str, Any]]:
+    """What has changed: each with part, what, old and new; None where there was or is nothing."""
+    values = [
+        *(("price", kind, _usd(before, kind), _usd(after, kind)) for kind in after.prices),
+        *(
+            ("spot quota" if spot else "quota", kind, before.quota(kind, spot=spot), row.instances)
+            for (kind, spot), row in after.quotas.items()
+        ),
+        *(
+            ("image", uri, uri not in before.absent_images, uri not in after.absent_images)
+            for uri in sorted({*before.absent_images, *after.absent_images})
+        ),
+    ]
+    return [
+        {"part": part, "what": what, "old": old, "new": new}
+        for part, what, old, new in values
+        if old != new
+    ]
+
+
+def _usd(facts: Facts, instance_type: str) -> float | None:
+    price = facts.price(instance_type)
+    return price.usd_per_hour if price else None
+
+
+def refreshed_body(regions: Mapping[str, Any]) -> bytes:
+    """The file's content, sorted so that a change reads well in a review."""
+    document = {"schema": SCHEMA, "about": ABOUT, "regions": regions}
+    return f"{json.dumps(document, indent=1, sort_keys=True)}\n".encode()
