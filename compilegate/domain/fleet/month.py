@@ -191,7 +191,7 @@ def month_of(
     """A month of one workload; ``history`` has every trial, and runs from ``history_since`` on."""
     window = window_of(month)
     runs = [run for run in history.runs if booked_at(run) < window.until]
-    decided, failed, stopped = _trials(history, window)
+    decided, failed, stopped = spent_on_trials(history, window)
     unreadable = [one for one in history.records if isinstance(one, UnknownRecord)]
     figures = MonthFigures(
         decided,
@@ -219,7 +219,7 @@ def months_of(
     return [month_of(history, workload, name, owner=owner, now=now) for name in names]
 
 
-def _trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:
+def spent_on_trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:
     """What those decided, failed and stopped have spent; a decision is not undone by a failure."""
     ended: dict[str, list[float | None]] = {"decided": [], "failed": [], "stopped": []}
     for one in history.decided:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compilegate.domain.fleet.month import Estimate
+from compilegate.domain.fleet.month import Amount, Estimate
 from compilegate.domain.production.history import DAY_SECONDS
 
 SCHEMA = 1
@@ -23,10 +23,13 @@ NO_TRIAL, MEASURING, CANARY, APPROVAL, APPLYING = (
     "none", "measuring", "canary", "approval", "applying",
 )  # fmt: skip
 PHASES = (NO_TRIAL, MEASURING, CANARY, APPROVAL, APPLYING)
-# What needs a person, the most urgent first.
+# What needs a person.
+APPROVE, REVERTED, UNREADABLE, STALE = "approve", "reverted", "unreadable", "stale"
+SLOWER_NOW, FAILED, NOT_READ = "slower_now", "failed", "not_read"
+NO_BASELINE, LEASE_STAYS = "no_baseline", "lease_stays"
+# The most urgent first.
 NEEDS = (
-    "approve", "reverted", "unreadable", "stale", "slower_now", "failed", "not_read", "no_baseline",
-    "lease_stays",
+    APPROVE, REVERTED, UNREADABLE, STALE, SLOWER_NOW, FAILED, NOT_READ, NO_BASELINE, LEASE_STAYS,
 )  # fmt: skip
 
 
@@ -34,7 +37,8 @@ NEEDS = (
 class RowFlag:
     """The flag by the ledger; ``since`` (epoch seconds) is when it took this state and candidate.
 
-    ``version`` 0 and no ``since``: it was never changed.
+    ``version`` 0 and no ``since``: it was never changed. ``followed_at`` is when the latest run
+    ended that read it since then, None where no run has.
     """
 
     state: str
@@ -42,6 +46,7 @@ class RowFlag:
     candidate: str | None = None
     since: int | None = None
     version: int = 0
+    followed_at: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,14 @@ class DayOfRuns:
 
 
 @dataclass(frozen=True)
+class Closed:
+    """What was saved up to a month and with it (``2026-11``), which no later fold reads again."""
+
+    through: str
+    saved: Estimate
+
+
+@dataclass(frozen=True)
 class Need:
     """Something that a person has to see to from epoch second ``since`` on; ``code`` of NEEDS."""
 
@@ -80,7 +93,7 @@ class Row:
     of the registered job. ``days`` are those up to the last run's that ``week`` counts.
     ``saved`` is what the candidates' runs have saved so far, ``baseline_at`` when the latest run of
     the baseline ended.
-    ``trial_micro_usd`` is what all trials have spent. ``stale`` names what differs from what was
+    ``trials`` is what all trials have spent. ``stale`` names what differs from what was
     proven. ``unread`` counts entries of the ledger that cannot be read. ``upto`` has the newest
     sort key of each section of the ledger that it covers.
     """
@@ -103,11 +116,12 @@ class Row:
     days: tuple[DayOfRuns, ...] = ()
     saved: Estimate = field(default_factory=Estimate)
     baseline_at: int | None = None
-    trial_micro_usd: int = 0
+    trials: Amount = field(default_factory=Amount)
     needs: tuple[Need, ...] = ()
     stale: tuple[str, ...] = ()
     unread: int = 0
     upto: Mapping[str, str] = field(default_factory=dict)
+    closed: Closed | None = None
     read_at: int = 0
     fold: int = FOLD
 

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from compilegate.domain import codec
-from compilegate.domain.fleet.month import Estimate
+from compilegate.domain.fleet.month import Amount, Estimate
 from compilegate.domain.fleet.row import (
+    Closed,
     DayOfRuns,
     LastRun,
     Need,
@@ -22,7 +23,9 @@ FULL = Row(
     owner="nlp",
     registered=True,
     active=True,
-    flag=RowFlag("stale", enabled=False, candidate="compile", since=1_790_000_000, version=3),
+    flag=RowFlag(
+        "stale", enabled=False, candidate="compile", since=1_790_000_000, version=3, followed_at=9
+    ),
     phase="canary",
     trial="t1abcdef",
     phase_since=1_790_000_100,
@@ -35,10 +38,11 @@ FULL = Row(
     days=(DayOfRuns(20_717, 3, 1), DayOfRuns(20_716, 2, 2)),
     saved=Estimate(140, 420_500_000, 31_000_000, unknown=2),
     baseline_at=1_789_500_000,
-    trial_micro_usd=91_200_000,
+    trials=Amount(2, 91_200_000, unknown=1),
     needs=(Need("stale", 1_790_000_000), Need("failed", 1_790_000_200)),
     stale=("instance_type",),
     unread=4,
+    closed=Closed("2026-10", Estimate(3, 5)),
     upto={"run": "run#r1#j1", "flag": "flag#00000003"},
     read_at=1_790_000_300,
 )

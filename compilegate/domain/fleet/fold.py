@@ -1,0 +1,255 @@
+"""A workload's row, folded from its ledger: all of it, or what is new since the row before.
+
+Entries may come in any order and twice. A fold from a row reads the runs of the months that were
+open then, and those of so long before that none of them is missed. What it takes from the row is
+newest moments and sums over closed months alone, so that both folds give the same row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, replace
+from itertools import takewhile
+from typing import Any
+
+from compilegate.domain import ledger_keys, naming
+from compilegate.domain.errors import UnreadableRecordError
+from compilegate.domain.flag import OFF
+from compilegate.domain.flag_change import Versions
+from compilegate.domain.fleet.month import (
+    Amount,
+    Estimate,
+    Month,
+    history_since,
+    month_at,
+    open_months,
+    spent_on_trials,
+    window_of,
+)
+from compilegate.domain.fleet.needs import needs_of, phase_of
+from compilegate.domain.fleet.row import (
+    FOLD,
+    STALE,
+    WEEK_DAYS,
+    Closed,
+    DayOfRuns,
+    LastRun,
+    Row,
+    RowFlag,
+)
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.summaries import TimeWindow
+from compilegate.domain.records.ledger import UnknownRecord
+from compilegate.domain.records.production import TRAIN, RegistrationChange
+from compilegate.domain.workload.model import BASELINE, Workload
+
+# Sections of the ledger that a row is made from, and whose entries may be older than a fold reads.
+OF_RUNS = (ledger_keys.RUN_ENTRIES, ledger_keys.REVIEW_ENTRIES)
+SECTIONS = (
+    *OF_RUNS, ledger_keys.APPROVAL_ENTRIES, ledger_keys.CANARY_ENTRIES, ledger_keys.FLAG_ENTRIES,
+    ledger_keys.REGISTERED_ENTRIES, ledger_keys.TRIAL_ENTRIES,
+)  # fmt: skip
+LEASE = "lock"
+# SageMaker's longest job: all runs of a day are read where those begun so long before it are.
+LONGEST_JOB_SECONDS = 28 * DAY_SECONDS
+ALWAYS = TimeWindow(-math.inf, math.inf)
+NOTHING_CLOSED = Closed("", Estimate())
+
+
+def base_of(workload: str, previous: Row | None) -> Row:
+    """The row that a fold goes on from; an empty one where the ledger has to be read as a whole.
+
+    That is where there is none, where an older release has folded it otherwise, and where entries
+    could not be read: they may have been restored.
+    """
+    if previous is None or previous.fold < FOLD or previous.unread > 0:
+        return Row(workload)
+    return previous
+
+
+def read_since(base: Row) -> float | None:
+    """From which start on (epoch seconds) a fold from ``base`` reads runs, None: all of them."""
+    if base.closed is None:
+        return None
+    return history_since(month_at(window_of(base.closed.through).until))
+
+
+def is_read(base: Row, key: str) -> bool:
+    """Whether a fold from ``base`` reads the entry of this sort key."""
+    since, run = read_since(base), key.split("#")[1:2]
+    if since is None or not run or not key.startswith(OF_RUNS):
+        return True
+    return run[0] >= naming.trial_id(round(1000 * since))
+
+
+def row_of(
+    base: Row,
+    history: WorkloadHistory,
+    months: Sequence[Month],
+    *,
+    now: int,
+    job: Workload | None = None,
+    lease: str | None = None,
+) -> Row:
+    """The row of a ledger as it was read at epoch second ``now``.
+
+    ``history`` has the runs from ``read_since`` on, and all else; ``months`` are those after the
+    base's closed ones. ``job`` is what is registered, None where nothing is or it cannot be read;
+    ``lease`` is the execution that holds the workload.
+    """
+    leased = None if lease is None else _trial_of(history, lease)
+    closed, saved = _saved(base.closed or NOTHING_CLOSED, months, now)
+    row = Row(
+        workload=base.workload,
+        **_registered(history.registrations),
+        **_job(job),
+        **phase_of(history, leased),
+        flag=_flag(history, base.flag),
+        last_run=_last_run(history, base.last_run),
+        days=_days(history, base),
+        saved=saved,
+        baseline_at=_baseline_at(history, base.baseline_at),
+        trials=Amount.total(list(spent_on_trials(history, ALWAYS))),
+        unread=sum(isinstance(record, UnknownRecord) for record in history.records),
+        upto=_upto(history, base.upto, leased),
+        closed=closed,
+        read_at=now,
+    )
+    row = replace(row, stale=_stale(history, row.flag, base))
+    return replace(row, needs=needs_of(row, history, leased))
+
+
+def lags(row: Row, recent: WorkloadHistory, lease: str | None) -> bool:
+    """Whether a row does not cover what was read of its ledger, which may be a part of it."""
+    unread = any(isinstance(record, UnknownRecord) for record in recent.records)
+    leased = None if lease is None else _trial_of(recent, lease)
+    covered = dict(row.upto) == _upto(recent, row.upto, leased)
+    return row.fold < FOLD or not covered or (unread and row.unread == 0)
+
+
+def _trial_of(history: WorkloadHistory, execution: str) -> str:
+    """The trial of an execution, which is named after it unless a person started it."""
+    named = (one.trial for one in history.started if one.execution == execution)
+    return next(named, naming.trial_of(execution)[1])
+
+
+def _upto(
+    history: WorkloadHistory, before: Mapping[str, str], leased: str | None
+) -> dict[str, str]:
+    """The newest sort key of each section, and the trial that holds the workload."""
+    upto = {section: key for section, key in before.items() if section != LEASE}
+    for record in history.records:
+        if record.key.startswith(SECTIONS):
+            section = record.key.split("#")[0]
+            upto[section] = max(record.key, upto.get(section, ""))
+    return upto if leased is None else {**upto, LEASE: leased}
+
+
+def _registered(changes: Sequence[RegistrationChange]) -> dict[str, Any]:
+    if not changes:
+        return {}
+    owner = (changes[-1].document or {}).get("owner")
+    return {
+        "registered": True,
+        "active": changes[-1].active,
+        "owner": owner if isinstance(owner, str) else None,
+    }
+
+
+def _job(job: Workload | None) -> dict[str, Any]:
+    if job is None:
+        return {}
+    return {
+        "instance": job.training.instance_type,
+        "instances": job.training.instance_count,
+        "image": f"{job.framework.name} {job.framework.version}",
+        "family": job.model.family,
+        "runs_per_week": job.schedule.runs_per_week,
+    }
+
+
+def _flag(history: WorkloadHistory, before: RowFlag | None) -> RowFlag | None:
+    try:
+        versions = history.flags
+    except UnreadableRecordError:
+        return None
+    if not versions:
+        return RowFlag(OFF.state, OFF.enabled)
+    flag, since = versions[-1].flag, _in_state_since(versions)
+    followed = [
+        int(run.ended_at)
+        for run in history.runs
+        if run.ended_at >= since and (run.arm == flag.candidate or run.launched_by == TRAIN)
+    ]
+    known = before.followed_at if before is not None and before.since == since else None
+    return RowFlag(
+        flag.state,
+        flag.enabled,
+        flag.candidate,
+        since=since,
+        version=versions[-1].version,
+        followed_at=_newest([known, *followed]),
+    )
+
+
+def _in_state_since(versions: Versions) -> int:
+    now = versions[-1].flag
+    of_this_state = takewhile(
+        lambda one: (one.flag.state, one.flag.candidate) == (now.state, now.candidate),
+        reversed(versions),
+    )
+    return [one.at for one in of_this_state][-1]
+
+
+def _stale(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> tuple[str, ...]:
+    """What differs, by the review that made the flag stale."""
+    if flag is None or flag.state != STALE:
+        return ()
+    review = history.review_of(str(history.flags[-1].details.get("run")))
+    if review is not None:
+        return review.differs
+    return base.stale if base.flag is not None and base.flag.since == flag.since else ()
+
+
+def _last_run(history: WorkloadHistory, before: LastRun | None) -> LastRun | None:
+    runs = [LastRun(int(run.ended_at), run.arm, run.finished) for run in history.runs]
+    ended = runs if before is None else [before, *runs]
+    return max(ended, key=lambda run: (run.at, run.arm, run.ok), default=None)
+
+
+def _baseline_at(history: WorkloadHistory, before: int | None) -> int | None:
+    baseline = [run for run in history.runs if run.arm == BASELINE and run.finished and run.counts]
+    return _newest([before, *(int(run.ended_at) for run in baseline)])
+
+
+def _newest(times: Iterable[int | None]) -> int | None:
+    return max((at for at in times if at is not None), default=None)
+
+
+def _days(history: WorkloadHistory, base: Row) -> tuple[DayOfRuns, ...]:
+    """The last run's day and those of the week before it."""
+    since = read_since(base)
+    first = -math.inf if since is None else (since + LONGEST_JOB_SECONDS) / DAY_SECONDS
+    runs = Counter(int(run.ended_at // DAY_SECONDS) for run in history.runs)
+    failed = Counter(int(run.ended_at // DAY_SECONDS) for run in history.runs if not run.finished)
+    days = {one.day: one for one in base.days if one.day < first}
+    days |= {day: DayOfRuns(day, runs[day], failed[day]) for day in runs if day >= first}
+    return tuple(days[day] for day in sorted(days) if day > max(days) - WEEK_DAYS)
+
+
+def _saved(before: Closed, months: Sequence[Month], now: int) -> tuple[Closed, Estimate]:
+    """What the closed months have saved, and what all have."""
+    through = month_at(window_of(open_months(now)[0]).since - 1)
+    ended = [one for one in months if one.closes_at <= now]
+    closed = _with(before, ended, max(before.through, through))
+    opened = [one for one in months if one not in ended]
+    return closed, _with(closed, opened, "").saved
+
+
+def _with(closed: Closed, months: Sequence[Month], through: str) -> Closed:
+    """With further months; those of one workload share baseline runs, so that errors add up."""
+    parts = [closed.saved, *(month.figures.saved for month in months)]
+    sums = (sum(getattr(part, one.name) for part in parts) for one in fields(Estimate))
+    return Closed(through, Estimate(*sums))
