@@ -58,15 +58,19 @@ ALWAYS = TimeWindow(-math.inf, math.inf)
 NOTHING_CLOSED = Closed("", Estimate())
 
 
-def base_of(workload: str, previous: Row | None) -> Row:
+def base_of(workload: str, previous: Row | None, changed: Iterable[str] = ()) -> Row:
     """The row that a fold goes on from; an empty one where the ledger has to be read as a whole.
 
-    That is where there is none, where an older release has folded it otherwise, and where entries
-    could not be read: they may have been restored.
+    That is where there is none, where an older release has folded it otherwise, where entries
+    could not be read (they may have been restored), and where an entry has ``changed``, by its sort
+    key, that is older than what would be read.
     """
     if previous is None or previous.fold < FOLD or previous.unread > 0:
         return Row(workload)
-    return previous
+    since = read_since(previous)
+    first = "" if since is None else naming.trial_id(round(1000 * since))
+    runs = [key.split("#")[1] for key in changed if key.startswith(OF_RUNS)]
+    return Row(workload) if any(run < first for run in runs) else previous
 
 
 def read_since(base: Row) -> float | None:
@@ -74,14 +78,6 @@ def read_since(base: Row) -> float | None:
     if base.closed is None:
         return None
     return history_since(month_at(window_of(base.closed.through).until))
-
-
-def is_read(base: Row, key: str) -> bool:
-    """Whether a fold from ``base`` reads the entry of this sort key."""
-    since, run = read_since(base), key.split("#")[1:2]
-    if since is None or not run or not key.startswith(OF_RUNS):
-        return True
-    return run[0] >= naming.trial_id(round(1000 * since))
 
 
 def row_of(

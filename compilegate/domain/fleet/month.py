@@ -205,18 +205,26 @@ def month_of(
 
 
 def months_of(
-    history: WorkloadHistory, workload: str, *, owner: str | None, now: int, whole: bool
+    history: WorkloadHistory,
+    workload: str,
+    *,
+    owner: str | None,
+    now: int,
+    after: str | None = None,
 ) -> list[Month]:
-    """The months of one workload to keep: those that are open, and of a whole history all.
+    """The months of one workload to keep, up to this one: those ``after`` one, or all.
 
-    An open one replaces what was kept of it before; a closed one is written where there is none.
+    One that is open replaces what was kept of it before; one that is closed stays.
     """
-    names = open_months(now)
-    if whole:
+    if after is None:
         ended = [one.at for one in history.decided] + [one.at for one in history.failed]
-        first = min([*ended, *map(booked_at, history.runs), now])
-        names = [*months_between(first, now - CLOSES_AFTER)[:-1], *names]
-    return [month_of(history, workload, name, owner=owner, now=now) for name in names]
+        first = min([*ended, *map(booked_at, history.runs), now - CLOSES_AFTER])
+    else:
+        first = window_of(after).until
+    return [
+        month_of(history, workload, name, owner=owner, now=now)
+        for name in months_between(first, now)
+    ]
 
 
 def spent_on_trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:

@@ -120,19 +120,19 @@ def test_a_month_is_open_until_fourteen_days_after_its_end(now: int, names: list
     assert DECEMBER + 14 * DAY == months.closes_at("2026-11")
 
 
-def test_a_whole_history_gives_its_empty_months_too_and_a_part_the_open_ones() -> None:
+def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one() -> None:
     ledger = past(
         decided("a", NOVEMBER - 70 * DAY, 1.0), production_run(1, started_at=NOVEMBER - 9 * DAY)
     )
 
-    def names(*, whole: bool, of: WorkloadHistory = ledger) -> list[str]:
-        made = months.months_of(of, "w", owner="o", now=DECEMBER, whole=whole)
+    def names(after: str | None = None, of: WorkloadHistory = ledger) -> list[str]:
+        made = months.months_of(of, "w", owner="o", now=DECEMBER, after=after)
         assert {("w", "o", DECEMBER)} == {(one.workload, one.owner, one.read_at) for one in made}
         return [one.month for one in made]
 
-    assert ["2026-08", "2026-09", "2026-10", "2026-11", "2026-12"] == names(whole=True)
-    assert ["2026-11", "2026-12"] == names(whole=False)
-    assert ["2026-11", "2026-12"] == names(whole=True, of=past())
+    assert ["2026-08", "2026-09", "2026-10", "2026-11", "2026-12"] == names()
+    assert ["2026-11", "2026-12"] == names("2026-10")
+    assert ["2026-11", "2026-12"] == names(of=past())
 
 
 AMOUNTS = st.none() | st.floats(0, 1e6)
@@ -144,7 +144,7 @@ ENTRIES = st.lists(st.tuples(st.sampled_from([decided, failed]), TIMES, AMOUNTS)
 def test_the_months_add_up_to_the_ledger(ended, ran) -> None:
     trials = [kind(f"t{n}", at, usd) for n, (kind, at, usd) in enumerate(ended)]
     runs = [production_run(n, at=at, usd=usd) for n, (at, usd) in enumerate(ran)]
-    made = months.months_of(past(*trials, *runs), "w", owner=None, now=2 * DECEMBER, whole=True)
+    made = months.months_of(past(*trials, *runs), "w", owner=None, now=2 * DECEMBER)
     total = MonthFigures.total([one.figures for one in made])
 
     assert Amount.of([one.spent_usd for one in trials]) == total.spent
