@@ -28,6 +28,7 @@ from compilegate.cli.register import register
 from compilegate.cli.report import digest, report
 from compilegate.cli.run import run, train
 from compilegate.cli.schema import schema
+from compilegate.cli.statement import statement
 from compilegate.cli.status import status
 from compilegate.cli.synth import synth
 
@@ -63,9 +64,9 @@ app = typer.Typer(
 COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
     "init": None, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
     "facts": None, "register": register, "train": train, "run": run, "status": status,
-    "unlock": unlock, "drain": drain, "digest": digest, "judge": judge, "report": report,
-    "export": None, "flag": flag.app, "local": None, "synth": synth, "demo": None,
-    "demo-production": None,
+    "unlock": unlock, "drain": drain, "digest": digest, "statement": statement,
+    "judge": judge, "report": report, "export": None, "flag": flag.app, "local": None,
+    "synth": synth, "demo": None, "demo-production": None,
 }  # fmt: skip
 _of_others = {one.name: one.load() for one in entry_points(group="compilegate.commands")}
 for _name, _command in {**COMMANDS, **_of_others}.items():

@@ -83,6 +83,12 @@ def money(usd: float) -> str:
     return f"{MINUS if usd < 0 else ''}${text}"
 
 
+def dollars(micro_usd: int) -> str:
+    """Whole micro-dollars as US dollars, always with cents, as accounts have them."""
+    cents = round(micro_usd / 10_000)
+    return f"{MINUS if cents < 0 else ''}${abs(cents) / 100:,.2f}"
+
+
 def estimated_money(usd: float) -> str:
     """An estimate in US dollars: as ``money``, without cents from $10."""
     return money(usd) if abs(usd) < ESTIMATE_WHOLE_DOLLARS else signed(f"${usd:,.0f}")

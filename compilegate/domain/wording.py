@@ -25,7 +25,10 @@ def formats() -> Mapping[str, Callable[..., str]]:
     from compilegate.domain.errors import shortened  # noqa: PLC0415
     from compilegate.domain.outside import shorten  # noqa: PLC0415
 
-    own = (of.count, of.duration, of.fixed, of.money, of.percent, of.plural, of.significant, ratio)
+    own = (
+        of.count, of.dollars, of.duration, of.fixed, of.money, of.percent, of.plural,
+        of.significant, ratio,
+    )  # fmt: skip
     return {
         **{format_.__name__: format_ for format_ in own},
         "if": lambda _: "",

@@ -46,17 +46,17 @@ def render_fleet(fleet: Fleet) -> str:
             MetricCard(*row) for row in rows("fleet_cards", fleet=fleet, runs=runs, due=due)
         ],
         "not_measured": None if fleet.summaries else "No workload is registered for production.",
-        "fleet": _table(fleet, tasks),
+        "tables": _tables(fleet, tasks),
         "downloads": [],
         "next": (command_at("compilegate status", fleet.stage), "what runs at this moment"),
     }
-    return render_page("fleet.html.j2", (), values)
+    return render_page("tables.html.j2", (), values)
 
 
-def _table(fleet: Fleet, tasks: dict[str, Row]) -> Table | None:
+def _tables(fleet: Fleet, tasks: dict[str, Row]) -> list[Table]:
     """What a person has to do first, the most urgent of it at the top, then by saving."""
     if not fleet.summaries:
-        return None
+        return []
     ordered = sorted(
         fleet.summaries,
         key=lambda one: (-tasks[one.workload][0], -_saved(one), one.workload),
@@ -67,11 +67,8 @@ def _table(fleet: Fleet, tasks: dict[str, Row]) -> Table | None:
     note = f"{'Marked rows need a person. ' if marked else ''}{UNKNOWN} is unknown."
     if more > 0:
         note += f" {plural(more, 'workload')} more: save a page for one owner (--owner)."
-    return Table(
-        "fleet", "Workloads", COLUMNS,
-        [_row(one, tasks[one.workload], fleet.stage) for one in listed],
-        note=note, marked=marked, stacked=True,
-    )  # fmt: skip
+    listed_rows = [_row(one, tasks[one.workload], fleet.stage) for one in listed]
+    return [Table("fleet", "Workloads", COLUMNS, listed_rows, note, marked, stacked=True)]
 
 
 def _row(one: WeeklySummary, task: Row, stage: str) -> tuple[str, ...]:

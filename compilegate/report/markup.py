@@ -30,7 +30,9 @@ from compilegate.report.charts.svg import draw, legend
 
 ASSETS = Path(__file__).parent / "assets"
 # Formats of a value (wording.py) that a text asks for.
-FORMATS = ("count", "duration", "money", "percent", "plural", "ratio", "share", "significant")
+FORMATS = (
+    "count", "dollars", "duration", "money", "percent", "plural", "ratio", "share", "significant",
+)  # fmt: skip
 # Characters: with all charts, a page stays below 400 kB.
 EMBEDDED_MAX = 120_000
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")

@@ -8,24 +8,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from datetime import UTC, datetime
 from math import isqrt
 from typing import Self
 
 from compilegate.domain.decision import Verdict
 from compilegate.domain.economics import micro_usd
+from compilegate.domain.flag_change import flag_of
+from compilegate.domain.followers import STALE
 from compilegate.domain.production.attempts import RUN_SECONDS
-from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
-from compilegate.domain.production.savings import booked_at, saving_of
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.savings import (
+    OPEN_SECONDS,
+    Savings,
+    booked_at,
+    forgone_savings,
+    saving_of,
+    sum_of,
+)
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.ledger import UnknownRecord
 from compilegate.domain.records.production import ProductionRun
+from compilegate.domain.workload.model import BASELINE
 
 SCHEMA = 1
 MONTH = re.compile(r"[1-9]\d{3}-(0[1-9]|1[0-2])")
 # By then runs whose event was lost are recorded, and a saving has its neighbours in time.
-CLOSES_AFTER = 14 * DAY_SECONDS
+CLOSES_AFTER = OPEN_SECONDS
 # The error of a trial that was stopped: Step Functions' status, or what a drain gives.
 STOPPED = ("ABORTED", "Drained")
 QUANTILE = 1.6448536269514722  # two-sided 90 % of the normal distribution
@@ -42,8 +52,8 @@ class Amount:
     @classmethod
     def of(cls, amounts: Sequence[float | None]) -> Self:
         """The sum of amounts in USD; None is one that is not known."""
-        known = [micro_usd(usd) for usd in amounts if usd is not None]
-        return cls(len(known), sum(known), len(amounts) - len(known))
+        priced = [micro_usd(usd) for usd in amounts if usd is not None]
+        return cls(len(priced), sum(priced), len(amounts) - len(priced))
 
     @classmethod
     def total(cls, parts: Sequence[Amount]) -> Self:
@@ -104,9 +114,10 @@ class MonthFigures:
         return Amount.total((self.decided, self.failed, self.stopped))
 
     @property
-    def net_micro_usd(self) -> int:
+    def net(self) -> Estimate:
         """What was saved, less what trials have spent."""
-        return self.saved.micro_usd - self.spent.micro_usd
+        micro_usd = self.saved.micro_usd - self.spent.micro_usd
+        return Estimate(micro_usd=micro_usd, se_micro_usd=self.saved.se_micro_usd)
 
     @classmethod
     def total(cls, parts: Sequence[MonthFigures]) -> Self:
@@ -193,12 +204,14 @@ def month_of(
     runs = [run for run in history.runs if booked_at(run) < window.until]
     decided, failed, stopped = spent_on_trials(history, window)
     unreadable = [one for one in history.records if isinstance(one, UnknownRecord)]
+    held = forgone_savings(history.runs, [*_held_back(history, window)], astuple(window))
     figures = MonthFigures(
         decided,
         failed,
         stopped,
         production=Amount.of([run.usd for run in runs if window.holds(booked_at(run))]),
-        saved=_saved(history.runs, window),
+        holdback=_estimate(sum_of(held)),
+        saved=_estimate(saving_of(history.runs, window.since, window.until)),
         unread=sum(window.holds(one.at or window.since) for one in unreadable),
     )
     return Month(workload, month, owner, now, figures)
@@ -242,7 +255,15 @@ def spent_on_trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Am
     return map(Amount.of, ended.values())
 
 
-def _saved(runs: Sequence[ProductionRun], window: TimeWindow) -> Estimate:
-    saved = saving_of(runs, window.since, window.until)
-    unknown = saved.runs - saved.priced_runs
-    return Estimate(saved.priced_runs, saved.micro_usd, saved.se_micro_usd, unknown)
+def _held_back(history: WorkloadHistory, window: TimeWindow) -> Iterator[tuple[ProductionRun, str]]:
+    """The baseline's runs that began while a candidate was on, and that candidate."""
+    for run in history.runs:
+        if run.arm == BASELINE and window.holds(booked_at(run)):
+            flag = flag_of([one for one in history.readable_flags if one.at <= run.started_at])
+            if flag.enabled and flag.candidate is not None and flag.state != STALE:
+                yield run, flag.candidate
+
+
+def _estimate(savings: Savings) -> Estimate:
+    priced = savings.priced_runs
+    return Estimate(priced, savings.micro_usd, savings.se_micro_usd, savings.runs - priced)

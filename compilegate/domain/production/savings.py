@@ -216,6 +216,16 @@ def run_savings(
     return [compared[utc.month_of(booked_at(run))].saving(run) for run in mine]
 
 
+def forgone_savings(
+    runs: Sequence[ProductionRun],
+    held: Sequence[tuple[ProductionRun, str]],
+    month: tuple[float, float],
+) -> list[RunSaving]:
+    """What baseline runs of a month would have saved with the candidate named beside each."""
+    compared = _Month(runs, month) if held else None
+    return [compared.forgone(run, candidate) for run, candidate in held if compared]
+
+
 class _Month:
     """The runs near a month (``since``, ``until``), and the ratio of each candidate among them."""
 
@@ -244,9 +254,7 @@ class _Month:
         """What a candidate's run saved; one that failed saved nothing and cost its price."""
         if run.usd is None or not run.finished:
             return RunSaving(run, None if run.usd is None else -micro_usd(run.usd))
-        if run.arm not in self.ratios:
-            self.ratios[run.arm] = self._ratio(run.arm)
-        ratio = self.ratios[run.arm]
+        ratio = self._ratio(run.arm)
         if ratio is None or run.key not in self.whole:
             return RunSaving(run, None)
         on_baseline = run.usd * math.exp(ratio.log)
@@ -257,7 +265,20 @@ class _Month:
             self.by_arm[BASELINE][-1].ended_at,
         )
 
+    def forgone(self, run: ProductionRun, candidate: str) -> RunSaving:
+        """What a baseline's run would have saved; unknown of one that failed."""
+        ratio = self._ratio(candidate)
+        if run.usd is None or not run.finished or ratio is None:
+            return RunSaving(run, None)
+        on_candidate = run.usd * math.exp(-ratio.log)
+        return RunSaving(run, micro_usd(run.usd - on_candidate), micro_usd(on_candidate * ratio.se))
+
     def _ratio(self, arm: str) -> Ratio | None:
+        if arm not in self.ratios:
+            self.ratios[arm] = self._measured(arm)
+        return self.ratios[arm]
+
+    def _measured(self, arm: str) -> Ratio | None:
         both = sorted(self.by_arm[BASELINE] + self.by_arm[arm], key=lambda one: one.started_at)
         return ratio_of([
             Point(run.started_at, math.log(run.usd), run.arm == BASELINE) for run in both if run.usd

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import codec
+from compilegate.domain.flag import Flag
 from compilegate.domain.fleet import month as months
 from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
 from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from tests.domain.production.run_builder import production_run
 
@@ -54,7 +58,7 @@ def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted() 
     assert Amount(1, 4_000_000, 1) == found.failed
     assert Amount(2, 24_000_000, 0) == found.stopped
     assert Amount(5, 40_500_001, 2) == found.spent
-    assert -40_500_001 == found.net_micro_usd
+    assert Estimate(micro_usd=-40_500_001) == found.net
 
 
 def test_a_trial_that_fails_after_its_decision_has_spent_its_money_once() -> None:
@@ -75,6 +79,34 @@ def test_a_run_counts_when_it_was_recorded_else_when_it_ended() -> None:
     )
 
     assert Amount(1, 1_000_000, 1) == found.production
+
+
+def flag(version: int, at: int, **to: Any) -> FlagVersion:
+    value = Flag(**{"enabled": True, "state": "permanent", "candidate": "compile", **to}).to_json()
+    return FlagVersion(version=version, at=at, change_id=f"c{version}", by="evaluate",
+                       action="enable", reason="r", value=value)  # fmt: skip
+
+
+def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidate_was_on() -> None:
+    def run(day: int, arm: str = "baseline", **more: Any) -> ProductionRun:
+        usd = 10.0 if arm == "baseline" else 8.0
+        return production_run(day, arm, **{"started_at": NOVEMBER + day * DAY, "usd": usd, **more})
+
+    found = figures(
+        flag(1, NOVEMBER + 3 * DAY),
+        flag(2, NOVEMBER + 20 * DAY, state="stale"),
+        flag(3, NOVEMBER + 22 * DAY, enabled=False, state="off", candidate=None),
+        *(run(day) for day in (0, 1, 2, 6, 9, 21, 23)),  # held back: those of days 6 and 9
+        *(run(day, "compile") for day in (4, 5, 7, 8, 10, 11)),
+        run(12, finished=False),
+        run(13, usd=None),
+        run(40),
+    )
+
+    assert (2, 4_000_000, 2) == (
+        found.holdback.runs, found.holdback.micro_usd, found.holdback.unknown,
+    )  # fmt: skip
+    assert (6, 12_000_000, 0) == (found.saved.runs, found.saved.micro_usd, found.saved.unknown)
 
 
 def test_sums_of_estimates_add_their_variances() -> None:

@@ -1,0 +1,126 @@
+"""A month's statement for finance: the money of each workload, of each owner, of all.
+
+Its sums add the whole micro-dollars of the workloads' months (month.py), so that they are the
+ledger's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from compilegate.domain.codec import write
+from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.fleet.month import (
+    MONTH,
+    Estimate,
+    Month,
+    MonthFigures,
+    closes_at,
+    month_at,
+)
+
+SCHEMA = 1
+MOST_OWNERS = 8  # that an error names
+FINAL, PROVISIONAL, UNREAD = "final", "provisional", "unread"
+
+
+def check_month(month: str, now: float) -> None:
+    """Raises InvalidInputError for what is no month, and for one that has not begun."""
+    newest = month_at(now)
+    if not MONTH.fullmatch(month):
+        raise InvalidInputError(
+            "is not a month", field="--month", value=month,
+            fix=f"write the year and the month, for example {newest}",
+        )  # fmt: skip
+    if month > newest:
+        raise InvalidInputError(
+            "has not begun", field="--month", value=month,
+            fix=f"the newest month, in UTC, is {newest}",
+        )  # fmt: skip
+
+
+def of_owner(months: Sequence[Month], owner: str) -> list[Month]:
+    """The months of an owner's workloads; raises InvalidInputError for one who has none."""
+    own = [one for one in months if one.owner == owner]
+    if not own:
+        owners = sorted({one.owner for one in months if one.owner is not None})
+        near = get_close_matches(owner, owners) or owners[:MOST_OWNERS]
+        fix = f"workloads are owned by {', '.join(near)}" if near else "no workload has an owner"
+        raise InvalidInputError("owns no workload", field="--owner", value=owner, fix=fix)
+    return own
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Months (all of ``month``) of one owner's workloads, or of all, as of ``read_at`` (epoch s).
+
+    ``unread`` are workloads whose ledger could not be read.
+    """
+
+    stage: str
+    month: str
+    owner: str | None
+    read_at: int
+    months: Sequence[Month]
+    unread: Sequence[str] = ()
+    simulated: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The statement for programs; ``idle`` counts the workloads without any entry."""
+        busy = [one for one in self.months if one.figures != MonthFigures()]
+        by_owner: dict[str | None, list[Month]] = defaultdict(list)
+        for one in sorted(busy, key=lambda one: (one.owner or "", one.workload)):
+            by_owner[one.owner].append(one)
+        closes = closes_at(self.month)
+        return {
+            "schema": SCHEMA,
+            "stage": self.stage,
+            "month": self.month,
+            "owner": self.owner,
+            "state": FINAL if self.read_at >= closes else PROVISIONAL,
+            "closes_at": closes,
+            "read_at": self.read_at,
+            "total": {"workloads": len(busy), **_line(busy)},
+            "owners": [
+                {"owner": owner, "workloads": len(own), **_line(own)}
+                for owner, own in by_owner.items()
+            ],
+            "workloads": [
+                {"workload": one.workload, "owner": owner, **_line([one])}
+                for owner, own in by_owner.items()
+                for one in own
+            ],
+            "idle": len(self.months) - len(busy),
+            "unread": sorted(self.unread),
+            "simulated": self.simulated,
+        }
+
+
+def _line(months: Sequence[Month]) -> dict[str, Any]:
+    """The figures of one workload or the sums of several."""
+    figures = MonthFigures.total([one.figures for one in months])
+    return {
+        "entries": figures.spent.entries + figures.production.entries,
+        "unread_entries": figures.unread,
+        "decided": write(figures.decided),
+        "failed": write(figures.failed),
+        "stopped": write(figures.stopped),
+        "spent": write(figures.spent),
+        "holdback": _estimate(figures.holdback),
+        "saved": _estimate(figures.saved),
+        "net": _range(figures.net),
+        "production": write(figures.production),
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, int]:
+    return {"runs": estimate.runs, **_range(estimate), "unknown": estimate.unknown}
+
+
+def _range(estimate: Estimate) -> dict[str, int]:
+    low, high = estimate.interval_micro_usd
+    return {"micro_usd": estimate.micro_usd, "low_micro_usd": low, "high_micro_usd": high}

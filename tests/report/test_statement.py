@@ -1,0 +1,151 @@
+"""The statement as CSV and as a page: every amount in its column, nothing that a reader runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
+from compilegate.domain.fleet.statement import Statement
+from compilegate.domain.formats import UNKNOWN
+from compilegate.report.statement import render_statement, statement_csv
+from tests.report.browser import BROKEN_PIECES, CHROMIUM, assert_readable, browser, plain
+from tests.report.test_browser import AXE
+from tests.report.test_fleet import Cells
+from tests.report.test_render import HOSTILE
+
+DECEMBER = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())
+CLOSED = DECEMBER + 14 * 86_400
+BUSY = MonthFigures(
+    Amount(2, 12_500_001, 1), Amount(1, 4_000_000, 0), Amount(3, 2_340_000, 0),
+    Amount(40, 8_500_000_000, 2), Estimate(2, 40_000_000, 9_000_000, 0),
+    Estimate(38, 2_345_678_901, 120_000_000, 2),
+)  # fmt: skip
+
+
+def document(
+    *months: tuple[str, str | None, MonthFigures], unread: tuple[str, ...] = (), at: int = CLOSED,
+    owner: str | None = None,
+):  # fmt: skip
+    made = [Month(name, "2026-11", whose, at, figures) for name, whose, figures in months]
+    return Statement("prod", "2026-11", owner, at, made, unread).document()
+
+
+def page(*months: tuple[str, str | None, MonthFigures], **more) -> str:
+    return render_statement(document(*months, **more))
+
+
+def test_csv_has_a_row_for_each_workload_in_micro_dollars_and_in_dollars() -> None:
+    made = document(("b", "ml", BUSY), ("a", None, MonthFigures(saved=Estimate(1, -7))))
+    none, busy = csv.DictReader(io.StringIO(statement_csv(made)))
+
+    assert {
+        "month": "2026-11", "state": "final", "workload": "b", "owner": "ml", "entries": "46",
+        "unread_entries": "0", "decided_entries": "2", "decided_micro_usd": "12500001",
+        "decided_usd": "12.500001", "decided_unknown": "1", "failed_entries": "1",
+        "failed_micro_usd": "4000000", "failed_usd": "4.000000", "failed_unknown": "0",
+        "stopped_entries": "3", "stopped_micro_usd": "2340000", "stopped_usd": "2.340000",
+        "stopped_unknown": "0", "spent_entries": "6", "spent_micro_usd": "18840001",
+        "spent_usd": "18.840001", "spent_unknown": "1", "holdback_runs": "2",
+        "holdback_micro_usd": "40000000", "holdback_usd": "40.000000",
+        "holdback_low_micro_usd": "25196317", "holdback_low_usd": "25.196317",
+        "holdback_high_micro_usd": "54803683", "holdback_high_usd": "54.803683",
+        "holdback_unknown": "0", "saved_runs": "38", "saved_micro_usd": "2345678901",
+        "saved_usd": "2345.678901", "saved_low_micro_usd": "2148296466",
+        "saved_low_usd": "2148.296466", "saved_high_micro_usd": "2543061336",
+        "saved_high_usd": "2543.061336", "saved_unknown": "2", "net_micro_usd": "2326838900",
+        "net_usd": "2326.838900", "net_low_micro_usd": "2129456465", "net_low_usd": "2129.456465",
+        "net_high_micro_usd": "2524221335", "net_high_usd": "2524.221335",
+        "production_entries": "40", "production_micro_usd": "8500000000",
+        "production_usd": "8500.000000", "production_unknown": "2",
+    } == busy  # fmt: skip
+    assert ("a", "", "-7", "-0.000007", "0.000000") == (
+        none["workload"], none["owner"], none["net_micro_usd"], none["net_usd"], none["spent_usd"],
+    )  # fmt: skip
+
+
+def test_csv_names_what_could_not_be_read_and_has_its_columns_without_any_row() -> None:
+    with_rows = statement_csv(document(("b", "ml", BUSY), unread=("x",))).splitlines()
+
+    assert statement_csv(document()).splitlines() == with_rows[:1]
+    assert "2026-11,unread,x," == with_rows[2].rstrip(",") + ","
+    assert with_rows[0].count(",") == with_rows[2].count(",")
+
+
+def test_no_cell_of_a_spreadsheet_is_a_formula() -> None:
+    made = document(("=1+1", "@sum", BUSY), unread=("+x",))
+    rows = list(csv.DictReader(io.StringIO(statement_csv(made))))
+
+    assert [("'=1+1", "'@sum"), ("'+x", "")] == [(one["workload"], one["owner"]) for one in rows]
+
+
+def test_the_page_has_each_line_with_its_amount_and_interval() -> None:
+    found = Cells(page(("b", "ml", BUSY))).rows
+    lines = {cells[0]: cells[1:4] for _, cells in found}
+
+    assert ["$12.50", UNKNOWN, "2 trials"] == lines["Trials that decided"]
+    assert ["$4.00", UNKNOWN, "1 trial"] == lines["Trials that failed"]
+    assert ["$2.34", UNKNOWN, "3 trials"] == lines["Trials that were stopped"]
+    assert ["$18.84", UNKNOWN, "6 trials"] == lines["Spent on trials"]
+    assert ["$2,345.68", "$2,148.30 to $2,543.06", "38 runs"] == lines["Saved by runs"]
+    assert ["$2,326.84", "$2,129.46 to $2,524.22", UNKNOWN] == lines["Net"]
+    assert ["$40.00", "$25.20 to $54.80", "2 runs"] == lines["Cost of the holdback"]
+    assert ["$8,500.00", UNKNOWN, "40 runs"] == lines["All production runs"]
+    of_each = ["$18.84", "$2,345.68", "$2,148.30 to $2,543.06", "$2,326.84", "$40.00"]
+    assert [["ml", "1", *of_each], ["b", "ml", *of_each]] == [
+        cells for _, cells in found if cells[0] in ("ml", "b")
+    ]
+
+
+def test_the_page_says_what_its_sums_are_of_and_what_they_lack() -> None:
+    lost = tuple(f"lost{n:02}" for n in range(25))
+    whole = plain(page(("b", "ml", BUSY), ("idle", "ml", MonthFigures())))
+    lacking = plain(page(("b", "ml", BUSY), unread=lost, at=DECEMBER))
+
+    assert "46 entries of the ledger, to the micro-dollar: 1 workload; 1 more had nothing" in whole
+    assert "Final" in whole
+    assert "Provisional" not in whole
+    assert "1 workload, and 25 that could not be read (lost00, " in lacking
+    assert "lost19, …)" in lacking
+    assert "Incomplete" in lacking
+    assert "Provisional until 2026-12-15 (UTC)" in lacking
+    assert "Not in the sums: 1 trial and 2 runs without a known price" in lacking
+    assert "Provisional" in plain(page(("b", "ml", BUSY), at=CLOSED - 1))
+    assert "Not in the sums" not in plain(page(("b", None, MonthFigures(saved=Estimate(1, -7)))))
+
+
+def test_of_thousands_of_workloads_the_page_has_those_of_the_largest_amounts() -> None:
+    many = [(f"w{n:05}", "o", MonthFigures(decided=Amount(1, n))) for n in range(1, 5_001)]
+    html = page(*many)
+    listed = [cells[0] for _, cells in Cells(html).rows if cells[0].startswith("w0")]
+
+    assert ["w05000", "w04999"] == listed[:2]
+    assert 500 == len(listed)
+    assert "4,500 workloads more" in html
+    assert len(html) < 400_000
+
+
+def test_hostile_words_are_shown_and_never_run() -> None:
+    assert "<script" not in page((HOSTILE, HOSTILE, BUSY), unread=(HOSTILE,), owner=HOSTILE)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH: the page is not opened")
+def test_a_browser_shows_it_readably_at_every_size(tmp_path: Path) -> None:
+    file = tmp_path / "statement.html"
+    file.write_text(page(("b", "ml", BUSY), ("c", None, BUSY), unread=("lost",), at=DECEMBER))
+
+    with browser(tmp_path / "profile") as chromium:
+        assert_readable(chromium, file)
+        for width in (1280, 700, 420):
+            chromium.open(file, width=width)
+            assert [] == chromium.run(BROKEN_PIECES)
+        for dark in (False, True):
+            chromium.open(file, width=420, dark=dark)
+            chromium.run(f"{AXE.read_text(encoding='utf-8')};0")
+            found = "axe.run().then(({violations}) => violations.map(({id}) => id))"
+            assert [] == chromium.run(found)
