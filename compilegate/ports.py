@@ -178,10 +178,10 @@ class FleetTable:
         return self._put(f"{MONTHS}{month.month}", month, previous)
 
     def _items(self, kind: type[Item], place: str) -> Items[Item]:
-        found = [(name, _stored(kind, text)) for name, text in sorted(self.raw.items(place))]
-        unread = [(name, stored.newer) for name, stored in found if stored.item is None]
+        items = [(name, _stored(kind, text)) for name, text in sorted(self.raw.items(place))]
+        unread = [(name, stored.newer) for name, stored in items if stored.item is None]
         return Items(
-            read=tuple(stored.item for _, stored in found if stored.item is not None),
+            read=tuple(stored.item for _, stored in items if stored.item is not None),
             damaged=tuple(name for name, newer in unread if not newer),
             newer=tuple(name for name, newer in unread if newer),
         )

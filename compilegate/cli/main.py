@@ -22,6 +22,7 @@ from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
 from compilegate.cli.doctor import doctor
 from compilegate.cli.judge import judge
+from compilegate.cli.list import list_workloads
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
 from compilegate.cli.register import register
@@ -63,8 +64,8 @@ app = typer.Typer(
 # distributions (distributions/exports, facts, init, local).
 COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
     "init": None, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
-    "facts": None, "register": register, "train": train, "run": run, "status": status,
-    "unlock": unlock, "drain": drain, "digest": digest, "statement": statement,
+    "facts": None, "register": register, "train": train, "run": run, "list": list_workloads,
+    "status": status, "unlock": unlock, "drain": drain, "digest": digest, "statement": statement,
     "judge": judge, "report": report, "export": None, "flag": flag.app, "local": None,
     "synth": synth, "demo": None, "demo-production": None,
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Rows of all workloads of a stage."""
