@@ -36,8 +36,8 @@ def record_decision(event: Mapping[str, Any], *, services: Services) -> dict[str
         verdict=decision.verdict,
         candidate=decision.candidate,
         judge_version=decision.judge_version,
-        # None for a trial that started no job.
-        spent_usd=None if evidence is None else recorded_spend(evidence),
+        # A trial without evidence has started no job.
+        spent_usd=0.0 if evidence is None else recorded_spend(evidence),
         reasons=decision.messages,
     )
     services.ledger.append(trial.workload, record)
