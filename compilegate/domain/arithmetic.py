@@ -63,3 +63,6 @@ WAITED_RUNS = "WaitedRuns"
 PRODUCTION_USD = "ProductionUsd"
 SAVED_USD = "SavedUsd"
 FLAGS_ON = "FlagsOn"
+# Rows that the daily pass built, and those that were not what their ledgers say.
+ROWS_BUILT = "RowsBuilt"
+ROWS_REPAIRED = "RowsRepaired"

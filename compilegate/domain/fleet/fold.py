@@ -28,21 +28,23 @@ from compilegate.domain.fleet.month import (
     spent_on_trials,
     window_of,
 )
-from compilegate.domain.fleet.needs import needs_of, phase_of
+from compilegate.domain.fleet.needs import needs_of, phase_of, urgency
 from compilegate.domain.fleet.row import (
     FOLD,
     STALE,
+    UNREADABLE,
     WEEK_DAYS,
     Closed,
     DayOfRuns,
     LastRun,
+    Need,
     Row,
     RowFlag,
 )
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.ledger import UnknownRecord
-from compilegate.domain.records.production import TRAIN, RegistrationChange
+from compilegate.domain.records.production import TRAIN
 from compilegate.domain.workload.model import BASELINE, Workload
 
 # Sections of the ledger that a row is made from, and whose entries may be older than a fold reads.
@@ -80,6 +82,13 @@ def read_since(base: Row) -> float | None:
     return history_since(month_at(window_of(base.closed.through).until))
 
 
+def registered_of(history: WorkloadHistory) -> Mapping[str, str]:
+    """Owner and spec key of the latest registration, each where it says one."""
+    document = (history.registrations[-1].document or {}) if history.registrations else {}
+    named = {name: document.get(name) for name in ("owner", "spec_key")}
+    return {name: value for name, value in named.items() if isinstance(value, str)}
+
+
 def row_of(
     base: Row,
     history: WorkloadHistory,
@@ -95,11 +104,14 @@ def row_of(
     base's closed ones. ``job`` is what is registered, None where nothing is or it cannot be read;
     ``lease`` is the execution that holds the workload.
     """
+    registered = registered_of(history)
     leased = None if lease is None else _trial_of(history, lease)
     closed, saved = _saved(base.closed or NOTHING_CLOSED, months, now)
     row = Row(
         workload=base.workload,
-        **_registered(history.registrations),
+        owner=registered.get("owner"),
+        registered=bool(history.registrations),
+        active=bool(history.registrations) and not history.is_retired,
         **_job(job),
         **phase_of(history, leased),
         flag=_flag(history, base.flag),
@@ -115,6 +127,14 @@ def row_of(
     )
     row = replace(row, stale=_stale(history, row.flag, base))
     return replace(row, needs=needs_of(row, history, leased))
+
+
+def unreadable(row: Row, now: int) -> Row:
+    """The row where the ledger cannot be read at all: as it was, and that it needs a person."""
+    others = [need for need in row.needs if need.code != UNREADABLE]
+    since = min([now, *(need.since for need in row.needs if need not in others)])
+    needs = sorted([*others, Need(UNREADABLE, since)], key=urgency)
+    return replace(row, unread=max(row.unread, 1), needs=tuple(needs), read_at=now)
 
 
 def lags(row: Row, recent: WorkloadHistory, lease: str | None) -> bool:
@@ -141,17 +161,6 @@ def _upto(
             section = record.key.split("#")[0]
             upto[section] = max(record.key, upto.get(section, ""))
     return upto if leased is None else {**upto, LEASE: leased}
-
-
-def _registered(changes: Sequence[RegistrationChange]) -> dict[str, Any]:
-    if not changes:
-        return {}
-    owner = (changes[-1].document or {}).get("owner")
-    return {
-        "registered": True,
-        "active": changes[-1].active,
-        "owner": owner if isinstance(owner, str) else None,
-    }
 
 
 def _job(job: Workload | None) -> dict[str, Any]:

@@ -48,7 +48,12 @@ def needs_of(row: Row, history: WorkloadHistory, leased: str | None) -> tuple[Ne
     needs = [*_needs_of_ledger(row, history, leased)]
     if row.active or not row.registered:
         needs += [*_needs_of_flag(row), *_failed(row, history)]
-    return tuple(sorted(needs, key=lambda need: rows.NEEDS.index(need.code)))
+    return tuple(sorted(needs, key=urgency))
+
+
+def urgency(need: Need) -> int:
+    """By which needs are ordered, the most urgent first."""
+    return rows.NEEDS.index(need.code)
 
 
 def _needs_of_ledger(row: Row, history: WorkloadHistory, leased: str | None) -> Iterator[Need]:

@@ -1,1 +1,1 @@
-"""Rows of all workloads of a stage."""
+"""Rows and months of all workloads: kept as their ledgers change, repaired once a day."""

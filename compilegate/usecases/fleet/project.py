@@ -1,0 +1,113 @@
+"""Keeps a row and the months of each workload as its ledger changes: the function Project.
+
+The table's stream says which workload has changed; what became of it is read from its ledger. So
+records that come twice, in another order or not at all cannot damage a row: it is what the ledger
+says, or an earlier state of it until the next record or the daily pass (repair.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from compilegate.domain.errors import CompilegateError
+from compilegate.domain.fleet.fold import base_of, read_since, registered_of, row_of, unreadable
+from compilegate.domain.fleet.month import Month, months_of
+from compilegate.domain.fleet.row import Row
+from compilegate.domain.ledger_keys import DEPLOYMENT
+from compilegate.domain.outside import BROKEN
+from compilegate.domain.workload.model import Workload
+from compilegate.ports import Services, Stored
+from compilegate.usecases.records import spec_at
+
+# Attempts at a row that others write at the same time: another shard, the daily pass.
+ATTEMPTS = 5
+logger = logging.getLogger("compilegate")
+
+
+class ContestedRowError(CompilegateError):
+    """Others wrote the row each time that it was to be written; the next attempt may succeed."""
+
+
+def project(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]:
+    """Fold the workloads that a batch of the stream names; each once, whatever changed of it.
+
+    Returns the sequence numbers from which on the stream sends its records again.
+    """
+    changes: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for record in event["Records"]:
+        changed = record["dynamodb"]
+        changes[changed["Keys"]["pk"]["S"].partition("#")[2]].append(changed)
+    changes.pop(DEPLOYMENT, None)
+    failed = []
+    for workload, changed in changes.items():
+        try:
+            fold_workload(workload, services, [one["Keys"]["sk"]["S"] for one in changed])
+        except Exception:
+            logger.exception("%s: its row was not written", workload)
+            failed.append({"itemIdentifier": changed[0]["SequenceNumber"]})
+    return {"batchItemFailures": failed}
+
+
+def fold_workload(workload: str, services: Services, changed: Iterable[str] = ()) -> None:
+    """Write the months and the row of a workload whose entries of these sort keys have changed.
+
+    A row of a newer release is left alone. Raises ContestedRowError.
+    """
+    for _ in range(ATTEMPTS):
+        stored = services.fleet.row(workload)
+        if stored.newer:
+            logger.warning("%s: its row is of a newer release", workload)
+            return
+        row, months = fold(workload, stored.item, services, changed)
+        if write_fold(row, months, stored, services):
+            return
+    raise ContestedRowError(f"others wrote the row of {workload} {ATTEMPTS} times meanwhile")
+
+
+def fold(
+    workload: str, previous: Row | None, services: Services, changed: Iterable[str] = ()
+) -> tuple[Row, list[Month]]:
+    """The row and the months by the ledger, read from where the row before ends."""
+    now, base = services.clock.now(), base_of(workload, previous, changed)
+    after = None if base.closed is None else base.closed.through
+    try:
+        past = services.ledger.history(workload, since=read_since(base))
+    except BROKEN:
+        logger.exception("%s: its ledger cannot be read", workload)
+        return unreadable(Row(workload) if previous is None else previous, now), []
+    registered = registered_of(past)
+    months = months_of(past, workload, owner=registered.get("owner"), now=now, after=after)
+    job = _job(workload, registered.get("spec_key"), services)
+    lease = services.locks.holder(workload)
+    return row_of(base, past, months, now=now, job=job, lease=lease), months
+
+
+def _job(workload: str, spec_key: str | None, services: Services) -> Workload | None:
+    try:
+        return spec_at(services.store, spec_key, of=workload).workload if spec_key else None
+    except (CompilegateError, *BROKEN):
+        logger.exception("%s: what is registered cannot be read", workload)
+        return None
+
+
+def write_fold(row: Row, months: Iterable[Month], over: Stored[Row], services: Services) -> bool:
+    """Write months and row, the months first; returns whether the row was still the one read."""
+    for month in months:
+        _keep(month, services)
+    return services.fleet.put_row(row, over.version)
+
+
+def _keep(month: Month, services: Services) -> None:
+    for _ in range(ATTEMPTS):
+        stored = services.fleet.month(month.month, month.workload)
+        kept = stored.item
+        same = kept is not None and month == replace(kept, read_at=month.read_at)
+        if stored.newer or same or not month.replaces(kept):
+            return
+        if services.fleet.put_month(month, stored.version):
+            return
+    raise ContestedRowError(f"others wrote {month.month} of {month.workload} meanwhile")

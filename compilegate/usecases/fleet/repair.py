@@ -1,0 +1,89 @@
+"""Once a day: rows that lag behind their ledgers are folded anew, and those that no one made yet.
+
+A row lags where records of the stream have got lost. The pass sees that by the newest keys of what
+it reads anyway; of some workloads each day it reads the whole ledger and compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterable
+from dataclasses import replace
+
+from compilegate.domain import arithmetic
+from compilegate.domain.fleet.fold import lags
+from compilegate.domain.fleet.row import FOLD, Row
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.ports import Services
+from compilegate.usecases.fleet.project import fold, write_fold
+from compilegate.usecases.metrics import measure
+
+# Each row is compared with its whole ledger once in so many days.
+COMPARED_DAYS = 30
+# What was written since then the stream may still bring.
+STREAM_SECONDS = 900
+# For folding whole ledgers; what is left after it waits for the next pass.
+BUDGET_SECONDS = 400
+SOUND, BUILT, REPAIRED, NEWER, WAITING = "sound", "built", "repaired", "newer", "waiting"
+logger = logging.getLogger("compilegate")
+
+
+class RowRepair:
+    """One pass; ``check`` may be called from several threads, once for each workload."""
+
+    def __init__(self, services: Services) -> None:
+        found = services.fleet.rows()
+        self._rows = {row.workload: row for row in found.read}
+        self._newer = frozenset(found.newer)
+        self._services = services
+        self._now = services.clock.now()
+
+    def check(self, workload: str, recent: WorkloadHistory, lease: str | None) -> str:
+        """Fold the row anew where it lags; says what was done.
+
+        ``recent`` is what was read of the ledger: any part of it; ``lease`` the execution that
+        holds the workload.
+        """
+        if workload in self._newer:
+            return NEWER
+        row, now = self._rows.get(workload), self._services.clock.now()
+        is_lagging = row is None or lags(row, recent, lease)
+        if not is_lagging and not self._is_compared_today(workload):
+            return SOUND
+        if max((record.at for record in recent.records), default=0) > now - STREAM_SECONDS:
+            return SOUND
+        if now > self._now + BUDGET_SECONDS:
+            return WAITING if is_lagging else SOUND
+        return self._fold(workload)
+
+    def _is_compared_today(self, workload: str) -> bool:
+        shard = int(hashlib.sha256(workload.encode()).hexdigest()[:8], 16) % COMPARED_DAYS
+        return shard == self._now // DAY_SECONDS % COMPARED_DAYS
+
+    def _fold(self, workload: str) -> str:
+        """From the whole ledger; the row may have been written since all rows were read."""
+        stored = self._services.fleet.row(workload)
+        row, months = fold(workload, None, self._services)
+        if stored.newer or (stored.item is not None and _alike(row, stored.item)):
+            return SOUND
+        if not write_fold(row, months, stored, self._services):
+            return SOUND  # somebody else has just folded it
+        is_new = stored.version == "" or (stored.item is not None and stored.item.fold < FOLD)
+        if not is_new:
+            logger.error("%s: its row was not what its ledger says; it was folded anew", workload)
+        return BUILT if is_new else REPAIRED
+
+
+def _alike(row: Row, other: Row) -> bool:
+    """Whether both say the same, whenever they were folded."""
+    return row == replace(other, read_at=row.read_at, closed=row.closed)
+
+
+def measure_repairs(outcomes: Iterable[str], services: Services) -> dict[str, int]:
+    """Write how many rows the pass built and repaired as metrics; returns all counts."""
+    done = [*outcomes]
+    counts = {one: done.count(one) for one in (BUILT, REPAIRED, NEWER, WAITING)}
+    figures = {arithmetic.ROWS_BUILT: counts[BUILT], arithmetic.ROWS_REPAIRED: counts[REPAIRED]}
+    measure(figures, "rows of the fleet after the daily pass", services)
+    return {f"rows_{outcome}": number for outcome, number in counts.items()}

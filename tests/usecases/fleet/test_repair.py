@@ -1,0 +1,199 @@
+"""The daily pass over rows: what the stream has lost is found, folded anew and counted."""
+
+from __future__ import annotations
+
+import logging
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.fleet.row import FOLD
+from compilegate.domain.ledger_keys import RUN_ENTRIES
+from compilegate.ports import FleetTable, Services
+from compilegate.usecases.fleet.project import fold, fold_workload, project
+from compilegate.usecases.fleet.repair import (
+    BUDGET_SECONDS,
+    BUILT,
+    COMPARED_DAYS,
+    NEWER,
+    REPAIRED,
+    SOUND,
+    STREAM_SECONDS,
+    WAITING,
+    RowRepair,
+    measure_repairs,
+)
+from tests.domain.fleet.ledgers import BEGIN, ledgers
+from tests.fakes import FixedClock, MemoryFleet, services
+from tests.usecases.fleet.test_project import batch
+from tests.usecases.production_ledger import DAY, NOW, decided, ran, write
+
+
+def cloud() -> Services:
+    """A workload whose row is what its ledger says, a day later."""
+    of = services()
+    ran(of, "a", NOW - 3600, "compile")
+    fold_workload("a", of)
+    later(of, DAY)
+    return of
+
+
+def later(of: Services, seconds: int) -> None:
+    of.clock.seconds += seconds  # type: ignore[attr-defined]
+
+
+def lost(of: Services, *records: Any) -> None:
+    """Entries of which the stream says nothing, and a day after them."""
+    for record in records:
+        write(of, "a", record)
+    later(of, DAY)
+
+
+def check(of: Services, name: str = "a", lease: str | None = None) -> str:
+    recent = of.ledger.history(name, since=of.clock.now() - 14 * DAY)
+    return RowRepair(of).check(name, recent, lease)
+
+
+@pytest.fixture(autouse=True)
+def never_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is compared with its whole ledger because of the day."""
+    monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: False)
+
+
+def test_a_row_that_lags_is_folded_anew_and_counted() -> None:
+    of = cloud()
+    assert SOUND == check(of)
+
+    lost(of, decided("t9", of.clock.now(), spent_usd=2.0))
+
+    assert [REPAIRED, SOUND] == [check(of), check(of)]
+    assert 2_000_000 == of.fleet.rows().read[0].trials.micro_usd
+
+
+def test_a_row_that_is_not_there_is_built() -> None:
+    of = cloud()
+    ran(of, "b", NOW - 3600, "compile")
+
+    assert [BUILT, SOUND] == [check(of, "b"), check(of, "b")]
+
+
+def test_a_row_of_an_older_fold_is_built_again() -> None:
+    of = cloud()
+    stored = of.fleet.row("a")
+    assert stored.item is not None
+    of.fleet.put_row(replace(stored.item, fold=FOLD - 1, owner="as it was folded"), stored.version)
+
+    assert [BUILT, SOUND] == [check(of), check(of)]
+
+
+@pytest.mark.parametrize(("text", "outcome"), [("{", REPAIRED), ('{"schema": 2}', NEWER)])
+def test_a_damaged_row_is_repaired_and_one_of_a_newer_release_counted(
+    text: str, outcome: str
+) -> None:
+    raw = MemoryFleet({("fleet", "a"): text})
+    of = replace(cloud(), fleet=FleetTable(raw))
+
+    assert outcome == check(of)
+    assert (text == raw.item("fleet", "a")) == (outcome == NEWER)
+
+
+def test_a_lease_that_the_row_does_not_know_is_a_lag() -> None:
+    of = cloud()
+    execution = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
+    of.locks.acquire("a", execution, now=NOW, expires_at=NOW + 60)
+
+    assert [REPAIRED, SOUND] == [check(of, lease=execution), check(of, lease=execution)]
+
+
+def test_what_was_just_written_is_left_to_the_stream() -> None:
+    of = cloud()
+    write(of, "a", decided("t9", of.clock.now()))
+    later(of, STREAM_SECONDS - 1)
+    assert SOUND == check(of)
+
+    later(of, 1)
+    assert REPAIRED == check(of)
+
+
+def test_what_a_pass_has_no_time_for_waits_for_the_next() -> None:
+    of = cloud()
+    lost(of, decided("t9", of.clock.now()))
+    recent = of.ledger.history("a")
+    at_work = RowRepair(of)
+    later(of, BUDGET_SECONDS + 1)
+
+    assert (WAITING, REPAIRED) == (at_work.check("a", recent, None), check(of))
+
+
+def test_a_row_that_was_written_meanwhile_is_no_repair() -> None:
+    of = cloud()
+    lost(of, decided("t9", of.clock.now()))
+    at_work = RowRepair(of)
+    fold_workload("a", of)
+
+    assert SOUND == at_work.check("a", of.ledger.history("a"), None)
+
+
+def test_each_row_is_compared_with_its_whole_ledger_once_in_so_many_days(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is older than a row's newest keys is not seen otherwise."""
+    monkeypatch.undo()
+    of = cloud()
+    run = of.ledger.history("a", RUN_ENTRIES).runs[0]
+    lost(of, replace(run, run="0" * 8, job="j"))
+    outcomes = []
+    for _ in range(COMPARED_DAYS):
+        outcomes.append(check(of))
+        later(of, DAY)
+
+    assert 1 == outcomes.count(REPAIRED)
+    assert COMPARED_DAYS - 1 == outcomes.count(SOUND)
+
+
+def test_repairs_are_counted_as_metrics(caplog: pytest.LogCaptureFixture) -> None:
+    of = services()
+    with caplog.at_level(logging.INFO, "compilegate"):
+        counts = measure_repairs([SOUND, BUILT, REPAIRED, BUILT, NEWER, WAITING], of)
+
+    (line,) = caplog.records
+    assert (2, 1) == (line.RowsBuilt, line.RowsRepaired)  # type: ignore[attr-defined]
+    assert {"rows_built": 2, "rows_repaired": 1, "rows_newer": 1, "rows_waiting": 1} == counts
+
+
+class Comparing(RowRepair):
+    """A pass on the day on which each row is compared with its whole ledger."""
+
+    def _is_compared_today(self, workload: str) -> bool:
+        return True
+
+
+@given(ledgers(), st.randoms(), st.data())
+def test_whatever_the_stream_does_the_pass_leaves_what_the_ledger_says(
+    written: Any, chance: random.Random, data: st.DataObject
+) -> None:
+    """Records twice, out of order and lost."""
+    of = replace(services(), clock=FixedClock(BEGIN))
+    sent = []
+    for at, records in written:
+        of.clock.seconds = at  # type: ignore[attr-defined]
+        for record in records:
+            write(of, "w", record)
+            times = data.draw(st.sampled_from([0, 1, 2]))
+            sent += [f"w {record.key}"] * times
+        if data.draw(st.booleans()):
+            chance.shuffle(sent)
+            project(batch(*sent), services=of)
+            sent = []
+    later(of, DAY)
+    whole = of.ledger.history("w")
+    Comparing(of).check("w", whole, None)
+
+    row, _ = fold("w", None, of)
+    found = of.fleet.row("w").item
+    assert found is not None
+    assert row == replace(found, read_at=row.read_at, closed=row.closed)
