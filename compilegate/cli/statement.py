@@ -10,8 +10,14 @@ import typer
 from compilegate.adapters.workload_files import write_whole
 from compilegate.cli.common.session import Invocation, on_cloud
 from compilegate.domain.errors import InvalidInputError
-from compilegate.report.statement import owners_table, remarks, render_statement, statement_csv
-from compilegate.usecases.operations import statement as usecase
+from compilegate.report.statement import (
+    owners_table,
+    remarks,
+    render_statement,
+    statement_csv,
+    whose,
+)
+from compilegate.usecases.fleet import statement as usecase
 
 
 @on_cloud
@@ -20,7 +26,7 @@ def statement(
     *,
     month: Annotated[str, typer.Option("--month", metavar="YYYY-MM", help="The month, in UTC.")],
     owner: Annotated[
-        str | None, typer.Option("--owner", help="Only this owner's workloads.")
+        str | None, typer.Option("--owner", help='Only this owner\'s workloads; "": those without.')
     ] = None,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print a row per workload, for spreadsheets.")
@@ -44,7 +50,7 @@ def statement(
         raise InvalidInputError(
             "excludes --json and --page", field="--csv", fix="call the command once for each"
         )
-    cloud = invocation.open_records()
+    cloud = invocation.open_cloud()
     document = usecase.statement(month, cloud.services, owner=owner).document()
     if as_csv:
         typer.echo(statement_csv(document), nl=False)
@@ -53,4 +59,6 @@ def statement(
         invocation.answer({"html": str(page)}, "path", path=page)
     else:
         table = owners_table(document)
-        invocation.answer(document, "statement", table=table, remarks=remarks(document))
+        invocation.answer(
+            document, "statement", table=table, remarks=remarks(document), whose=whose(document)
+        )

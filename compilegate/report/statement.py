@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from shlex import quote
 from typing import Any
 
 from compilegate.domain.claims import Label, command_at
@@ -51,15 +52,25 @@ def remarks(statement: Document) -> list[str]:
     return paragraphs("statement_remarks", statement=statement, most=MOST_NAMES)
 
 
+def whose(statement: Document) -> str:
+    """Which workloads it is of."""
+    owner = statement["owner"]
+    if owner is None:
+        return "all workloads"
+    return f"workloads of {owner}" if owner else f"workloads {NO_OWNER}"
+
+
 def render_statement(statement: Document) -> str:
     """The page; the same document always gives the same bytes."""
     total, month, owner = statement["total"], statement["month"], statement["owner"]
     lacks = statement["unread"] or total["unread_entries"]
     label = INCOMPLETE if lacks else LABELS[statement["state"] == FINAL]
     csv = statement_csv(statement)
-    again = f"compilegate statement --month {month}{f' --owner {owner}' if owner else ''}"
+    again = f"compilegate statement --month {month} --csv"
+    if owner is not None:
+        again += f" --owner {quote(owner)}"
     values = {
-        "workload": f"workloads of {owner}" if owner else "all workloads",
+        "workload": whose(statement),
         "stage": statement["stage"],
         "simulated": statement["simulated"],
         "label": label.text,
@@ -70,7 +81,7 @@ def render_statement(statement: Document) -> str:
         "not_measured": None,
         "tables": [_lines(total), owners_table(statement), _workloads(statement)],
         "downloads": [Download.of("Workloads", f"statement-{month}.csv", csv, place="--csv")],
-        "next": (command_at(f"{again} --csv", statement["stage"]), "every figure, unrounded"),
+        "next": (command_at(again, statement["stage"]), "every figure, unrounded"),
     }
     return render_page("tables.html.j2", (), values)
 

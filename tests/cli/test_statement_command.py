@@ -37,7 +37,7 @@ def test_one_document_as_screen_json_csv_and_page(
     assert ("dev", "2026-09", 1_239_500_000) == (
         document["stage"], document["month"], document["total"]["spent"]["micro_usd"],
     )  # fmt: skip
-    assert "Statement of 2026-09, stage dev" in screen
+    assert "Statement of 2026-09, stage dev: all workloads" in screen
     assert "spent on trials $1,239.50: $1,239.50 decided, $0.00 failed, $0.00 stopped" in screen
     assert f"net {MINUS}$1,239.50" in screen
     assert "The sums are of 2 entries of the ledger" in screen

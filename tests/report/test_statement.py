@@ -118,6 +118,18 @@ def test_the_page_says_what_its_sums_are_of_and_what_they_lack() -> None:
     assert "Not in the sums" not in plain(page(("b", None, MonthFigures(saved=Estimate(1, -7)))))
 
 
+def test_the_page_names_whose_it_is_and_the_command_for_every_figure() -> None:
+    again = "compilegate statement --month 2026-11 --csv"
+    for owner, whose, option in (
+        (None, "all workloads", ""),
+        ("", "workloads without an owner", " --owner ''"),
+        ("a b", "workloads of a b", " --owner 'a b'"),
+    ):
+        shown = plain(page(("b", owner, BUSY), owner=owner))
+        assert whose in shown
+        assert f"{again}{option} --stage prod" in shown
+
+
 def test_of_thousands_of_workloads_the_page_has_those_of_the_largest_amounts() -> None:
     many = [(f"w{n:05}", "o", MonthFigures(decided=Amount(1, n))) for n in range(1, 5_001)]
     html = page(*many)

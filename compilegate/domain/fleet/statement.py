@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from compilegate.domain.codec import write
 from compilegate.domain.errors import InvalidInputError
+from compilegate.domain.fleet.listing import check_known
 from compilegate.domain.fleet.month import (
     MONTH,
     Estimate,
@@ -24,7 +24,6 @@ from compilegate.domain.fleet.month import (
 )
 
 SCHEMA = 1
-MOST_OWNERS = 8  # that an error names
 FINAL, PROVISIONAL, UNREAD = "final", "provisional", "unread"
 
 
@@ -44,14 +43,13 @@ def check_month(month: str, now: float) -> None:
 
 
 def of_owner(months: Sequence[Month], owner: str) -> list[Month]:
-    """The months of an owner's workloads; raises InvalidInputError for one who has none."""
-    own = [one for one in months if one.owner == owner]
-    if not own:
-        owners = sorted({one.owner for one in months if one.owner is not None})
-        near = get_close_matches(owner, owners) or owners[:MOST_OWNERS]
-        fix = f"workloads are owned by {', '.join(near)}" if near else "no workload has an owner"
-        raise InvalidInputError("owns no workload", field="--owner", value=owner, fix=fix)
-    return own
+    """The months of an owner's workloads, of those without one where ``owner`` is empty.
+
+    Raises InvalidInputError for an owner of none.
+    """
+    owners = sorted({one.owner for one in months if one.owner is not None})
+    check_known("--owner", filter(None, [owner]), owners, "owns no workload")
+    return [one for one in months if (one.owner or "") == owner]
 
 
 @dataclass(frozen=True)
