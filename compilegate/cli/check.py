@@ -45,7 +45,7 @@ from compilegate.domain.eligibility import (
 from compilegate.domain.errors import InvalidInputError, printable
 from compilegate.domain.formats import money, plural
 from compilegate.domain.naming import LAUNCHER
-from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents, said
+from compilegate.domain.notes import NO_HOLDBACK, SCRIPT_COMPILES, Note, note_documents, said
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
@@ -445,6 +445,12 @@ def _group(group: Sequence[CandidateEligibility], said_of: dict[Wording, str]) -
 
 
 def notes_on(file: WorkloadFile) -> tuple[Note, ...]:
+    """What there is to remark on a file."""
+    held_back = file.workload.policy.holdback > 0
+    return _compiling_of(file) if held_back else (*_compiling_of(file), Note(NO_HOLDBACK, {}))
+
+
+def _compiling_of(file: WorkloadFile) -> tuple[Note, ...]:
     """That the job's own script compiles, and where it does.
 
     Only under the launcher, which leaves such a call out of the baseline; another entry point's

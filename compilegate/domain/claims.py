@@ -199,6 +199,7 @@ RUN_REASONS = {
     "scheduled": "the flag is off",
     "flag": "the flag is on",
     "refresh": "a current baseline to compare the candidate with",
+    "holdback": "a current baseline, drawn at random, to tell what the candidate saves",
     "confirm": "the judge requested it, to check an alarm",
     "canary": "its turn as a canary run of a trial",
     "stale": "the flag is stale",

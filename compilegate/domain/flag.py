@@ -24,7 +24,11 @@ OVERRIDE_KEYS = (
 
 @dataclass(frozen=True)
 class Flag:
-    """Whether production trains with a candidate's overrides; ``since`` is UTC, ISO 8601."""
+    """Whether production trains with a candidate's overrides; ``since`` is UTC, ISO 8601.
+
+    ``holdback`` is the share of a team's jobs that stay on the baseline once it is permanent, None
+    where an earlier release has written the flag.
+    """
 
     enabled: bool
     state: str
@@ -32,10 +36,14 @@ class Flag:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     decision_id: str | None = None
     since: str | None = None
+    holdback: float | None = None
 
     def to_json(self) -> str:
         """The parameter's value; raises InvalidInputError above 4 KB."""
-        text = json.dumps({"schema": 1, **asdict(self)}, sort_keys=True)
+        document = {"schema": 1, **asdict(self)}
+        if self.holdback is None:
+            del document["holdback"]
+        text = json.dumps(document, sort_keys=True)
         if len(text.encode()) > MAX_BYTES:
             raise InvalidInputError(
                 f"is larger than {MAX_BYTES} bytes", field="overrides", fix="change fewer keys"
@@ -68,4 +76,5 @@ def parse_flag(text: str | None) -> Flag:
         overrides=fields.mapping("overrides", nested=True),
         decision_id=fields.text("decision_id", None),
         since=fields.text("since", None),
+        holdback=fields.number("holdback", "share of 1", low=0, high=1, default=None),
     )

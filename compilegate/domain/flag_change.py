@@ -55,7 +55,8 @@ def changes_nothing(change: FlagVersion, versions: Versions) -> bool:
     now, new = flag_of(versions), change.flag
     if not new.enabled and not now.enabled and new.state == OFF.state:
         return True
-    return _effect(now) == _effect(new) and now.state == new.state
+    kept = (now.state, now.holdback) == (new.state, new.holdback)
+    return kept and _effect(now) == _effect(new)
 
 
 def held_by(change: FlagVersion, versions: Versions) -> FlagVersion | None:

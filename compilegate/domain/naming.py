@@ -153,6 +153,14 @@ def trial_id(epoch_milliseconds: int) -> str:
     return digits.rjust(TRIAL_ID_LENGTH, "0")[-TRIAL_ID_LENGTH:]
 
 
+def time_of(trial: str) -> float:
+    """The epoch second of a trial's or a run's id; 0 for a text that is none."""
+    try:
+        return int(trial, 36) / 1000
+    except ValueError:
+        return 0.0
+
+
 def execution_name(workload: str, trial: str) -> str:
     """Name of the EVALUATE execution of one trial."""
     return f"{workload}-{trial}"

@@ -16,7 +16,9 @@ FILE = Path(__file__).with_suffix(".toml")
 # That the job's own script compiles its model, which the baseline leaves out; ``line`` counts from
 # 1, ``source`` is the line as written.
 SCRIPT_COMPILES = "script_compiles"
-VALUES = {SCRIPT_COMPILES: ("script", "line", "source")}
+# That the team wants no baseline run beside a permanent promotion.
+NO_HOLDBACK = "no_holdback"
+VALUES = {SCRIPT_COMPILES: ("script", "line", "source"), NO_HOLDBACK: ()}
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,7 @@ class FlagDocument:
     candidate: str | None
     overrides: Mapping[str, Any]
     decision_id: str | None
+    holdback: float | None = None
 
 
 def read(text: str) -> FlagDocument:
@@ -64,9 +65,9 @@ def read(text: str) -> FlagDocument:
         raise UnreadableFlagError(f"the flag is not JSON. Fix: {UPDATE}") from error
     if not isinstance(document, dict):
         raise UnreadableFlagError(f"the flag is not a JSON object. Fix: {UPDATE}")
-    keys = ("enabled", "state", "candidate", "overrides", "decision_id")
+    keys = ("enabled", "state", "candidate", "overrides", "decision_id", "holdback")
     values: list[Any] = [document.get(key) for key in keys]
-    enabled, state, candidate, overrides, decision_id = values
+    enabled, state, candidate, overrides, decision_id, holdback = values
     problems = {
         "schema": type(document.get("schema")) is int and document["schema"] == SCHEMA,
         "enabled": isinstance(enabled, bool),
@@ -74,6 +75,7 @@ def read(text: str) -> FlagDocument:
         "candidate": candidate is None or _is_text(candidate),
         "overrides": overrides is None or isinstance(overrides, dict),
         "decision_id": decision_id is None or _is_text(decision_id),
+        "holdback": holdback is None or (type(holdback) in (int, float) and 0 <= holdback <= 1),
     }
     for key, sound in problems.items():
         if not sound:
@@ -81,7 +83,7 @@ def read(text: str) -> FlagDocument:
                 f"flag.{key} is nothing that this release can read (got "
                 f"{str(document.get(key))[:120]!r}). Fix: {UPDATE}"
             )
-    return FlagDocument(enabled, state, candidate, overrides or {}, decision_id)
+    return FlagDocument(enabled, state, candidate, overrides or {}, decision_id, holdback)
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:

@@ -5,7 +5,9 @@ A job with a flag gets the hyperparameters that a job of Compilegate's own gets
 
 During a probation some jobs are left on the baseline, as by TRAIN (domain/production/begin.py):
 without baselines of today, a change of the data would be blamed on the candidate. Here it is by
-chance, because no run knows of those before it.
+chance, because no run knows of those before it. Once the flag is permanent its own share of jobs is
+left there, which shows what the candidate saves: drawn by the job's name and the day, where the job
+has a name, so that the draw can be repeated.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import copy
 import json
 import logging
 import random
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -22,7 +25,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.argument_text import for_launcher, survives
 from compilegate.domain.compilers import compiler_named
-from compilegate.domain.followers import REFRESH_EVERY
+from compilegate.domain.followers import REFRESH_EVERY, chance
 from compilegate.flags.reading import Choice, choose, stage_name
 
 logger = logging.getLogger("compilegate.flags")
@@ -54,6 +57,7 @@ class FlagLookup:
     client: Any = None
     names: Mapping[str, str] = field(default_factory=dict)
     chance: Callable[[], float] = random.SystemRandom().random
+    now: Callable[[], float] = time.time
 
     @property
     def deployment(self) -> str:
@@ -63,7 +67,7 @@ class FlagLookup:
 
 @dataclass(frozen=True)
 class Form:
-    """How a team writes a job: where its tags, variables and image are.
+    """How a team writes a job: where its tags, variables, image and name are.
 
     ``overridden`` applies the flag's changes; it may raise any error.
     """
@@ -73,6 +77,7 @@ class Form:
     tags: str = "tags"
     environment: str = "environment"
     tag_keys: tuple[str, str] = ("Key", "Value")
+    name: str = ""
 
 
 class CannotCarryError(Exception):
@@ -91,6 +96,13 @@ def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
             "%s: a baseline run, like one in %d during a probation", lookup.name, REFRESH_EVERY
         )
         choice = Choice(decision_id=choice.decision_id)
+    elif choice.held_back and _drawn(job, form, lookup) < choice.held_back:
+        logger.info(
+            "%s: a baseline run, like %.3g of all, to tell what is saved",
+            lookup.name,
+            choice.held_back,
+        )
+        choice = Choice(decision_id=choice.decision_id)
     if choice.overrides:
         try:
             _check(choice.overrides)
@@ -102,6 +114,14 @@ def carry(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> Job:
     except Exception as error:  # noqa: BLE001 - as above
         _baseline(lookup, "its run will not be recorded", error)
     return original
+
+
+def _drawn(job: Mapping[str, Any], form: Form, lookup: FlagLookup) -> float:
+    """From 0 up to 1; a name that a pipeline gives every job draws anew each day."""
+    name = job.get(form.name)
+    if not isinstance(name, str):
+        return lookup.chance()
+    return chance(lookup.name, name, time.strftime("%Y-%m-%d", time.gmtime(lookup.now())))
 
 
 def _baseline(lookup: FlagLookup, what: str, error: Exception) -> Choice:
@@ -466,5 +486,6 @@ REQUEST = Form(
     image=lambda job: (job.get("AlgorithmSpecification") or {}).get("TrainingImage"),
     tags="Tags",
     environment="Environment",
+    name="TrainingJobName",
 )
 _VALUES = Form(_followed, image=lambda _: None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.domain import naming
-from compilegate.domain.followers import WATCHED
+from compilegate.domain.followers import PERMANENT, WATCHED
 from compilegate.flags import document
 from compilegate.flags.backoff import Backoff, call_with_retry, error_code
 from compilegate.flags.bounded import (
@@ -41,7 +41,8 @@ logger = logging.getLogger("compilegate.flags")
 class Choice:
     """What to train with; ``problem`` says why it is the baseline without a decision.
 
-    ``watched`` during a probation.
+    ``watched`` during a probation; ``held_back`` is the share of jobs that stay on the baseline
+    after it.
     """
 
     arm: str = BASELINE
@@ -49,6 +50,7 @@ class Choice:
     decision_id: str | None = None
     problem: str | None = None
     watched: bool = False
+    held_back: float = 0.0
 
 
 @dataclass
@@ -138,8 +140,13 @@ def _choice(parameter: str, client: Any, calls: Calls, backoff: Backoff, seconds
     if not flag.overrides or not flag.candidate:
         logger.warning("%s is on without a candidate, training with the baseline", parameter)
         return Choice(problem="on without a candidate")
-    watched = flag.state in WATCHED
-    return Choice(flag.candidate, dict(flag.overrides), flag.decision_id, watched=watched)
+    return Choice(
+        flag.candidate,
+        dict(flag.overrides),
+        flag.decision_id,
+        watched=flag.state in WATCHED,
+        held_back=flag.holdback or 0.0 if flag.state == PERMANENT else 0.0,
+    )
 
 
 def _unusable(parameter: str, error: Exception) -> Choice:

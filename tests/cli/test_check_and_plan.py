@@ -277,6 +277,20 @@ def test_a_script_that_already_compiles_saves_against_an_uncompiled_run(
     assert not any("already compiles" in text or "uncompiled" in text for text in quiet)
 
 
+def test_without_a_holdback_the_saving_is_said_to_be_unknown(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    file = write_project(tmp_path)
+    text = file.read_text()
+    file.write_text(f"{text}\npolicy: {{holdback: 0}}\n")
+    document = json.loads(invoke("check", file, "--json").stdout)
+
+    assert {} == document["no_holdback"]
+    assert "what it saves from then on is unknown" in " ".join(invoke("check", file).stdout.split())
+    file.write_text(f"{text}\npolicy: {{holdback: 0.01}}\n")
+    assert "no_holdback" not in json.loads(invoke("check", file, "--json").stdout)
+
+
 def test_another_entry_points_own_compiling_stays_in_the_baseline(
     tmp_path: Path, invoke: Invoke
 ) -> None:

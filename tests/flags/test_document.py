@@ -70,6 +70,7 @@ DOCUMENTS: list[Any] = [
     {}, [], None, 1, "text", {**ON, "schema": 2}, {**ON, "schema": True}, {**ON, "schema": "1"},
     {**ON, "enabled": 1}, {**ON, "enabled": None}, {**ON, "state": "on"}, {**ON, "state": []},
     {**ON, "candidate": 1}, {**ON, "candidate": ""}, {**ON, "candidate": "a\nb"},
+    *({**ON, "holdback": share} for share in (None, 0, 1, 0.04, -0.1, 1.1, True, "0.04", 10**400)),
     {**ON, "overrides": [1]}, {**ON, "overrides": "x"}, {**ON, "decision_id": {}},
 ]  # fmt: skip
 
@@ -79,7 +80,10 @@ def by_the_deployment(text: str) -> tuple[Any, ...] | None:
         flag = deployed.parse_flag(text)
     except InvalidInputError:
         return None
-    return flag.enabled, flag.state, flag.candidate, dict(flag.overrides), flag.decision_id
+    return (
+        flag.enabled, flag.state, flag.candidate, dict(flag.overrides), flag.decision_id,
+        flag.holdback,
+    )  # fmt: skip
 
 
 def by_a_pipeline(text: str) -> tuple[Any, ...] | None:
@@ -87,7 +91,10 @@ def by_a_pipeline(text: str) -> tuple[Any, ...] | None:
         flag = document.read(text)
     except document.UnreadableFlagError:
         return None
-    return flag.enabled, flag.state, flag.candidate, dict(flag.overrides), flag.decision_id
+    return (
+        flag.enabled, flag.state, flag.candidate, dict(flag.overrides), flag.decision_id,
+        flag.holdback,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("value", DOCUMENTS, ids=repr)

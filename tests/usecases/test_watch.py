@@ -18,12 +18,13 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.production import ProbationEnd
+from compilegate.domain.records.trials import TrialDecided
 from compilegate.report.notifications.review import SUBJECTS
 from compilegate.usecases.production.announce_review import history_page
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.replay import find_decision, replay
-from tests.domain.evidence_builder import CENTRE, FINGERPRINT, MINE_WALL
+from tests.domain.evidence_builder import CENTRE, FINGERPRINT, MINE_WALL, judge
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (
     TWO_MARGINS,
@@ -37,9 +38,10 @@ from tests.usecases.production_builder import (
     register,
     run_and_watch,
     say,
+    trial_evidence,
     watch,
 )
-from tests.usecases.trial_builder import SPEC, TRIAL
+from tests.usecases.trial_builder import FLAG, SPEC, TRIAL
 
 EVIDENCE, PLAN = (naming.record_key(WORKLOAD, TRIAL, name) for name in ("evidence", "plan"))
 WORSE = CENTRE - TWO_MARGINS
@@ -209,6 +211,31 @@ def test_after_permanence_only_runs_that_go_wrong_in_a_row_or_another_job_count(
 
     assert verdicts == [answer["verdict"] for answer in answers]
     assert (state, False) == (flag_of(services).state, flag_of(services).enabled)
+
+
+def test_the_flag_has_the_share_of_baseline_runs_that_the_registered_policy_says(
+    services: Any,
+) -> None:
+    promote(services)
+    follow(services, range(1, 13))
+    shares = [flag_of(services).holdback]
+    same_code = json.loads(services.store.get(SPEC))["source_key"]
+    raised = change(SOUND, policy__holdback=0.2)
+    register(services, put_other_spec(services, raised, same_code))
+    answers = [run_and_watch(services, number) for number in (13, 14)]
+    shares.append(flag_of(services).holdback)
+    # A trial whose saving is not worth a baseline run.
+    decision = judge(trial_evidence()).to_dict(FLAG)
+    decision["saving"]["usd_per_run"] = 0.1
+    services.store.put("decision.json", to_json(decision))
+    services.ledger.append(WORKLOAD, TrialDecided(0, TRIAL, "promote", "decision.json"))
+    answers += [run_and_watch(services, 15)]
+
+    assert ([0.0476, 0.2], 0.0) == (shares, flag_of(services).holdback)
+    assert [(True, False), (False, False), (True, False)] == [
+        (answer["flag_changed"], answer["tell"]) for answer in answers
+    ]
+    assert "permanent" == flag_of(services).state
 
 
 @pytest.mark.parametrize(

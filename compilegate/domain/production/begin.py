@@ -13,11 +13,12 @@ from compilegate.domain.decision import RequestedArm
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag import OFF, Flag, parse_flag
 from compilegate.domain.flag_change import agrees, flag_of
-from compilegate.domain.followers import REFRESH_EVERY, STALE, WATCHED
+from compilegate.domain.followers import PERMANENT, REFRESH_EVERY, STALE, WATCHED
 from compilegate.domain.production import fingerprint
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import Choice, open_slot
 from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
+from compilegate.domain.production.holdback import holds_back
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
 from compilegate.domain.workload.model import BASELINE
@@ -29,7 +30,7 @@ from compilegate.domain.workload.model import BASELINE
 
 # Why a run trains its arm; canary.py has one more.
 SCHEDULED, FLAG, REFRESH, CONFIRM = "scheduled", "flag", "refresh", "confirm"
-UNFIT = "unfit"
+UNFIT, HOLDBACK = "unfit", "holdback"
 UNREADABLE, MALFORMED, DIFFERS = "unreadable", "malformed", "differs"
 # Those for which a flag that may be on was not followed.
 PROBLEMS = (UNREADABLE, MALFORMED, DIFFERS, UNFIT)
@@ -96,7 +97,8 @@ class Situation:
 
     ``runs`` are those since the flag took its present value, in the order of time; ``in_flight``
     those begun meanwhile. ``canary`` is what a trial that waits for runs asks for, ``review`` the
-    latest since then, with the runs that the judge wants next.
+    latest since then, with the runs that the judge wants next. ``held_back``: were the flag
+    permanent, the run would train the baseline (holdback.py).
     """
 
     reading: FlagReading
@@ -104,6 +106,7 @@ class Situation:
     in_flight: Sequence[BegunRun] = ()
     canary: Choice | None = None
     review: Review | None = None
+    held_back: bool = False
     refresh_every: int = REFRESH_EVERY
 
 
@@ -122,6 +125,8 @@ def next_arm(now: Situation) -> Choice:
         arm, why, confirm = asked.arm, CONFIRM if asked.confirm else REFRESH, asked.confirm
     elif flag.state in WATCHED and _since_baseline(now) >= now.refresh_every - 1:
         arm, why = BASELINE, REFRESH
+    elif flag.state == PERMANENT and now.held_back:
+        arm, why = BASELINE, HOLDBACK
     overrides = {} if arm == BASELINE else flag.overrides
     return Choice(arm, why, overrides, confirm=confirm, decision_id=flag.decision_id)
 
@@ -209,7 +214,8 @@ def choose_run(inputs: BeginInput) -> BegunRun:
     """
     start, jobs, number = inputs.start, inputs.jobs, 1 + len(inputs.history.begun)
     reading = _without_stale(inputs)
-    choice = next_arm(situation(inputs.history, reading, jobs, now=inputs.now))
+    now = situation(inputs.history, reading, jobs, now=inputs.now)
+    choice = next_arm(replace(now, held_back=_is_held_back(inputs)))
     begun = BegunRun(
         at=inputs.now,
         run=start.run,
@@ -242,6 +248,19 @@ def choose_run(inputs: BeginInput) -> BegunRun:
     if problem is not None:
         raise problem
     return begun
+
+
+def _is_held_back(inputs: BeginInput) -> bool:
+    """By the run's id, and by that of the run before it."""
+    run = inputs.start.run
+    last = max((one.run for one in inputs.history.begun if one.run < run), default=run)
+    return holds_back(
+        inputs.jobs.trained.workload,
+        inputs.reading.flag.holdback,
+        run=run,
+        at=naming.time_of(run),
+        last=naming.time_of(last),
+    )
 
 
 def _without_stale(inputs: BeginInput) -> FlagReading:

@@ -52,19 +52,19 @@ class Ratio:
 
 def ratio_of(points: Sequence[Point]) -> Ratio | None:
     """By points in the order of time; None where they do not tell arms from growth and chance."""
-    logs, arms, known = [], [], -1
+    logs, arms, freedom = [], [], -1
     for block in _blocks(points):
         lines, left = _without_line(block)
         logs += left[0]
         arms += left[1]
-        known += len(block) - lines
+        freedom += len(block) - lines
     weight = math.fsum(arm * arm for arm in arms)
-    if known < 1 or weight < 1e-9:
+    if freedom < 1 or weight < 1e-9:
         return None
     log = math.fsum(arm * left for arm, left in zip(arms, logs, strict=True)) / weight
     rest = math.fsum((left - log * arm) ** 2 for arm, left in zip(arms, logs, strict=True))
-    widened = quantile(UPPER, known) / NORMAL_QUANTILE
-    return Ratio(log, widened * math.sqrt(rest / known / weight))
+    widened = quantile(UPPER, freedom) / NORMAL_QUANTILE
+    return Ratio(log, widened * math.sqrt(rest / freedom / weight))
 
 
 def _blocks(points: Sequence[Point]) -> Iterator[Sequence[Point]]:

@@ -40,7 +40,7 @@ class ReviewInput:
     ``evidence`` is the trial's, None where a person turned on what it has planned and not
     measured. ``proven`` is what the trial was asked to train, ``registered`` what production is,
     empty where a team trains without a registration; so is ``policy`` None. ``flag_name`` is the
-    parameter's.
+    parameter's. ``holdback`` is the share of runs on the baseline that the flag is to have.
     """
 
     workload: str
@@ -53,6 +53,7 @@ class ReviewInput:
     proven: fingerprint.Fingerprint = field(default_factory=dict)
     registered: fingerprint.Fingerprint = field(default_factory=dict)
     policy: Policy | None = None
+    holdback: float | None = None
 
     @property
     def earlier(self) -> Sequence[Review]:
@@ -121,6 +122,7 @@ def _reviewed(
         restored=_is_restored(inputs, compared, today),
         untreated=sum(run.without_change for run in watched.runs),
         unwatched=watch.not_watched(watched, promotion),
+        holdback=inputs.holdback,
     )
     # The trial's own policy holds where nothing is registered.
     policy = inputs.policy or read(Policy, evidence["policy"])
@@ -199,7 +201,7 @@ def message_kind(review: Review, before: Review | None) -> str | None:
     ``before`` is the review before it of the same promotion.
     """
     before = before or Review(at=0, run="", trial="", candidate="")
-    if review.transition is not None:
+    if review.transition is not None and review.action != watch.HOLDBACK:
         last = before.transition
         if last is not None and last.change_id == review.transition.change_id:
             return None  # a manual change holds the flag, and its author has the message

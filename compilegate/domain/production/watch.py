@@ -215,7 +215,7 @@ def not_watched(watched: Watched, promotion: Promotion) -> tuple[Reason, ...]:
 # policy says; a probation that held becomes permanent. Whatever proves nothing leaves the flag
 # alone.
 
-STALE, PERMANENT, RESUME = "stale", "permanent", "resume"
+STALE, PERMANENT, RESUME, HOLDBACK = "stale", "permanent", "resume", "holdback"
 ON_PROBATION, REVERTED = "probation", "reverted"
 # What makes a promotion stale beside the fields that differ, and can be restored like them.
 TREATMENT, WATCHED = "the change is applied", "runs can be judged"
@@ -229,7 +229,8 @@ class Findings:
 
     ``restored`` says that all that made a promotion stale was compared again and is as it was,
     ``untreated`` how many runs of the candidate did without the change, ``unwatched`` why its
-    probation sees nothing.
+    probation sees nothing. ``holdback`` is the share of runs on the baseline once it is permanent,
+    None where that is not known.
     """
 
     decision: Decision | None = None
@@ -237,6 +238,7 @@ class Findings:
     restored: bool = False
     untreated: int = 0
     unwatched: Sequence[Reason] = ()
+    holdback: float | None = None
 
     @property
     def without_change(self) -> bool:
@@ -270,9 +272,20 @@ def flag_transition(
         same = (Reason("as_proven", "production again trains what was proven"),)
         return _planned(promotion, RESUME, replace(flag, state=ON_PROBATION, since=None), same)
     if verdict is Verdict.PERMANENT and flag.state == ON_PROBATION:
-        kept = replace(flag, state=PERMANENT, decision_id=decision_id, since=None)
+        kept = replace(
+            flag, state=PERMANENT, decision_id=decision_id, since=None, holdback=findings.holdback
+        )
         return _planned(promotion, PERMANENT, kept, reasons)
-    return None
+    return _held_back(promotion, findings.holdback)
+
+
+def _held_back(promotion: Promotion, share: float | None) -> PlannedTransition | None:
+    """The flag with another share of baseline runs, which a team's own pipeline reads from it."""
+    flag = promotion.flag
+    if flag.state != PERMANENT or share in (None, flag.holdback):
+        return None
+    text = f"{share:.1%} of runs stay on the baseline, to tell what is saved"
+    return _planned(promotion, HOLDBACK, replace(flag, holdback=share), (Reason("holdback", text),))
 
 
 def _planned(

@@ -232,12 +232,14 @@ class TrialEvidence:
             spent_usd=self.spent_usd,
             runs_at_start=at_start,
         )
+        policy = {**asdict(workload.policy), "quality_runs": mode.used}
+        del policy["holdback"]  # of production after the probation: no decision depends on it
         return {
             "schema": 1,
             "workload": workload.name,
             "phase": TRIAL,
             "promoted": None,
-            "policy": {**asdict(workload.policy), "quality_runs": mode.used},
+            "policy": policy,
             "quality": {k: v for k, v in asdict(workload.quality).items() if v is not None},
             "usd_per_hour": plan.baseline.usd_per_hour,
             "devices": plan.baseline.devices,

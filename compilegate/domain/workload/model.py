@@ -378,6 +378,13 @@ class Policy(Section):
         "of production that confirm a promotion", "runs", default=12, low=1, high=10_000
     )
     on_stale: str = key("a promotion whose job has changed", default=FALL_BACK, allowed=ON_STALE)
+    holdback: float = key(
+        "of runs on the baseline after a probation, which show what is saved; 0 is none",
+        "share of 1",
+        default=0.04,
+        low=0.0,
+        high=0.5,
+    )
     cooldown_days: float = key(
         "without a trial after a revert", "days", default=14.0, low=0.0, high=3650
     )

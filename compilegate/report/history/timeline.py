@@ -44,7 +44,7 @@ from compilegate.report.history.view import MOST_LISTED, Event, HistoryView, fau
 say = partial(wording.say, "history")
 
 # Reasons of uneventful runs; this many in a row or more make one line.
-UNEVENTFUL, ROW = ("scheduled", "flag", "refresh"), 4
+UNEVENTFUL, ROW = ("scheduled", "flag", "refresh", "holdback"), 4
 
 
 # Of the same moment, a run comes first, then its review.

@@ -13,19 +13,28 @@ from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.claims import stated_usd_per_run
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN
 from compilegate.domain.judging.probation import Judge, judge_production
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
+from compilegate.domain.production.holdback import share_of
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.production.watch import PERMANENT
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
-from compilegate.usecases.records import Trial, find_plan, load_record, spec_at, to_json
+from compilegate.usecases.records import (
+    Trial,
+    find_decision,
+    find_plan,
+    load_record,
+    spec_at,
+    to_json,
+)
 from compilegate.usecases.registered import facts_for_workload, load_registered
 
 # Changes of the flag that end a probation.
@@ -95,7 +104,15 @@ def _read(
         inputs,
         registered=registered_fingerprint(promotion, spec.job, facts, region=settings.region),
         policy=spec.workload.policy,
+        holdback=share_of(spec.workload, _usd_per_run(promotion, past, store)),
     )
+
+
+def _usd_per_run(promotion: Promotion, past: WorkloadHistory, store: ObjectStore) -> float | None:
+    """What its trial said that a run saves."""
+    keys = [one.decision_key for one in past.decided if one.trial == promotion.trial]
+    decision = find_decision(store, keys[-1]) if keys else None
+    return stated_usd_per_run(decision) if decision else None
 
 
 def _evidence(trial: Trial, promotion: Promotion, store: ObjectStore) -> Mapping[str, Any] | None:

@@ -260,12 +260,14 @@ def on(**more):
     return Situation(FlagReading(FOLLOW, "text"), **more)
 
 
-def with_flag(runs=(), **changes):
-    return Situation(FlagReading(replace(FOLLOW, **changes), "text"), runs=runs)
+def with_flag(runs=(), held_back=False, **changes):
+    reading = FlagReading(replace(FOLLOW, **changes), "text")
+    return Situation(reading, runs=runs, held_back=held_back)
 
 
 FIVE = [ran(number) for number in range(5)]
 BASELINE_ON = ("baseline", "refresh", {}, False, "d1")
+HELD = ("baseline", "holdback", {}, False, "d1")
 CONFIRM = ("baseline", "confirm", {}, True, "d1")
 CONFIRM_MINE = ("compile", "confirm", {"compiler": "torch_compile"}, True, "d1")
 CHECKS = review_of("baseline", "compile", "baseline")
@@ -315,6 +317,8 @@ SITUATIONS = {
         on(runs=FIVE[:4], in_flight=[begun(5), begun(6, "baseline")]), FOLLOWED),
     "five runs of a stale flag": (with_flag(state="stale", runs=FIVE), BASELINE_ON),
     "many runs once permanent": (with_flag(state="permanent", runs=FIVE * 4), FOLLOWED),
+    "a run that is held back": (with_flag(state="permanent", held_back=True), HELD),
+    "held back on probation": (with_flag(state="probation", held_back=True), FOLLOWED),
 }  # fmt: skip
 
 
@@ -363,3 +367,26 @@ def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
     assert choice.arm == "baseline" or (followed and choice.arm == flag.candidate)
     assert dict(choice.overrides) == ({} if choice.arm == "baseline" else flag.overrides)
     assert not choice.confirm or (followed and confirm)
+
+
+def test_a_permanent_promotion_keeps_having_baseline_runs() -> None:
+    """By the id of the run and of that before, whatever arms were drawn so far."""
+    kept = FlagReading(replace(KEPT, holdback=0.2), "text")
+
+    def chosen(arms: str) -> list[tuple[str, str]]:
+        earlier = [
+            replace(begun(1, arm), run=naming.trial_id(1000 * (BEGIN + place * DAY)), at=BEGIN)
+            for place, arm in enumerate([arms] * 150)
+        ]
+        choices = []
+        for place, one in enumerate(earlier[1:], 1):
+            start = RunStart(SOUND.name, "execution", one.run, None)
+            past = replace(INPUTS.history, begun=tuple(earlier[:place]))
+            made = choose_run(replace(INPUTS, start=start, reading=kept, history=past))
+            choices.append((made.arm, made.why))
+        return choices
+
+    choices = chosen("compile")
+    assert {("compile", "flag"), ("baseline", "holdback")} == set(choices)
+    assert 3 <= choices.count(("baseline", "holdback")) <= 15
+    assert choices == chosen("baseline")

@@ -314,8 +314,25 @@ REVERTED = Flag(False, "reverted", "compile", {}, "d2")
         ("probation", Findings(unwatched=CHANGED), "fall_back", "stale", STALE_OFF),
         ("probation", Findings(said("permanent"), (), True), "fall_back", "permanent", PERMANENT),
         ("stale", Findings(said("continue"), (), True), "keep", "resume", PROBATION),
+        (
+            "probation",
+            Findings(said("permanent"), holdback=0.04),
+            "keep",
+            "permanent",
+            replace(PERMANENT, holdback=0.04),
+        ),
+        # Of an earlier release's flag, or where the policy has changed since.
+        (
+            "permanent",
+            Findings(holdback=0.04),
+            "keep",
+            "holdback",
+            replace(PERMANENT, decision_id="d1", since="2026-01-01T00:00:00Z", holdback=0.04),
+        ),
+        ("permanent", Findings(said("revert"), holdback=0.04), "keep", "revert", REVERTED),
+        ("permanent", Findings(None, CHANGED, holdback=0.04), "keep", "stale", STALE_ON),
     ],
-)
+)  # fmt: skip
 def test_what_follows_from_a_review(
     state: str, findings: Findings, policy: str, action: str, flag: Flag
 ) -> None:
@@ -338,6 +355,8 @@ def test_what_follows_from_a_review(
         ("stale", Findings(said("invalid"), (), True, untreated=2)),
         ("stale", Findings(said("permanent"), CHANGED, True)),
         ("stale", Findings(said("permanent"), (), False)),
+        ("probation", Findings(holdback=0.04)),
+        ("stale", Findings(holdback=0.04)),
     ],
 )
 def test_what_proves_nothing_new_leaves_the_flag_alone(state: str, findings: Findings) -> None:

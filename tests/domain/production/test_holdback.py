@@ -1,0 +1,90 @@
+"""Baseline runs beside a permanent promotion: how many, and which."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain import naming
+from compilegate.domain.production.holdback import holds_back, share_of
+from compilegate.domain.workload.model import Workload
+from tests.domain.workload_builder import SOUND, change
+
+WEEK = 7 * 86_400
+BEGIN = 1_790_000_000
+
+
+def job(runs_per_week: float = 3.0, holdback: float = 0.04, name: str = "bert-docs") -> Workload:
+    return change(
+        SOUND, schedule__runs_per_week=runs_per_week, policy__holdback=holdback, name=name
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs_per_week", "holdback", "usd_per_run", "share"),
+    [
+        (24, 0.04, 9.0, 0.04),
+        # One in seven weeks at least, and a candidate's run between any two of them.
+        (1, 0.04, 9.0, 0.1429), (3, 0.04, 9.0, 0.0476), (0.2, 0.04, 90.0, 0.5),
+        (0.2, 0.1, None, 0.5),
+        # A saving of $50 a year.
+        (1, 0.2, 50 / 52, 0.2), (1, 0.2, 49.9 / 52, 0.0), (1, 0.2, -1.0, 0.0), (1, 0.2, None, 0.2),
+        (24, 0.0, 9.0, 0.0), (24, 0.0, None, 0.0),
+    ],
+)  # fmt: skip
+def test_the_share_pays_for_itself(
+    runs_per_week: float, holdback: float, usd_per_run: float | None, share: float
+) -> None:
+    assert share == share_of(job(runs_per_week, holdback), usd_per_run)
+
+
+def held(workload: Workload, weeks: int, share: float | None = None) -> list[float]:
+    """When runs were held back, with the first and the last moment."""
+    gap = WEEK / workload.schedule.runs_per_week
+    times = [BEGIN + place * gap for place in range(round(weeks * WEEK / gap))]
+    runs = [naming.trial_id(round(1000 * at)) for at in times]
+    return [
+        at
+        for (before, at), run in zip(pairwise(times), runs[1:], strict=True)
+        if holds_back(workload, share, run=run, at=at, last=before)
+    ]
+
+
+@given(st.integers(0, 10**6), st.floats(0.5, 40), st.floats(0.01, 0.3))
+def test_two_are_at_most_eight_weeks_and_a_run_apart(
+    name: int, runs_per_week: float, holdback: float
+) -> None:
+    workload = job(runs_per_week, holdback, f"w{name}")
+    times = [BEGIN, *held(workload, 40), BEGIN + 40 * WEEK]
+
+    gap = WEEK / runs_per_week
+    assert all(later - earlier <= 8 * WEEK + gap for earlier, later in pairwise(times))
+    assert held(workload, 40) == held(workload, 40, share=0.2)
+
+
+@pytest.mark.parametrize(
+    ("runs_per_week", "holdback"), [(1, 0.04), (3, 0.04), (24, 0.04), (7, 0.2)]
+)
+def test_as_many_are_held_back_as_the_share_says(runs_per_week: float, holdback: float) -> None:
+    workload = job(runs_per_week, holdback)
+    runs = 2000 * runs_per_week
+
+    share = share_of(workload, None)
+    assert len(held(workload, 2000)) / runs == pytest.approx(share, rel=0.1)
+    weekdays = [round(at - BEGIN) % WEEK // 86_400 for at in held(workload, 2000)]
+    if runs_per_week == 7:
+        assert all(weekdays.count(day) == pytest.approx(400, rel=0.25) for day in range(7))
+
+
+def test_workloads_with_the_same_schedule_are_drawn_apart() -> None:
+    one, other = (set(held(job(24, 0.1, name), 100)) for name in ("a", "b"))
+
+    assert len(one & other) < 0.3 * len(one)
+
+
+def test_nothing_is_held_back_where_the_team_or_the_flag_says_so() -> None:
+    assert [] == held(job(holdback=0.0), 100)
+    assert [] == held(job(holdback=0.3), 100, share=0.0)
