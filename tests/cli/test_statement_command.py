@@ -9,6 +9,7 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.formats import MINUS
+from compilegate.domain.records.production import RegistrationChange
 from tests.cli.conftest import Invoke
 from tests.fake_clouds import FakeProviders, cloud
 from tests.usecases.production_ledger import NOW, decided, register, write
@@ -22,6 +23,8 @@ def stage(providers: FakeProviders) -> Cloud:
     services = providers.aws_cloud.services
     for name, owner, usd in (("bert", "ml", 1234.5), ("ads", "ads", 5.0)):
         register(services, name, owner)
+        document = {"owner": owner}
+        write(services, name, RegistrationChange(1, active=True, at=1, document=document))
         write(services, name, decided("a", NOW - 60, spent_usd=usd))
     return providers.aws_cloud
 

@@ -13,13 +13,13 @@ import pytest
 
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fleet.month import month_of
-from compilegate.domain.naming import registration_key
+from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.ports import Ledger, Services
 from compilegate.usecases.fleet.statement import statement
 from tests.domain.production.run_builder import production_run
 from tests.fakes import FixedClock, services
-from tests.usecases.production_ledger import decided, register, write
+from tests.usecases.production_ledger import decided, write
 
 NOVEMBER = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
 DECEMBER = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())
@@ -52,6 +52,11 @@ def stage(now: int = DECEMBER) -> tuple[Services, ByWorkload]:
     return replace(services(), ledger=Ledger(raw), clock=FixedClock(now)), raw
 
 
+def add(cloud: Services, name: str, owner: str) -> None:
+    cloud.store.put(f"workloads/{name}/specs/s.json", b"{}")
+    write(cloud, name, RegistrationChange(1, active=True, at=1, document={"owner": owner}))
+
+
 def keep(cloud: Services, name: str, owner: str | None) -> None:
     past = cloud.ledger.history(name)
     month = month_of(past, name, "2026-11", owner=owner, now=cloud.clock.now())
@@ -62,9 +67,9 @@ def keep(cloud: Services, name: str, owner: str | None) -> None:
 def cloud() -> Services:
     cloud, _ = stage()
     for n, (name, owner) in enumerate((("kept", "ml"), ("ledger", "ml"), ("ads", "ads"))):
-        register(cloud, name, owner)
+        add(cloud, name, owner)
         write(cloud, name, decided("a", NOVEMBER, spent_usd=10.0**n))
-    register(cloud, "idle", "ml")
+    add(cloud, "idle", "ml")
     keep(cloud, "kept", "ml")
     return cloud
 
@@ -98,13 +103,12 @@ def test_what_is_kept_is_not_read_again_and_what_is_damaged_or_newer_is(cloud: S
 
 
 def test_what_cannot_be_read_is_named_to_every_owner(cloud: Services) -> None:
-    register(cloud, BROKEN_LEDGER, "ml")
-    cloud.store.put(registration_key("broken-registration"), b"{")
+    add(cloud, BROKEN_LEDGER, "ml")
     cloud.store.put("workloads/trial-alone/specs/s.json", b"{}")
 
     for owner in (None, "", "ads", "ml"):
         made = statement("2026-11", cloud, owner=owner).document()
-        assert [BROKEN_LEDGER, "broken-registration"] == made["unread"]
+        assert [BROKEN_LEDGER] == made["unread"]
     for owner, own in (("ml", {"kept", "ledger", "idle"}), ("", {"trial-alone"})):
         assert own == {one.workload for one in statement("2026-11", cloud, owner=owner).months}
 

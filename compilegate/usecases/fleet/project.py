@@ -97,16 +97,18 @@ def _job(workload: str, spec_key: str | None, services: Services) -> Workload | 
 def write_fold(row: Row, months: Iterable[Month], over: Stored[Row], services: Services) -> bool:
     """Write months and row, the months first; returns whether the row was still the one read."""
     for month in months:
-        _keep(month, services)
+        keep_month(month, services)
     return services.fleet.put_row(row, over.version)
 
 
-def _keep(month: Month, services: Services) -> None:
+def keep_month(month: Month, services: Services) -> None:
+    """Write a month where it changed, and in any case once after its close."""
     for _ in range(ATTEMPTS):
         stored = services.fleet.month(month.month, month.workload)
         kept = stored.item
         same = kept is not None and month == replace(kept, read_at=month.read_at)
-        if stored.newer or same or not month.replaces(kept):
+        is_open = month.read_at < month.closes_at
+        if stored.newer or (same and is_open) or not month.replaces(kept):
             return
         if services.fleet.put_month(month, stored.version):
             return

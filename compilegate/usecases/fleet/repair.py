@@ -16,7 +16,7 @@ from compilegate.domain.fleet.fold import lags
 from compilegate.domain.fleet.row import FOLD, Row
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.ports import Services
-from compilegate.usecases.fleet.project import fold, write_fold
+from compilegate.usecases.fleet.project import fold, keep_month, write_fold
 from compilegate.usecases.metrics import measure
 
 # Each row is compared with its whole ledger once in so many days.
@@ -65,7 +65,14 @@ class RowRepair:
         """From the whole ledger; the row may have been written since all rows were read."""
         stored = self._services.fleet.row(workload)
         row, months = fold(workload, None, self._services)
-        if stored.newer or (stored.item is not None and _alike(row, stored.item)):
+        if stored.newer:
+            return SOUND
+        if stored.item is not None and _alike(row, stored.item):
+            # Of a workload in which nothing happens the stream says nothing: its months begin and
+            # are closed here.
+            for month in months:
+                if row.read_at < month.closes_at + COMPARED_DAYS * DAY_SECONDS:
+                    keep_month(month, self._services)
             return SOUND
         if not write_fold(row, months, stored, self._services):
             return SOUND  # somebody else has just folded it

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 
-from compilegate.domain.errors import NotFoundError
+from compilegate.domain.fleet.fold import registered_of
 from compilegate.domain.fleet.month import Month, history_since, month_of
 from compilegate.domain.fleet.statement import Statement, check_month, of_owner
 from compilegate.domain.naming import WORKLOADS_PREFIX
 from compilegate.ports import Services
-from compilegate.usecases.registered import AT_ONCE, load_registration
+from compilegate.usecases.registered import AT_ONCE
 
 logger = logging.getLogger("compilegate")
 
@@ -41,14 +41,11 @@ def statement(month: str, services: Services, *, owner: str | None = None) -> St
 
 
 def _read(workload: str, month: str, services: Services) -> Month | None:
-    """The month by the workload's ledger; None where that or its owner cannot be read."""
+    """The month by the workload's ledger; None where that cannot be read."""
     try:
-        try:
-            owner = load_registration(services.store, workload).owner
-        except NotFoundError:
-            owner = None  # uploaded for a trial alone
         past = services.ledger.history(workload, since=history_since(month))
-        return month_of(past, workload, month, owner=owner, now=services.clock.now())
     except Exception:
         logger.exception("%s: its month cannot be read", workload)
         return None
+    owner, now = registered_of(past).get("owner"), services.clock.now()
+    return month_of(past, workload, month, owner=owner, now=now)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.fleet.month import month_at, months_between
 from compilegate.domain.fleet.row import FOLD
 from compilegate.domain.ledger_keys import RUN_ENTRIES
 from compilegate.ports import FleetTable, Services
@@ -79,6 +80,23 @@ def test_a_row_that_is_not_there_is_built() -> None:
     ran(of, "b", NOW - 3600, "compile")
 
     assert [BUILT, SOUND] == [check(of, "b"), check(of, "b")]
+
+
+def test_months_of_a_workload_in_which_nothing_happens_begin_and_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: True)
+    of = cloud()
+    ran_in = month_at(NOW)
+    for days in (0, 30, 30, 30, 30):
+        later(of, days * DAY)
+        assert SOUND == check(of)
+
+    ended = of.fleet.month(ran_in, "a").item
+    assert ended is not None
+    assert ended.closes_at <= ended.read_at < ended.closes_at + COMPARED_DAYS * DAY
+    for month in months_between(NOW, of.clock.now()):
+        assert of.fleet.month(month, "a").item is not None
 
 
 def test_a_row_of_an_older_fold_is_built_again() -> None:
