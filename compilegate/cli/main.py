@@ -21,7 +21,6 @@ from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
 from compilegate.cli.doctor import doctor
-from compilegate.cli.judge import judge
 from compilegate.cli.list import list_workloads
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
@@ -61,12 +60,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of the help. Those without a function are found as entry points of other
-# distributions (distributions/exports, facts, init, local).
+# distributions (distributions/exports, facts, init, judge, local).
 COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
     "init": None, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
     "facts": None, "register": register, "train": train, "run": run, "list": list_workloads,
     "status": status, "unlock": unlock, "drain": drain, "digest": digest, "statement": statement,
-    "judge": judge, "report": report, "export": None, "flag": flag.app, "local": None,
+    "judge": None, "report": report, "export": None, "flag": flag.app, "local": None,
     "synth": synth, "demo": None, "demo-production": None,
 }  # fmt: skip
 _of_others = {one.name: one.load() for one in entry_points(group="compilegate.commands")}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compilegate.cli.judge import stream
+from compilegate_judge.command import stream
 from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, document
 
@@ -57,7 +57,7 @@ def test_a_reader_that_leaves_early_ends_it_without_a_word(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_documents(tmp_path: Path) -> None:
     script = (
-        "import sys, tracemalloc; from compilegate.cli.judge import stream;"
+        "import sys, tracemalloc; from compilegate_judge.command import stream;"
         "tracemalloc.start(); stream(sys.argv[1], 'dev');"
         "print(tracemalloc.get_traced_memory()[1], file=sys.stderr)"
     )
@@ -141,7 +141,7 @@ def test_a_stream_imports_nothing_that_only_explains_or_plans(tmp_path: Path) ->
     script = (
         "import sys; from typer.testing import CliRunner; from compilegate.cli.main import app;"
         "CliRunner().invoke(app, ['judge', '--jsonl', sys.argv[1]]);"
-        "print([m for m in sys.modules if 'compilegate.explain' in m or 'cli.judge_plan' in m])"
+        "print([m for m in sys.modules if m.endswith(('_judge.explanation', '_judge.plan'))])"
     )
 
     done: Any = subprocess.run(

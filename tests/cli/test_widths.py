@@ -12,10 +12,10 @@ from rich.console import Console
 
 from compilegate.cli.common.outcome import Outcome
 from compilegate.cli.common.output import moves, show, waiting
-from compilegate.cli.judge import judged
 from compilegate.cli.run import show_outcome
 from compilegate.cli.trials import progress_table
 from compilegate_facts.topics import TOPICS
+from compilegate_judge.command import judged
 from compilegate_local import TEMPLATES
 from tests.cli.conftest import Invoke
 from tests.cli.test_screen import Terminal, line, watched

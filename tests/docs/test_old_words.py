@@ -13,7 +13,7 @@ from tools.docs.folders import ROOT
 CODE = (
     "compilegate", "distributions/doctor/compilegate_doctor",
     "distributions/exports/compilegate_exports", "distributions/facts/compilegate_facts",
-    "distributions/init/compilegate_init",
+    "distributions/init/compilegate_init", "distributions/judge/compilegate_judge",
     "distributions/local/compilegate_local",
     "distributions/localcloud/compilegate_localcloud", "lambdas", "stacks", "training",
 )  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import IdenticalRuns, Verdict
-from compilegate.explain.explain import explain
-from compilegate.explain.item import Section
+from compilegate_judge.explanation import explain
+from compilegate_judge.item import Section
 from tests.domain.evidence_builder import NOISY, WORSE, codes, document, judge, runs
 
 Document = dict[str, Any]

@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compilegate.cli.judge import judged
 from compilegate.domain.codec import rounded
 from compilegate.domain.judging.statistics import SPEED_LOOKS
-from compilegate.explain.explain import explain
-from compilegate.explain.item import Section
+from compilegate_judge.command import judged
+from compilegate_judge.explanation import explain
+from compilegate_judge.item import Section
 from tests.domain.evidence_builder import GOOD, document
 from tests.domain.evidence_strategies import probations, trials
 from tests.domain.outcome_builder import scored

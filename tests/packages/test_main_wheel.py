@@ -24,7 +24,7 @@ from tests.packages.conftest import (
 pytestmark = pytest.mark.slow
 PRODUCTS = (
     "compilegate_doctor", "compilegate_exports", "compilegate_facts", "compilegate_init",
-    "compilegate_local",
+    "compilegate_judge", "compilegate_local",
     "compilegate_localcloud",
 )  # fmt: skip
 EXAMPLES = ROOT / "docs" / "examples"
@@ -100,7 +100,7 @@ def test_it_is_installed_with_what_it_requires_of_its_own_release(compilegate: I
     own = (
         "compilegate", "compilegate-doctor", "compilegate-exports", "compilegate-facts",
         "compilegate-flags",
-        "compilegate-init", "compilegate-local",
+        "compilegate-init", "compilegate-judge", "compilegate-local",
     )  # fmt: skip
     assert dict.fromkeys(own, __version__) == json.loads(installed)
 

@@ -38,7 +38,7 @@ from compilegate.domain.judging.statistics import Design, Samples
 from compilegate.domain.judging.validity import EXPLAINED, invalid_reasons
 from compilegate.domain.judging.whole_job import WholeJob, confirm, estimate_whole_job
 from compilegate.domain.workload.model import BASELINE
-from compilegate.explain.item import ANSWER, Item, Section
+from compilegate_judge.item import ANSWER, Item, Section
 
 SECTIONS = Path(__file__).parent / "sections"
 UNFAIR = "no verdict can be based on this"

@@ -8,7 +8,8 @@ from typing import Any
 
 from compilegate.cli.common.output import show
 from compilegate.domain.formats import UNKNOWN, Format, count, fixed, money, number, significant
-from compilegate.explain.item import ANSWER, Item, Section
+from compilegate_judge import TEMPLATES
+from compilegate_judge.item import ANSWER, Item, Section
 
 QUESTIONS = {
     Section.FAIRNESS: "Is the comparison fair?",
@@ -41,7 +42,7 @@ def show_explanation(items: Sequence[Item]) -> None:
         for (section, arm), group in by_section
     ]
     show(
-        "judge_explained", {"sections": sections},
+        TEMPLATES / "judge_explained", {"sections": sections},
         ANSWER=ANSWER, table_of=_table, value_text=value_text,
     )  # fmt: skip
 

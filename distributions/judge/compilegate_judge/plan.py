@@ -14,7 +14,6 @@ from typing import Any
 
 from compilegate.adapters.yaml_document import load_yaml
 from compilegate.cli.common.output import UNKNOWN, show
-from compilegate.cli.judge import PLAN_OPTIONS, STANDARD_INPUT, read_json
 from compilegate.domain.codec import read, write
 from compilegate.domain.decision import EvaluationFinding, EvaluationSplit
 from compilegate.domain.economics import WEEKS_PER_YEAR
@@ -37,6 +36,8 @@ from compilegate.domain.judging.statistics import (
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy, Quality
 from compilegate.report.statements import evaluation_words
+from compilegate_judge import TEMPLATES
+from compilegate_judge.command import PLAN_OPTIONS, STANDARD_INPUT, read_json
 
 # Rows and columns of the planning table: spread of a run over the margin, length of the history.
 RELATIVE_SPREADS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0)
@@ -226,14 +227,14 @@ def show_plan(plan: Mapping[str, Any]) -> None:
             plan["provable_margin"], "runs", "runs",
             _provable,
         )  # fmt: skip
-        show("judge_plan", plan, needed=needed, provable=provable)
+        show(TEMPLATES / "judge_plan", plan, needed=needed, provable=provable)
         return
     designs = [design for design in plan["designs"] if design["max_runs"]]
     titles = [f"{design['mode']} <= {design['max_runs']}" for design in designs]
     split = plan.get("evaluation", ())
     words = evaluation_words(read(EvaluationSplit, split)) if "larger" in split else ""
     show(
-        "judge_plan_case", plan,
+        TEMPLATES / "judge_plan_case", plan,
         titles=["runs of a candidate", *titles], rows=_design_rows(designs) if designs else [],
         evaluation_words=words, schedule=SCHEDULE,
     )  # fmt: skip

@@ -42,6 +42,7 @@ from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.statements import shown_reasons
 from compilegate.report.words import control_sentences
 from compilegate.usecases.trial.replay import find_decision, replay
+from compilegate_judge import TEMPLATES
 
 # Evidence documents that ``compilegate judge`` reads: one, or a stream of lines.
 
@@ -244,13 +245,13 @@ def judge(
     if replay is not None:
         code = _replay(Invocation(session(ctx), local, stage, as_json), replay, workload)
     elif plan:
-        from compilegate.cli import judge_plan  # noqa: PLC0415 - slow, seldom used
+        from compilegate_judge import plan as proof  # noqa: PLC0415 - slow, seldom used
 
-        answer = judge_plan.plan(file, {name: used[name] for name in PLAN_OPTIONS if name in used})
+        answer = proof.plan(file, {name: used[name] for name in PLAN_OPTIONS if name in used})
         if as_json:
             emit_json(answer)
         else:
-            judge_plan.show_plan(answer)
+            proof.show_plan(answer)
         designs = answer.get("designs")
         code = REFUSED if designs and all(design["refused"] for design in designs) else 0
     elif jsonl is not None:
@@ -286,13 +287,13 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
     shown = decision.to_dict(naming.flag_parameter(stage, decision.workload))
     items: Sequence[Any] = ()
     if explain:
-        from compilegate.explain.explain import explain as explained  # noqa: PLC0415 - slow
+        from compilegate_judge.explanation import explain as explained  # noqa: PLC0415 - slow
 
         items = explained(document, decision)
     if not as_json:
         _show_decision(read(Decision, shown), document)
         if explain:
-            from compilegate.cli.judge_explanation import show_explanation  # noqa: PLC0415 - as above
+            from compilegate_judge.screen import show_explanation  # noqa: PLC0415 - as above
 
             show_explanation(items)
     elif explain:
@@ -317,7 +318,7 @@ def _show_decision(decision: Decision, document: object) -> None:
     ]
     reasons = shown_reasons(decision, evidence, silent=silent_arms(document))
     show(
-        "judge", {"workload": decision.workload, "verdict": decision.verdict},
+        TEMPLATES / "judge", {"workload": decision.workload, "verdict": decision.verdict},
         explained_reasons=reasons, rows=rows,
     )  # fmt: skip
 
@@ -361,7 +362,8 @@ def _replay(invocation: Invocation, decision_id: str, workload: str | None) -> i
         "differences": [asdict(one) for one in comparison.differences] if comparison else [],
     }
     invocation.answer(
-        document, "judge_replay", bucket=cloud.services.store.bucket, most_shown=MOST_SHOWN,
+        document, TEMPLATES / "judge_replay", bucket=cloud.services.store.bucket,
+        most_shown=MOST_SHOWN,
         value=lambda value: shortened(json.dumps(value)),
     )  # fmt: skip
     if comparison is None:

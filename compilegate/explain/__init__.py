@@ -1,1 +1,0 @@
-"""Why a decision is what it is: every number with its formula, inputs and plain words."""
