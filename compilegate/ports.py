@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
@@ -45,6 +45,9 @@ class ObjectStore(Protocol):
 
     def folders(self, prefix: str) -> Iterator[str]:
         """Names directly below a prefix that ends with a slash, in order."""
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Keys that begin with ``prefix``, in order; listed consistently."""
 
 
 class Topic(Protocol):
@@ -242,6 +245,9 @@ class TrainingJobs(Protocol):
     def describe(self, job: str) -> Mapping[str, Any]:
         """DescribeTrainingJob; empty for a job that SageMaker never saw."""
 
+    def describe_all(self, names: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+        """``describe`` of the jobs of these names that there are, in the order of the names."""
+
     def tags(self, job: str) -> Mapping[str, str]:
         """A job's tags by key; empty for a job that is gone."""
 
@@ -251,14 +257,19 @@ class TrainingJobs(Protocol):
     def tag(self, job: str, tags: Mapping[str, str]) -> None:
         """Set tags of a job, those it has under other keys stay; raises NotFoundError."""
 
-    def active(self, prefix: str) -> Sequence[str]:
-        """Names of jobs in progress that begin with ``prefix``."""
 
-    def unfinished(self, prefix: str) -> Mapping[str, str]:
-        """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``."""
+class JobListing(Protocol):
+    """SageMaker's list of jobs, for commands alone.
 
-    def statuses(self, prefix: str) -> Mapping[str, str]:
-        """TrainingJobStatus of every job whose name begins with ``prefix``."""
+    It goes through all of the account's jobs page by page, whatever is asked for; the steps of a
+    trial or run ask for the names that they know (usecases/started_jobs.py).
+    """
+
+    def unfinished(self, prefix: str, since: float) -> Mapping[str, str]:
+        """TrainingJobStatus of jobs in progress or stopping that begin with ``prefix``.
+
+        Those that were created from ``since`` on (epoch seconds).
+        """
 
 
 class JobOutputs(Protocol):

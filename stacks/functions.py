@@ -16,6 +16,7 @@ from compilegate.domain.deployment_settings import Settings
 from compilegate.domain.naming import EVALUATE, LIVE, TRAIN
 from stacks.job_roles import JobRoles
 from stacks.permissions import (
+    ENDS,
     JOB_OUTPUTS,
     PRODUCTION_OUTPUTS,
     PRODUCTION_REQUESTS,
@@ -61,6 +62,7 @@ STEPS = (
         can.take_lease, can.read_ledger, can.append_to_ledger,
         # From an execution that has ended it takes over, and cleans up after it.
         can.read_executions, can.give_lease_back, can.stop_jobs, can.tag_models,
+        read(RECORDS), can.tell_absent_from_denied,
     )),
     Step("check_eligibility", (
         read(SPECS, RECORDS), can.tell_absent_from_denied, can.read_ledger, write(RECORDS),
@@ -77,7 +79,7 @@ STEPS = (
     ), seconds=300, megabytes=1024),
     Step("settle_run", (  # on_job_ended in code
         read(SPECS, RECORDS, STOPS), read_results(JOB_OUTPUTS), can.tell_absent_from_denied,
-        write(STOPS, REQUESTS), can.stop_jobs,
+        write(STOPS, ENDS, REQUESTS), can.stop_jobs,
     ), seconds=300, megabytes=1024),
     Step("open_canary", (
         read(SPECS, RECORDS), can.read_ledger, can.append_to_ledger, can.take_lease,
@@ -101,6 +103,8 @@ STEPS = (
     Step("abort_trial", (
         can.stop_jobs, can.read_ledger, can.append_to_ledger, can.tag_models,
         can.give_lease_back,
+        # The jobs of a trial are those of its requests, and their price is its plan's.
+        read(RECORDS), can.tell_absent_from_denied,
     ), seconds=120),
     Step("read_flag", (
         # Records too: what a flag was proven on is compared with what the run would train.
@@ -131,7 +135,7 @@ STEPS = (
         can.read_ledger, can.append_to_ledger, can.tag_models, can.read_lease,
         can.give_lease_back,
         # A run whose event was lost is recorded as the event would have.
-        read(SPECS, REGISTRATIONS), read_results(PRODUCTION_OUTPUTS), can.answer_tokens,
+        read(SPECS, REGISTRATIONS, RECORDS), read_results(PRODUCTION_OUTPUTS), can.answer_tokens,
     ), seconds=540, megabytes=1769, machine=SCHEDULE),
 )  # fmt: skip
 

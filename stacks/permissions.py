@@ -22,6 +22,8 @@ RECORDS = f"{naming.DECISIONS_PREFIX}*"
 REQUESTS = f"{naming.EXPERIMENTS_PREFIX}*/requests/*"
 # Which jobs a trial stopped itself.
 STOPS = f"{naming.EXPERIMENTS_PREFIX}*/stopped/*"
+# Which jobs of full runs have ended.
+ENDS = f"{naming.EXPERIMENTS_PREFIX}*/ended/*"
 JOB_OUTPUTS = f"{naming.EXPERIMENTS_PREFIX}*/*/jobs/*/output/output.tar.gz"
 REPORTS = f"{naming.REPORTS_PREFIX}*"
 
@@ -146,14 +148,9 @@ class Permissions:
         ]
 
     def stop_jobs(self) -> Statements:
-        """Find and stop this project's training jobs."""
-        return [
-            allow(["sagemaker:ListTrainingJobs"], ["*"]),  # knows no resources
-            allow(
-                ["sagemaker:DescribeTrainingJob", "sagemaker:StopTrainingJob"],
-                [self.training_jobs()],
-            ),
-        ]
+        """Describe and stop this project's training jobs, by name."""
+        actions = ["sagemaker:DescribeTrainingJob", "sagemaker:StopTrainingJob"]
+        return [allow(actions, [self.training_jobs()])]
 
     def read_tags_of_jobs(self) -> Statements:
         """Read which execution started a job of this project."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from compilegate.adapters.job_outputs import StoredOutputs
 from compilegate.adapters.stores import Fetched
-from compilegate.domain import ledger_keys
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import (
     NotFoundError,
@@ -66,6 +66,9 @@ class MemoryStore:
     def folders(self, prefix: str) -> Iterator[str]:
         below = {key.removeprefix(prefix) for key in self.objects if key.startswith(prefix)}
         yield from sorted({key.split("/")[0] for key in below if "/" in key})
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        yield from sorted(key for key in self.objects if key.startswith(prefix))
 
 
 class MemoryTopic:
@@ -177,6 +180,9 @@ class MemoryJobs:
     def describe(self, job: str) -> Mapping[str, Any]:
         return self.descriptions.get(job, {})
 
+    def describe_all(self, names: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+        return {name: self.descriptions[name] for name in names if name in self.descriptions}
+
     def tags(self, job: str) -> Mapping[str, str]:
         return {tag["Key"]: tag["Value"] for tag in self.describe(job).get("Tags", ())}
 
@@ -193,25 +199,12 @@ class MemoryJobs:
         merged = {**{t["Key"]: t["Value"] for t in self._known(job).get("Tags", ())}, **tags}
         self.descriptions[job]["Tags"] = [{"Key": k, "Value": v} for k, v in merged.items()]
 
-    def active(self, prefix: str) -> Sequence[str]:
-        return [
-            name
-            for name, described in self.descriptions.items()
-            if name.startswith(prefix) and described["TrainingJobStatus"] == "InProgress"
-        ]
-
-    def unfinished(self, prefix: str) -> Mapping[str, str]:
+    def unfinished(self, prefix: str, since: float) -> Mapping[str, str]:
         return {
             name: status
-            for name, status in self.statuses(prefix).items()
-            if status in ("InProgress", "Stopping")
-        }
-
-    def statuses(self, prefix: str) -> Mapping[str, str]:
-        return {
-            name: described["TrainingJobStatus"]
             for name, described in self.descriptions.items()
             if name.startswith(prefix)
+            and (status := described["TrainingJobStatus"]) in ("InProgress", "Stopping")
         }
 
     def add(self, name: str, status: str, started: float, ended: float | None = None) -> None:
@@ -301,6 +294,14 @@ class FixedClock:
 
     def now(self) -> int:
         return self.seconds
+
+
+def start_job(services: Any, workload: str, trial: str, run: str, **job: Any) -> str:
+    """A trial's job in progress, whose request is there; its name."""
+    name = f"{naming.job_base(workload, trial, run)}{naming.FIRST_TRY}"
+    services.store.put(naming.request_key(workload, trial, run), b"{}")
+    services.jobs.add(name, **{"status": "InProgress", "started": 0.0, **job})
+    return name
 
 
 def services(stage: str = "dev", simulated: str | None = None) -> Services:

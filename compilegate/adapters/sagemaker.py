@@ -6,7 +6,9 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -20,6 +22,7 @@ from compilegate.ports import Settings
 # SageMaker training jobs.
 
 PAGE_SIZE = 100  # the most that ListTrainingJobs and ListServiceQuotas give at once
+AT_ONCE = 8  # jobs that are described at the same time
 
 
 class SageMakerJobs:
@@ -33,6 +36,12 @@ class SageMakerJobs:
             return self._described(job)
         except NotFoundError:
             return {}
+
+    def describe_all(self, names: Iterable[str]) -> Mapping[str, Mapping[str, Any]]:
+        names = list(names)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            described = pool.map(self.describe, names)
+            return {name: one for name, one in zip(names, described, strict=True) if one}
 
     def tags(self, job: str) -> Mapping[str, str]:
         described = self.describe(job)
@@ -52,18 +61,13 @@ class SageMakerJobs:
         arn = self._described(job)["TrainingJobArn"]
         self._sagemaker.add_tags(ResourceArn=arn, Tags=_tags(tags))
 
-    def active(self, prefix: str) -> Sequence[str]:
-        return list(self._list(prefix, StatusEquals=IN_PROGRESS))
-
-    def unfinished(self, prefix: str) -> Mapping[str, str]:
+    def unfinished(self, prefix: str, since: float) -> Mapping[str, str]:
         # Stopping last: a job that goes over to it between the two calls is in one of them.
         return {
-            **self._list(prefix, StatusEquals=IN_PROGRESS),
-            **self._list(prefix, StatusEquals=STOPPING),
+            name: status
+            for of_status in (IN_PROGRESS, STOPPING)
+            for name, status in self._list(prefix, of_status, since)
         }
-
-    def statuses(self, prefix: str) -> Mapping[str, str]:
-        return self._list(prefix)
 
     def _described(self, job: str) -> Mapping[str, Any]:
         """DescribeTrainingJob; raises NotFoundError."""
@@ -77,15 +81,17 @@ class SageMakerJobs:
             raise
         return described
 
-    def _list(self, prefix: str, **filters: str) -> dict[str, str]:
-        """Statuses by name, the oldest job first."""
-        jobs = listed(
-            self._sagemaker, "list_training_jobs", "TrainingJobSummaries", NameContains=prefix,
+    def _list(self, prefix: str, status: str, since: float) -> Iterator[tuple[str, str]]:
+        """Names with their status, the oldest job first."""
+        for job in listed(
+            self._sagemaker, "list_training_jobs", "TrainingJobSummaries",
+            NameContains=prefix, StatusEquals=status,
+            CreationTimeAfter=datetime.fromtimestamp(since, tz=UTC),
             SortBy="CreationTime", SortOrder="Ascending",
-            PaginationConfig={"PageSize": PAGE_SIZE}, **filters,
-        )  # fmt: skip
-        statuses = {job["TrainingJobName"]: job["TrainingJobStatus"] for job in jobs}
-        return {name: status for name, status in statuses.items() if name.startswith(prefix)}
+            PaginationConfig={"PageSize": PAGE_SIZE},
+        ):  # fmt: skip
+            if job["TrainingJobName"].startswith(prefix):
+                yield job["TrainingJobName"], job["TrainingJobStatus"]
 
 
 def _tags(values: Mapping[str, str]) -> list[dict[str, str]]:

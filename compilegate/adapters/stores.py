@@ -187,6 +187,11 @@ class S3Store:
         for entry in listed(self._s3, "list_objects_v2", "CommonPrefixes", **place):
             yield entry["Prefix"].removeprefix(prefix).rstrip("/")
 
+    def keys(self, prefix: str) -> Iterator[str]:
+        place = {"Bucket": self.bucket, "Prefix": prefix}
+        for entry in listed(self._s3, "list_objects_v2", "Contents", **place):
+            yield entry["Key"]
+
 
 # The ledger and the locks, in one DynamoDB table.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -24,6 +24,9 @@ from compilegate.domain.utc import iso
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.operations.drain import unlock as release
+
+if TYPE_CHECKING:
+    from compilegate.ports import JobListing
 
 STILL_RUNNING = 11
 KINDS = ("executions", "jobs", "leases")  # of what a drain stops
@@ -133,6 +136,7 @@ def _deployment(cloud: Cloud) -> Deployment:
         trials=cloud.executions,
         runs=production.executions,
         schedules=production.schedules,
+        listing=cast("JobListing", cloud.services.jobs),
         leases=lambda: [(lock.workload, lock.owner) for lock in cloud.overview.locks()],
     )
 

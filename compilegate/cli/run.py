@@ -36,7 +36,7 @@ from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
 from compilegate.domain.decision import Verdict
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
-from compilegate.domain.failures import explain
+from compilegate.domain.failures import IN_PROGRESS, explain
 from compilegate.domain.flag import OFF, parse_flag
 from compilegate.domain.notes import said
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
@@ -44,6 +44,7 @@ from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
 from compilegate.usecases.registered import load_registered
 from compilegate.usecases.registration import submit
+from compilegate.usecases.started_jobs import jobs_of_trial
 
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0
@@ -155,12 +156,12 @@ def stop(started: Sequence[TrialWatcher], cloud: Cloud, cause: str = STOP_CAUSE)
     for item in started:
         with contextlib.suppress(*AWS_ERRORS):
             cloud.executions.stop(item.arn, cause)
-    names = [(item.trial.workload, item.trial.trial) for item in started]
     deadline = time.monotonic() + STOP_SECONDS
     with contextlib.suppress(*AWS_ERRORS):
         while time.monotonic() < deadline and any(
-            naming.own_jobs(*name, cloud.services.jobs.active(naming.trial_job_prefix(*name)))
-            for name in names
+            one["TrainingJobStatus"] == IN_PROGRESS
+            for item in started
+            for one in jobs_of_trial(item.trial, None, cloud.services).values()
         ):
             time.sleep(0.2)
 

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -36,8 +37,11 @@ from compilegate.domain.trial.plan import RecordedPlan
 from compilegate.usecases.flag.approval import approval_of
 from compilegate.usecases.production.begin_run import jobs_of, load_begun
 from compilegate.usecases.records import Trial, find_plan
+from compilegate.usecases.started_jobs import names_of_run, names_of_runs, requested_runs
 
 _PREFIX = re.compile(PROGRESS_LINE)
+# Of a run whose job is not known so many names are asked for at a time: each may have thirty.
+NAMES_A_LOOK = 10
 
 
 @dataclass
@@ -154,15 +158,18 @@ class Watcher(ABC):
     def _placed(self, job: JobView) -> JobView | None:
         """The job with its arm and price, once they are known; None for a foreign one."""
 
+    @abstractmethod
+    def _new_names(self) -> Iterable[str]:
+        """Names of jobs that may have begun since they were last asked for."""
+
     def _read_jobs(self) -> tuple[JobView, ...]:
-        workload, trial = self.trial.workload, self.trial.trial
-        listed = self._cloud.services.jobs.statuses(naming.trial_job_prefix(workload, trial))
-        for name in naming.own_jobs(workload, trial, listed):
-            previous = self._jobs.get(name)
-            if previous is None or previous.active:
-                job = self._placed(read_job(name, previous, self._cloud))
-                if job is not None:
-                    self._jobs[name] = job
+        active = [name for name, job in self._jobs.items() if job.active]
+        new = (name for name in self._new_names() if name not in self._jobs)
+        described = self._cloud.services.jobs.describe_all([*active, *new])
+        for name, one in described.items():
+            job = self._placed(read_job(name, one, self._jobs.get(name), self._cloud))
+            if job is not None:
+                self._jobs[name] = job
         return tuple(self._jobs.values())
 
 
@@ -172,6 +179,7 @@ class TrialWatcher(Watcher):
     def __init__(self, trial: Trial, arn: str, cloud: Cloud) -> None:
         super().__init__(trial, arn, cloud)
         self._plan: RecordedPlan | None = None
+        self._turn = 0
 
     def read(self) -> View:
         """The trial as it is now."""
@@ -198,6 +206,15 @@ class TrialWatcher(Watcher):
             return "waits for approval, see compilegate status"
         return "judging" if jobs else "checking, planning"
 
+    def _new_names(self) -> Iterable[str]:
+        """Of the runs without a known job the first tries, and some of the later ones in turn."""
+        seen = {job.run for job in self._jobs.values()}
+        runs = requested_runs(self.trial, self._cloud.services.store)
+        names = names_of_runs(self.trial, [run for run in runs if run.text not in seen])
+        names.sort(key=naming.retries)
+        self._turn = self._turn + NAMES_A_LOOK if self._turn < len(names) else 0
+        return {*names[:NAMES_A_LOOK], *names[self._turn : self._turn + NAMES_A_LOOK]}
+
     def _placed(self, job: JobView) -> JobView | None:
         run = naming.job_run(self.trial.workload, self.trial.trial, job.name)
         if run is None or self._plan is None:
@@ -218,9 +235,10 @@ def waiting_rounds(workload: str, cloud: Cloud) -> list[CanaryRound]:
     return open_rounds(past, cloud.services.clock.now())
 
 
-def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
+def read_job(
+    name: str, described: Mapping[str, Any], previous: JobView | None, cloud: Cloud
+) -> JobView:
     """A job as it is now, without the run and arm that its name stands for."""
-    described = cloud.services.jobs.describe(name)
     lines = previous.lines if previous else JobLines()
     messages, lines.token = cloud.logs.lines(name, lines.token)
     lines.take(messages)
@@ -229,8 +247,7 @@ def read_job(name: str, previous: JobView | None, cloud: Cloud) -> JobView:
         name=name,
         run="",
         arm=None,
-        # A job that was just listed may not be described yet.
-        status=str(described.get("TrainingJobStatus", "InProgress")),
+        status=str(described["TrainingJobStatus"]),
         detail=str(described.get("FailureReason") or described.get("SecondaryStatus") or ""),
         started_at=None if started is None else started.timestamp(),
         ended_at=None if ended is None else ended.timestamp(),
@@ -281,6 +298,13 @@ class RunWatcher(Watcher):
 
     def _past(self, prefix: str) -> WorkloadHistory:
         return self._cloud.services.ledger.history(self.trial.workload, prefix)
+
+    def _new_names(self) -> Iterable[str]:
+        past, begun = self._past(ledger_keys.run_entries(self.trial.trial)), self._begun
+        recorded = [run.job for run in past.runs]
+        return recorded if begun is None else [
+            *recorded, *names_of_run(self.trial.workload, begun, past)
+        ]  # fmt: skip
 
     def _placed(self, job: JobView) -> JobView | None:
         begun = self._begun

@@ -244,6 +244,19 @@ def retries(job: str) -> int:
     return RETRY_DIGITS.index(digit) if len(digit) == 1 and digit in RETRY_DIGITS else 0
 
 
+def tries(base: str, most_retries: int) -> list[str]:
+    """The names that a job may have whose request may be made again so often, in their order.
+
+    A try that was refused leaves a gap.
+    """
+    return [f"{base}-r{digit}" for digit in RETRY_DIGITS[: most_retries + 1]]
+
+
+def earlier_tries(job: str) -> list[str]:
+    """The names that a job's earlier tries may have: one may train although its answer was lost."""
+    return tries(job.rpartition("-r")[0], retries(job) - 1)
+
+
 def attempt(number: int) -> str:
     """Run part of a production job's name; every attempt at the run gets the next number."""
     return f"p{number}"
@@ -284,9 +297,19 @@ def input_prefix(workload: str, channel: str, digest: str) -> str:
     return f"{WORKLOADS_PREFIX}{workload}/inputs/{channel}/{digest}/"
 
 
+def requests_prefix(workload: str, trial: str) -> str:
+    """Where the requests of a trial's runs lie."""
+    return f"{EXPERIMENTS_PREFIX}{workload}/{trial}/requests/"
+
+
 def request_key(workload: str, trial: str, run: str) -> str:
     """Where the complete CreateTrainingJob request of one run lies."""
-    return f"{EXPERIMENTS_PREFIX}{workload}/{trial}/requests/{run}.json"
+    return f"{requests_prefix(workload, trial)}{run}.json"
+
+
+def ends_prefix(workload: str, trial: str) -> str:
+    """Where it says, by an object named after each, which jobs of full runs have ended."""
+    return f"{EXPERIMENTS_PREFIX}{workload}/{trial}/ended/"
 
 
 def stop_key(workload: str, trial: str, job: str) -> str:

@@ -1,7 +1,8 @@
-"""Jobs by prefix: SageMaker matches names anywhere, a trial wants those that begin with its own."""
+"""Jobs by name, and the list: SageMaker matches names anywhere and filters what it has paged."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -14,7 +15,7 @@ from compilegate.domain.errors import NotFoundError
 
 
 class Listing:
-    """ListTrainingJobs, two jobs a page."""
+    """ListTrainingJobs, two jobs a page before they are filtered."""
 
     def __init__(self, jobs: dict[str, str]) -> None:
         self.jobs = jobs
@@ -26,14 +27,14 @@ class Listing:
     def paginate(self, *, NameContains: str, **request: Any) -> Any:  # noqa: N803
         assert ("CreationTime", "Ascending") == (request["SortBy"], request["SortOrder"])
         assert {"PageSize": 100} == request["PaginationConfig"]
-        status_filter = request.get("StatusEquals")
-        rows = [
-            {"TrainingJobName": name, "TrainingJobStatus": status}
-            for name, status in self.jobs.items()
-            if NameContains in name and status_filter in (None, status)
-        ]
-        for first in range(0, len(rows), 2):
-            yield {"TrainingJobSummaries": rows[first : first + 2]}
+        assert datetime(2026, 11, 1, tzinfo=UTC) == request["CreationTimeAfter"]
+        jobs = list(self.jobs.items())
+        for first in range(0, len(jobs), 2):
+            yield {"TrainingJobSummaries": [
+                {"TrainingJobName": name, "TrainingJobStatus": status}
+                for name, status in jobs[first : first + 2]
+                if NameContains in name and request["StatusEquals"] == status
+            ]}  # fmt: skip
 
 
 JOBS = SageMakerJobs(
@@ -42,20 +43,26 @@ JOBS = SageMakerJobs(
             "cg-lm-1-s0-r0": "Completed",
             "old-cg-lm-1-s0-r0": "InProgress",
             "cg-lm-1-q1a17-r0": "InProgress",
-            "cg-lm-1-q1b17-r0": "Stopping",
             "cg-lm-12-q1b17-r0": "InProgress",
+            "cg-lm-1-q1b17-r0": "Stopping",
         }
     )
 )
 
 
-def test_jobs_are_those_that_begin_with_the_prefix_by_their_status() -> None:
-    running = {"cg-lm-1-q1a17-r0": "InProgress"}
-    unfinished = {**running, "cg-lm-1-q1b17-r0": "Stopping"}
+def test_unfinished_jobs_are_those_that_begin_with_the_prefix() -> None:
+    since = datetime(2026, 11, 1, tzinfo=UTC).timestamp()
 
-    assert {"cg-lm-1-s0-r0": "Completed", **unfinished} == JOBS.statuses("cg-lm-1-")
-    assert list(running) == JOBS.active("cg-lm-1-")
-    assert unfinished == JOBS.unfinished("cg-lm-1-")
+    assert {
+        "cg-lm-1-q1a17-r0": "InProgress", "cg-lm-1-q1b17-r0": "Stopping",
+    } == JOBS.unfinished("cg-lm-1-", since)  # fmt: skip
+
+
+def test_of_many_names_those_are_described_that_there_are() -> None:
+    names = [f"cg-{number}" for number in range(20)]
+    jobs = SageMakerJobs(OneJob("Completed"))
+
+    assert ["nightly"] == list(jobs.describe_all([*names, "nightly"]))
 
 
 def test_tags_are_read_by_key_whatever_the_page(monkeypatch: pytest.MonkeyPatch) -> None:

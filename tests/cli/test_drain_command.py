@@ -61,7 +61,8 @@ def test_with_stop_jobs_everything_ends_and_the_screen_says_what_was_stopped(
     assert {"schedules disabled": "1", "executions stopped": "2", "jobs stopped": "2"} == counts
     for name in ("lm-0mabc123", "lm-night", "cg-lm-night-p0-r0", "cg-lm-0mabc123-q1a0-r0"):
         assert f"\n    {name}\n" in result.stdout
-    assert {"Stopped"} == set(jobs_of(stage).statuses("cg-").values())
+    ended = jobs_of(stage).descriptions.values()
+    assert {"Stopped"} == {one["TrainingJobStatus"] for one in ended}
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
 
 

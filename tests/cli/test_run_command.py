@@ -6,7 +6,6 @@ import json
 import re
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +13,6 @@ import pytest
 
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import full_run_words
-from compilegate.cli.trials import read_job
 from compilegate.domain import naming
 from compilegate.domain.records.trials import TrialFailed
 from tests.cli.conftest import Invoke
@@ -22,21 +20,19 @@ from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
 from tests.domain.evidence_builder import GOOD, NOISY
 from tests.fake_clouds import FakeProviders, ScriptedLogs, cloud
-from tests.fakes import MemoryJobs
+from tests.fakes import start_job
 
 
 def test_piped_progress_is_a_plain_line_per_event(
     tmp_path: Path, invoke: Invoke, aws: Cloud
 ) -> None:
-    jobs, logs = aws.services.jobs, aws.logs
-    assert isinstance(jobs, MemoryJobs)
+    logs = aws.logs
     assert isinstance(logs, ScriptedLogs)
 
     def train(payload: dict[str, Any]) -> None:
-        prefix = f"cg-bert-docs-{planned(aws, payload).trial}-"
-        jobs.add(f"{prefix}s0-r0", "Completed", 1000.0, 1030.0)
-        jobs.add(f"{prefix}q1b17-r0", "InProgress", 1030.0)
-        logs.printed[f"{prefix}q1b17-r0"] = [
+        of = aws.services, "bert-docs", planned(aws, payload).trial
+        start_job(*of, "s0", status="Completed", started=1000.0, ended=1030.0)
+        logs.printed[start_job(*of, "q1b17", started=1030.0)] = [
             "importing torch",
             "compilegate step=10 steps=600 seconds=0.03 samples_per_second=512.3 loss=3.21;",
         ]
@@ -214,16 +210,6 @@ def test_full_runs_say_who_made_them_what_was_extra_and_what_was_exposed(
     document: Any, words: str
 ) -> None:
     assert words == full_run_words(document)
-
-
-def test_a_job_that_is_listed_before_it_is_described_is_in_progress() -> None:
-    jobs = SimpleNamespace(describe=lambda _: {})
-    seen: Any = SimpleNamespace(
-        services=SimpleNamespace(jobs=jobs),
-        logs=SimpleNamespace(lines=lambda *_: ([], None)),
-    )
-
-    assert "InProgress" == read_job("job", None, seen).status
 
 
 @pytest.mark.parametrize("resumed", [True, False])

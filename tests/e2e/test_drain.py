@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import cast
 
 import pytest
 from click.testing import Result
@@ -15,6 +16,7 @@ from compilegate.adapters.stores import DynamoDbTable
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.session import Session
 from compilegate.cli.main import app as command
+from compilegate.ports import JobListing
 from distributions.localcloud.tests.failures import Failure, inject
 from distributions.localcloud.tests.helpers import eventually
 from tests.e2e.conftest import App, Running
@@ -58,6 +60,10 @@ def drain(cloud: Cloud) -> Iterator[Invoke]:
     call("--undo")
 
 
+def _unfinished(cloud: Cloud, prefix: str) -> Mapping[str, str]:
+    return cast("JobListing", cloud.services.jobs).unfinished(prefix, 0)
+
+
 def test_everything_ends_and_the_stack_may_be_removed(
     app: App, trial: Trial, cloud: Cloud, drain: Invoke
 ) -> None:
@@ -66,7 +72,7 @@ def test_everything_ends_and_the_stack_may_be_removed(
     trains = Production(app, "drain-trains", {"hang": "baseline"})
     waits = Production(app, "drain-waits")
     trains.start()
-    eventually(lambda: cloud.services.jobs.active("cg-drain-trains"), 30, "no job trains")
+    eventually(lambda: _unfinished(cloud, "cg-drain-trains"), 30, "no job trains")
     inject(app.cloud.state(), Failure.NO_CAPACITY, count=1)
     waits.start(wait_seconds=600)
     eventually(lambda: waits.entries("run_waiting"), 30, "no run waits")
@@ -82,13 +88,13 @@ def test_everything_ends_and_the_stack_may_be_removed(
     )  # fmt: skip
     assert 2 == len(drained["stopped"]["executions"])
     assert "ABORTED" == running.wait()["status"]
-    assert 1 == len(cloud.services.jobs.active("cg-"))
+    assert 1 == len(_unfinished(cloud, "cg-"))
 
     result = drain("--yes", "--stop-jobs", "--timeout", "2")
 
     assert 0 == result.exit_code, result.output
     assert "compilegate-local is drained" in result.stdout
-    assert {} == cloud.services.jobs.unfinished("cg-")
+    assert {} == _unfinished(cloud, "cg-")
     assert running.lock() is None
     assert [] == list(cloud.production.schedules.enabled())
     assert 0 == drain("--check").exit_code

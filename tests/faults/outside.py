@@ -82,6 +82,39 @@ def _refused(
     return [*_unless_same(of, execution, once), *ended(of, execution)]
 
 
+def unheard(of: Undisturbed) -> Iterator[Row]:
+    """Every job is started, and nobody hears of it: the answer is lost, or all has ended."""
+    for number, call in enumerate(one for one in _calls(of) if one[1] == APIS[-1]):
+        entry, error = call[0], ERRORS[number % len(ERRORS)]
+        if of.execution.machine == "evaluate":  # what such a job of production cost is accepted
+            yield Row(f"{of.name}, {entry.state}, its job", f"{error[0]}, though it starts",
+                      "stopped, and in an account", partial(_unheard, of, call, error))  # fmt: skip
+        yield Row(f"{of.name}, {entry.state}, its job", "starts after the clean-up of a stop",
+                  "stopped by the sweep", partial(_unheard, of, call, None))  # fmt: skip
+
+
+def _unheard(
+    of: Undisturbed, call: tuple[Entry, str, int], error: tuple[str, str, int] | None
+) -> list[str]:
+    (entry, api, nth), seen = call, [0]
+
+    def refuse(called: str, request: Document) -> Exception | None:
+        if called == api:
+            seen[0] += 1
+        if called != api or seen[0] != nth + 1:
+            return None
+        if error is None:
+            execution.stop()
+            clean_up(execution.world, execution.detail, of)
+        execution.world.create(request)
+        return refusal(*(error or ERRORS[0])[:2], called, (error or ERRORS[0])[2])
+
+    execution = _again(of, entry, refuse=refuse)
+    execution.run(entry)
+    left = ended(of, execution) if error else problems(execution.world)
+    return [*_unless_same(of, execution, error is not None), *left]
+
+
 def _unless_same(of: Undisturbed, execution: Execution, same: bool) -> Iterator[str]:
     if same and end_of(execution) != of.end:
         yield f"it ended {end_of(execution)} ({execution.cause}), not {of.end}"
@@ -215,4 +248,4 @@ def _unknown(of: Undisturbed, entry: Entry) -> list[str]:
 
 
 Kind = Callable[[Undisturbed], Iterator[Row]]
-AROUND: tuple[Kind, ...] = (refused, jobs, clocks, broken_ledger_entry)
+AROUND: tuple[Kind, ...] = (refused, unheard, jobs, clocks, broken_ledger_entry)

@@ -74,7 +74,7 @@ def _register(cloud: Cloud, name: str, services: Services) -> object:
 def deployment(cloud: Cloud, services: Services) -> Deployment:
     """What a deployment drains."""
     nothing: Any = None
-    return Deployment(services, nothing, nothing, cloud.schedules, tuple)
+    return Deployment(services, nothing, nothing, cloud.schedules, nothing, tuple)
 
 
 def _deploy(cloud: Cloud, _name: str, services: Services) -> object:

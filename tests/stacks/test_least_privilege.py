@@ -89,8 +89,14 @@ def in_code(owner: str, template: Template) -> list[Call]:
     (bucket,) = (f"<{one}.Arn>" for one in template.of_type("AWS::S3::Bucket"))
     stop, tag = Call("sagemaker:StopTrainingJob", JOB), Call("sagemaker:AddTags", JOB, RELEASE)
     answer = Call("states:SendTaskSuccess", EVALUATE)
+    # usecases/started_jobs.py: the requests of a trial, and what is recorded of its jobs
+    find = [
+        Call("s3:ListBucket", bucket),
+        Call("s3:GetObject", f"{bucket}/decisions/{WORKLOAD}/{TRIAL}/evidence.json"),
+    ]
     return {
-        "acquire_lock": [stop, tag],  # usecases/trial/lock.py: of a lease that is taken over
+        "abort_trial": find,
+        "acquire_lock": [stop, tag, *find],  # usecases/trial/lock.py: a lease that is taken over
         "open_canary": [answer],  # usecases/canary.py
         "await_approval": [answer],  # usecases/flag/approval.py
         "record_run": [tag],  # usecases/canary.py: close_after_run
@@ -98,6 +104,7 @@ def in_code(owner: str, template: Template) -> list[Call]:
         "sweep": [  # usecases/operations/sweep.py: a production run whose event was lost
             tag,
             answer,
+            *find,
             Call("s3:GetObject", f"{bucket}/workloads/{WORKLOAD}/registration.json"),
             Call("s3:GetObjectVersion", f"{bucket}/{OUTPUT}"),
             Call("s3:ListBucketVersions", bucket, {"s3:prefix": OUTPUT}),

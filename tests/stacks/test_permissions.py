@@ -29,7 +29,7 @@ ROLES = f"arn:aws:iam::{ACCOUNT}:role/compilegate/prod-us-east-1-*"
 MAKERS = ("build_request", "plan_trial")
 # Actions that know no resources; each is narrowed by its own nature or by a condition.
 UNNARROWABLE = {
-    "cloudwatch:PutMetricData", "ecr:GetAuthorizationToken", "sagemaker:ListTrainingJobs",
+    "cloudwatch:PutMetricData", "ecr:GetAuthorizationToken",
     "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota",
     "servicequotas:ListServiceQuotas", "xray:PutTelemetryRecords", "xray:PutTraceSegments",
     "xray:GetSamplingRules", "xray:GetSamplingTargets",
@@ -93,6 +93,7 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
             "weekly_digest",
         }),
         ("s3:DeleteObject", {"training"}),
+        ("sagemaker:ListTrainingJobs", set()),
         # Results are read by version, after a look whether there is but one.
         ("s3:GetObjectVersion", {"judge_arms", "record_run", "settle_run", "sweep"}),
         ("s3:ListBucketVersions", {"judge_arms", "record_run", "settle_run", "sweep"}),
@@ -105,9 +106,9 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
         }),
         # Without s3:ListBucket, S3 answers 403 where the code expects 404.
         ("s3:ListBucket", {
-            "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_decision",
-            "record_run", "settle_run", "sweep", "training", "watch_production", "weekly_digest",
-            "write_report",
+            "abort_trial", "acquire_lock", "check_eligibility", "judge_arms", "plan_trial",
+            "read_flag", "record_decision", "record_run", "settle_run", "sweep", "training",
+            "watch_production", "weekly_digest", "write_report",
         }),
     ],
 )  # fmt: skip
@@ -120,7 +121,9 @@ def test_an_action_is_allowed_to_exactly_these_roles(template, action, owners):
     [
         ("evaluate", "s3:GetObject", ["/experiments/*/requests/*"]),
         ("train", "s3:GetObject", ["/production/*/*/requests/*"]),
-        ("settle_run", "s3:PutObject", ["/experiments/*/requests/*", "/experiments/*/stopped/*"]),
+        ("settle_run", "s3:PutObject", [
+            "/experiments/*/ended/*", "/experiments/*/requests/*", "/experiments/*/stopped/*",
+        ]),
         ("training", "s3:GetObject",
          [f"/compile-cache/{OWN}/*", *CHECKPOINTS, f"/workloads/{OWN}/*"]),
         # Not the requests, which the state machine executes as they are.

@@ -278,8 +278,10 @@ def test_every_speed_job_is_paid_at_its_own_clusters_price_also_a_stray_one(serv
         ended(services, "s0a0", "baseline", "compile", hours=2),
         ended(services, "s0b0", "p4d", hours=1),
     ]
-    stray = f"{naming.job_base('bert-docs', TRIAL, 's0b0')}-r1"
-    services.jobs.add(stray, "InProgress", started=float(services.clock.seconds) - HOUR)
+    stray, outcomes[1]["job"] = outcomes[1]["job"], f"{outcomes[1]['job'][:-1]}1"
+    jobs = services.jobs
+    jobs.descriptions[outcomes[1]["job"]] = jobs.descriptions.pop(stray)
+    jobs.add(stray, "InProgress", started=float(services.clock.seconds) - HOUR)
     call_judge(services, 1, outcomes, asks_full_runs("compile 17"))
 
     assert "Stopped" == services.jobs.describe(stray)["TrainingJobStatus"]

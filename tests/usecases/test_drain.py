@@ -38,11 +38,13 @@ def deployment() -> Deployment:
     register(made.services, "lm", None)
     made.production.schedules.put("lm", "rate(1 day)")
     made.production.schedules.put("ads", "rate(1 day)")
+    jobs: Any = made.services.jobs
     return Deployment(
         services=made.services,
         trials=made.executions,
         runs=made.production.executions,
         schedules=made.production.schedules,
+        listing=jobs,
         leases=lambda: [(one.workload, one.owner) for one in made.overview.locks()],
     )
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain import naming
 from compilegate.domain.judging.statistics import LONGEST_SHADOW, SPEED_LOOKS, looks
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import STOP_SECONDS
@@ -17,7 +16,6 @@ from tests.domain.workload_builder import SOUND, change
 from tests.fakes import FixedQuotas
 from tests.usecases.trial_builder import (
     EVENT,
-    TRIAL,
     asks_full_runs,
     asks_speed,
     call_judge,
@@ -232,19 +230,21 @@ def test_a_spot_jobs_waiting_counts_where_a_round_might_outlast_the_machine(serv
     assert "trial_over_time" == reason(services)
 
 
-def duplicate(services: Any, run: str, status: str = "InProgress", **times: float) -> str:
-    job = f"{naming.job_base('bert-docs', TRIAL, run)}-r0"
-    services.jobs.add(job, status, **times)
-    return job
+def second_try(services: Any, run: str, status: str = "InProgress", **times: float) -> Any:
+    """The outcome of a run's second try; the first one's answer was lost, and its job goes on."""
+    first = outcome(run, "Failed", reason="the quota is used up", infrastructure=True)
+    services.jobs.add(first["job"], status, **times)
+    return {**first, "job": first["job"].replace("-r0", "-r1")}
 
 
 def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for_as_it_is_billed(
     services: Any,
 ) -> None:
     first_round(services)
-    job = duplicate(services, "q1b17", started=float(services.clock.seconds))
+    waited_for = second_try(services, "q1b17", started=float(services.clock.seconds))
+    job = waited_for["job"].replace("-r1", "-r0")
     services.clock.seconds += HOUR
-    call_judge(services, 2, [], asks_full_runs("compile 17"))
+    call_judge(services, 2, [waited_for], asks_full_runs("compile 17"))
 
     assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
     arm = load(services, "plan")["arms"][1]["usd_per_hour"]
@@ -257,16 +257,27 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for_as_it_is_bill
 def test_the_cap_holds_for_jobs_without_a_waiting_execution(services: Any) -> None:
     first_round(services)
     hours = load(services, "plan")["max_trial_usd"] / rate(services)
-    duplicate(services, "s0", "Completed", started=0.0, ended=hours * HOUR)
+    ended = second_try(services, "s0", "Completed", started=0.0, ended=hours * HOUR)
 
-    assert "inconclusive" == call_judge(services, 1, [], asks_speed())["verdict"]
+    assert "inconclusive" == call_judge(services, 1, [ended], asks_speed())["verdict"]
+
+
+def test_a_job_whose_end_was_reported_and_that_still_trains_is_stopped(services: Any) -> None:
+    """The machine gave up on an answer that it could not read."""
+    first_round(services)
+    reported = outcome("q1b17", "Failed", reason="no answer", infrastructure=True)
+    services.jobs.add(reported["job"], "InProgress", started=float(services.clock.seconds))
+    call_judge(services, 2, [reported], asks_full_runs("compile 17"))
+
+    assert "Stopped" == services.jobs.describe(reported["job"])["TrainingJobStatus"]
 
 
 def test_jobs_of_the_round_just_asked_for_are_left_alone(services: Any) -> None:
     """A call that is repeated late must not stop what the first one's answer has started."""
     first_round(services)
-    job = duplicate(services, "s1", started=0.0)
-    call_judge(services, 1, [], asks_speed())
+    job = outcome("s1")["job"]
+    services.jobs.add(job, "InProgress", started=0.0)
+    call_judge(services, 1, [own_stop(services, "s0")], asks_speed())
 
     assert "InProgress" == services.jobs.describe(job)["TrainingJobStatus"]
     assert 0 == spent(services)

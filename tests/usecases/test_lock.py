@@ -43,7 +43,7 @@ def services() -> Any:
     """The first trial holds the lease and has a job in progress."""
     made: Any = fakes.services()
     acquire_lock(FIRST, services=made)
-    made.jobs.add(job(FIRST), "InProgress", 0.0)
+    fakes.start_job(made, WORKLOAD, FIRST["trial"], "q1a17")
     return made
 
 
@@ -109,7 +109,7 @@ def test_a_clean_up_that_fails_does_not_keep_the_lease(
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("SageMaker does not answer")
 
-    monkeypatch.setattr("compilegate.usecases.trial.abort_trial.stop_jobs", broken)
+    monkeypatch.setattr("compilegate.usecases.trial.abort_trial.jobs_of_trial", broken)
     services.ends[FIRST["execution"]] = ended(FIRST, "FAILED")
     acquire_lock(SECOND, services=services)
 

@@ -70,7 +70,7 @@ def left() -> Services:
     """The first trial was stopped; its lease, its job and its clean-up are left."""
     services: Any = fakes.services()
     acquire_lock(FIRST, services=services)
-    services.jobs.add(job(FIRST), "InProgress", 0.0)
+    fakes.start_job(services, WORKLOAD, FIRST["trial"], "q1a17")
     services.store.put(f"{naming.WORKLOADS_PREFIX}{WORKLOAD}/specs/1.json", b"{}")
     stopped(services)
     services.clock.seconds += 7200

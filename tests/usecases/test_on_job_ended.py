@@ -82,7 +82,7 @@ def end_job(
 
 
 def still_running(services: Any) -> list[str]:
-    running = services.jobs.active("cg-")
+    running = services.jobs.unfinished("cg-", 0)
     return [run for run in ROUND if job_of(run) in running]
 
 
@@ -185,6 +185,7 @@ def test_the_look_leaves_no_trace_but_what_it_stopped(services: Any) -> None:
     changed = {key for key in services.store.objects if key not in before}
     assert {
         f"experiments/bert-docs/abcd1234/jobs/{job_of('q1b17')}/output/output.tar.gz",
+        f"experiments/bert-docs/abcd1234/ended/{job_of('q1b17')}",
         *(f"experiments/bert-docs/abcd1234/stopped/{job_of(run)}.json" for run in ROUND[1:]),
     } == changed
     assert [0, 0, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
@@ -205,9 +206,14 @@ def test_whatever_goes_wrong_with_the_look_does_not_cost_the_run(
     assert ["q1a17", "q1b18"] == still_running(services)
 
 
+def end_sibling(services: Any) -> None:
+    complete(services, "q1a17")
+    end_job(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
+
+
 def test_broken_evidence_of_a_sibling_ends_the_round_that_it_makes_invalid(services: Any) -> None:
     complete(services, "q1b17")
-    complete(services, "q1a17")
+    end_sibling(services)
     put_output(services, job_of("q1a17"), quality_output(99))
     answer = end_job(services, "q1b17", ScriptedJudge(goes_on_with("compile")))
 
@@ -223,9 +229,10 @@ def test_a_run_is_judged_with_what_its_siblings_came_to(
 ) -> None:
     if sibling == "crashed":
         fail(services, "q1a17", ScriptedJudge(goes_on_with("compile")))
-    else:
+    elif sibling == "completed":
+        end_sibling(services)
+    else:  # nothing waited for the first one
         complete(services, "q1a17")
-    if sibling == "completed, and retried":
         services.jobs.add(job_of("q1a17").replace("-r0", "-r1"), "InProgress", 0.0)
     complete(services, "q1b17")
     judge = ScriptedJudge(goes_on_with("compile"))

@@ -27,7 +27,7 @@ from compilegate.usecases.trial.lock import acquire_lock, release_lock
 from compilegate.usecases.trial.plan_trial import check_eligibility, plan_trial
 from tests.decision_builder import arm_figures
 from tests.domain.workload_builder import SOUND, change
-from tests.fakes import FixedQuotas
+from tests.fakes import FixedQuotas, start_job
 from tests.usecases.trial_builder import EVENT, SPEC, TRIAL, put_spec, says
 
 KIND = SOUND.training.instance_type
@@ -207,8 +207,7 @@ def test_the_plans_hours_count_the_rounds_of_one_candidate_after_another(
 
 def test_an_abort_stops_jobs_says_why_and_releases_the_lease(services: Any) -> None:
     acquire_lock(EVENT, services=services)
-    job = f"{naming.job_base('bert-docs', TRIAL, 'q1a17')}-r0"
-    services.jobs.add(job, "InProgress", 0.0)
+    job = start_job(services, "bert-docs", TRIAL, "q1a17")
     answer = abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)
 
     assert "Stopped" == services.jobs.describe(job)["TrainingJobStatus"]
@@ -219,8 +218,7 @@ def test_an_abort_stops_jobs_says_why_and_releases_the_lease(services: Any) -> N
 def test_a_workload_whose_name_ends_like_the_trials_id_keeps_its_jobs(services: Any) -> None:
     """``bert-docs-ID`` is a name that a workload may have; its jobs begin like the trial's."""
     acquire_lock(EVENT, services=services)
-    foreign = f"{naming.job_base(f'bert-docs-{TRIAL}', '0mabc123', 'q1a17')}-r0"
-    services.jobs.add(foreign, "InProgress", 0.0)
+    foreign = start_job(services, f"bert-docs-{TRIAL}", "0mabc123", "q1a17")
     abort_trial({**EVENT, "error": "States.Timeout", "cause": ""}, services=services)
 
     assert "InProgress" == services.jobs.describe(foreign)["TrainingJobStatus"]
@@ -230,8 +228,7 @@ def test_another_execution_of_the_same_trial_cannot_abort_the_one_that_runs(
     services: Any,
 ) -> None:
     acquire_lock(EVENT, services=services)
-    job = f"{naming.job_base('bert-docs', TRIAL, 'q1a17')}-r0"
-    services.jobs.add(job, "InProgress", 0.0)
+    job = start_job(services, "bert-docs", TRIAL, "q1a17")
     abort_trial({**EVENT, "execution": "copy", "error": "X", "cause": ""}, services=services)
 
     assert services.jobs.describe(job)["TrainingJobStatus"] == "InProgress"

@@ -13,17 +13,19 @@ import pytest
 
 from compilegate.domain import arithmetic, naming
 from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.records.production import BegunRun, ProductionRun
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Ledger
 from compilegate.usecases.operations.sweep import measure_day, sweep
 from compilegate.usecases.trial.abort_trial import abort_trial
-from tests.fakes import MemoryLedger, MemoryTopic, services
+from tests.fakes import MemoryLedger, MemoryTopic, services, start_job
 from tests.usecases.production_ledger import NOW, decided, promote, ran, register, waited, write
 
 STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev"
 TRIAL = f"{STATES}-evaluate:w-0mabc123"
-RUN = f"{STATES}-train:w-0mabc124"
 HOURS = 3600
+RUN_ID = naming.trial_id((NOW - 3 * HOURS) * 1000)
+RUN = f"{STATES}-train:w-{RUN_ID}"
 
 
 class Cloud:
@@ -35,18 +37,34 @@ class Cloud:
         self.ends: Any = self.services.ends
         self.now = self.services.clock.now()
 
-    def job(self, execution: str, stage: str = "quality", **changes: str) -> str:
-        name = f"cg-w-{execution[-8:]}-{len(self.services.jobs.descriptions)}-r0"  # type: ignore[attr-defined]
+    def job(
+        self, execution: str, stage: str = "quality", workload: str = "w", **changes: str
+    ) -> str:
+        """A job in progress, and in the ledger that its trial or run has begun."""
+        number = len(self.services.jobs.descriptions)  # type: ignore[attr-defined]
+        of, at = execution.rpartition("-")[2], self.now - 3 * HOURS
+        register(self.services, workload, None)
+        if stage == naming.PRODUCTION_STAGE:
+            name = f"{naming.job_base(workload, of, 'p0')}-r0"
+            spec = naming.spec_key(workload, "d1")
+            begun = BegunRun(at, of, execution, "baseline", "flag", 1, 1, spec, "source")
+            write(self.services, workload, begun)
+            self.services.jobs.add(name, "InProgress", at)  # type: ignore[attr-defined]
+        else:
+            name = start_job(self.services, workload, of, f"q1a{number}", started=at)
+            write(self.services, workload, TrialStarted(at, execution, trial=of))
         jobs: Any = self.services.jobs
-        jobs.add(name, "InProgress", self.now - 3 * HOURS)
-        created = datetime.fromtimestamp(self.now - 3 * HOURS, tz=UTC)
-        jobs.descriptions[name]["CreationTime"] = created
+        jobs.descriptions[name]["CreationTime"] = datetime.fromtimestamp(at, tz=UTC)
         tags = {
-            naming.TAG_WORKLOAD: "w", naming.TAG_EXECUTION: execution, naming.TAG_STAGE: stage,
-            **changes,
+            naming.TAG_WORKLOAD: workload, naming.TAG_EXECUTION: execution,
+            naming.TAG_STAGE: stage, **changes,
         }  # fmt: skip
         jobs.tag(name, tags)
         return name
+
+    def cleaned_up(self, execution: str, at: int) -> None:
+        """The trial's end is recorded, but not what started in that moment."""
+        write(self.services, "w", TrialFailed(at, execution.rpartition("-")[2], execution))
 
     def lease(self, execution: str) -> None:
         self.services.store.put(f"{naming.WORKLOADS_PREFIX}w/specs/1.json", b"{}")
@@ -106,33 +124,75 @@ def test_what_runs_is_left_alone_and_nothing_is_reported(cloud: Cloud) -> None:
     assert {"stopped_jobs": 0, "released_leases": 0, "recorded_runs": 0} == cloud.sweep()
     assert ["InProgress"] * 2 == [cloud.status(job) for job in jobs]
     assert TRIAL == cloud.services.locks.holder("w")
-    assert ({}, []) == (cloud.entries(), cloud.topic.sent)
+    assert ({"started", "run_begun"}, []) == (set(cloud.entries()), cloud.topic.sent)
 
 
 @pytest.mark.parametrize(
-    ("execution", "stage", "status"),
+    ("execution", "stage", "untagged", "status"),
     [
-        (TRIAL, naming.TEAM_STAGE, "InProgress"),
-        (TRIAL.replace("-dev-", "-prod-"), "quality", "InProgress"),
-        ("somebody", "quality", "InProgress"),
-        (None, "", "InProgress"),
-        (RUN, "production", "Stopped"),
+        (TRIAL, "quality", False, "Stopped"),
+        (TRIAL, naming.TEAM_STAGE, False, "InProgress"),
+        (TRIAL.replace("-dev-", "-prod-"), "quality", False, "InProgress"),
+        ("somebody", "quality", False, "InProgress"),
+        (TRIAL, "quality", True, "InProgress"),
+        (RUN, "production", False, "Stopped"),
     ],
-    ids=["a team's", "another stage's", "somebody's", "untagged", "a run's"],
+    ids=["a trial's", "a team's", "another stage's", "somebody's", "untagged", "a run's"],
 )
-def test_only_jobs_of_this_deployment_are_stopped_and_of_a_run_no_trial_is_aborted(
-    cloud: Cloud, execution: str | None, stage: str, status: str
+def test_what_started_as_its_execution_was_stopped_is_stopped_if_of_this_deployment(
+    cloud: Cloud, execution: str, stage: str, untagged: bool, status: str
 ) -> None:
-    if execution is None:
-        job, jobs = "cg-not-ours", cast("Any", cloud.services.jobs)
-        jobs.add(job, "InProgress", 0.0)
-    else:
-        job = cloud.job(execution, stage)
-        cloud.ended(execution, "ABORTED")
+    job, jobs = cloud.job(execution, stage), cast("Any", cloud.services.jobs)
+    if execution != RUN:
+        cloud.cleaned_up(execution, cloud.now - 2 * HOURS)
+    if untagged:
+        jobs.descriptions[job]["Tags"] = []
+    cloud.ended(execution, "ABORTED")
     cloud.sweep()
 
     assert status == cloud.status(job)
-    assert ({"swept"} if status == "Stopped" else set()) == set(cloud.entries())
+    assert (status == "Stopped") == ("swept" in cloud.entries())
+
+
+@pytest.mark.parametrize(("days", "status"), [(1, "Stopped"), (3, "InProgress")])
+def test_two_sweeps_look_at_what_a_clean_up_may_have_missed(
+    cloud: Cloud, days: int, status: str
+) -> None:
+    job = cloud.job(TRIAL)
+    cloud.cleaned_up(TRIAL, cloud.now - days * 24 * HOURS)
+    cloud.ended(TRIAL, "ABORTED")
+    cloud.sweep()
+
+    assert status == cloud.status(job)
+
+
+@pytest.mark.parametrize(
+    ("ended_as", "hours", "status"),
+    [
+        ({"status": "Failed", "arm": "compile"}, 60, "Stopped"),  # its rerun
+        ({"status": "NotRun"}, 2, "Stopped"),
+        ({"status": "NotRun"}, 60, "InProgress"),
+        ({"status": "Completed"}, 2, "InProgress"),
+    ],
+    ids=["a rerun", "not run", "not run, long ago", "with a model"],
+)
+def test_a_run_may_go_on_after_a_job_that_brought_no_model(
+    cloud: Cloud, ended_as: dict[str, str], hours: int, status: str
+) -> None:
+    job = cloud.job(RUN, "production").replace("-p0-", "-p1-")
+    jobs: Any = cloud.services.jobs
+    first = jobs.descriptions.pop(job.replace("-p1-", "-p0-"))
+    jobs.descriptions[job] = {**first, "TrainingJobName": job}
+    done = ended_as["status"] == "Completed"
+    write(cloud.services, "w", ProductionRun(
+        run=RUN_ID, job=job.replace("-p1-", "-p0-"), started_at=0.0, ended_at=0.0,
+        result={"finished": done}, counts=True, why="flag", at=cloud.now - hours * HOURS,
+        **{"arm": "baseline", **ended_as},
+    ))  # fmt: skip
+    cloud.ended(RUN, "ABORTED")
+    cloud.sweep()
+
+    assert status == cloud.status(job)
 
 
 def test_a_sweep_without_grace_stops_a_job_at_once(cloud: Cloud) -> None:
@@ -226,7 +286,7 @@ def test_a_trial_that_was_decided_or_has_failed_is_not_ended_again(cloud: Cloud)
 
 
 def test_one_workload_that_fails_does_not_keep_back_the_others(cloud: Cloud) -> None:
-    first = cloud.job(TRIAL, **{naming.TAG_WORKLOAD: "a", "owner": "out-of-reach"})
+    first = cloud.job(TRIAL, workload="a", owner="out-of-reach")
     second = cloud.job(TRIAL)
     cloud.ended(TRIAL, "ABORTED")
     cloud.topic.broken = ("out-of-reach",)

@@ -17,6 +17,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError
 ClientFactory = Callable[[str], Any]
 STACK_SECONDS = 300.0
 CAPABILITIES = ["CAPABILITY_IAM"]
+DAY_SECONDS = 24 * 3600
 
 
 class Account:
@@ -27,6 +28,7 @@ class Account:
         self._poll_seconds = poll_seconds
         self._logs = JobLogs(client("logs"))
         self.jobs = SageMakerJobs(client("sagemaker"))
+        self.since = time.time() - DAY_SECONDS  # every job of this verification is younger
 
     def wait_for(self, ready: Callable[[], bool], seconds: float) -> bool:
         """Ask until ``ready`` or until the time is up; returns whether it was."""

@@ -193,7 +193,7 @@ class Verification:
         for kind, request in requests.items():
             arn = self._submit(kind, request, f"refused-{kind}")
             yield kind, self._ended(arn, self.pace.message)
-        for name in self.account.jobs.active(last.base):
+        for name in self.account.jobs.unfinished(last.base, self.account.since):
             self.account.jobs.stop(name)  # AWS accepted what it had to refuse
 
     def _task_token(self) -> Any:

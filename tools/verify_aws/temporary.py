@@ -108,7 +108,7 @@ def _stop_jobs(account: Account, prefix: str, seconds: float) -> bool:
     """Whether no job is in progress any more."""
 
     def stopped() -> bool:
-        unfinished = account.jobs.unfinished(prefix)
+        unfinished = account.jobs.unfinished(prefix, account.since)
         for name in unfinished:
             account.jobs.stop(name)
         return not unfinished

@@ -47,17 +47,15 @@ class EndedExecution:
 
 
 def unrecorded_attempts(
-    workload: str, begun: BegunRun, past: WorkloadHistory, same_prefix: Iterable[str]
+    workload: str, begun: BegunRun, past: WorkloadHistory, jobs: Iterable[str]
 ) -> list[attempts.AttemptEnd]:
     """The attempts of a run that the ledger does not have.
 
-    ``same_prefix`` are the jobs whose names begin like its own. Of a run without any job it is the
-    first, which never was.
+    ``jobs`` are those of the run. Of a run without any job it is the first, which never was.
     """
     waits = past.waits_of(begun.run)
     recorded = {run.job for run in past.runs if run.run == begun.run}
-    jobs = {*naming.own_jobs(workload, begun.run, same_prefix)}
-    unrecorded = sorted(jobs - recorded - {wait.job for wait in waits})
+    unrecorded = sorted({*jobs} - recorded - {wait.job for wait in waits})
     if not unrecorded and not recorded:
         unrecorded = [naming.job_base(workload, begun.run, naming.attempt(0))]
     return [

@@ -11,7 +11,6 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
 from compilegate.domain.failures import IN_PROGRESS, Ending, JobEnd, explain, job_end
 from compilegate.domain.production import attempts
@@ -37,7 +36,7 @@ class EndedAttempt:
 
     ``jobs`` builds the run's jobs. ``described`` is SageMaker's description of the job, empty where
     it never was. ``now`` in epoch seconds. ``waits`` are the run's earlier attempts without
-    capacity, ``same_prefix`` the jobs in progress whose names begin like those of the run.
+    capacity, ``duplicates`` the jobs in progress of earlier tries of the attempt.
     """
 
     reported: attempts.AttemptEnd
@@ -47,7 +46,7 @@ class EndedAttempt:
     now: int
     evidence: attempts.JobEvidence = field(default_factory=attempts.JobEvidence)
     waits: tuple[CapacityWait, ...] = ()
-    same_prefix: Sequence[str] = ()
+    duplicates: tuple[str, ...] = ()
 
     @cached_property
     def end(self) -> JobEnd:
@@ -81,8 +80,7 @@ def attempt_outcome(ended: EndedAttempt) -> AttemptOutcome:
     """
     reported, begun = ended.reported, ended.begun
     # CreateTrainingJob may start a job and its answer be lost; the retry then starts another.
-    own = naming.own_jobs(reported.workload, reported.run, ended.same_prefix)
-    stop = tuple(job for job in own if job != reported.job)
+    stop = ended.duplicates
     if ended.described.get("TrainingJobStatus") == IN_PROGRESS:
         if reported.error != TIMEOUT:
             why = explain(reported.error, reported.cause)
@@ -228,6 +226,19 @@ def _what_next(run: ProductionRun) -> str:
     if not failed(run) and not untreated:
         return WATCH
     return FAILED if run.arm == BASELINE else RERUN
+
+
+def may_go_on(runs: Sequence[ProductionRun], *, since: float) -> bool:
+    """Whether a run of which these jobs have ended may have another in progress.
+
+    One that was not recorded, one that follows, or, where the last brought no model, one that
+    started while its execution was being stopped: for as long as that is after ``since``.
+    """
+    if not runs:
+        return True
+    last = max(runs, key=lambda run: attempts.attempt_number(run.job))
+    step = _what_next(last)
+    return step == RERUN or (step != WATCH and last.at >= since)
 
 
 def notifies_owner(answer: attempts.RunAnswer, waits: Sequence[CapacityWait]) -> bool:

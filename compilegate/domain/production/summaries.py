@@ -190,12 +190,14 @@ def day_of(history: WorkloadHistory, *, since: float, until: float) -> DayFigure
     runs = [run for run in history.runs if run.ended_at < until]
     ended = [run for run in runs if run.ended_at >= since]
     decided = [one for one in history.decided if today(one.at)]
+    failures = [one for one in history.failed if today(one.at)]
+    spent = [*(one.spent_usd for one in decided), *(one.spent_usd for one in failures)]
     verdicts = [one.verdict for one in decided]
     verdicts += [str(one.verdict) for one in history.probation_ends if today(one.at)]
-    verdicts += [FAILED for one in history.failed if today(one.at)]
+    verdicts += [FAILED for _ in failures]
     return DayFigures(
         decisions=Counter(verdicts),
-        trial_usd=math.fsum(one.spent_usd or 0.0 for one in decided),
+        trial_usd=math.fsum(usd or 0.0 for usd in spent),
         production_runs=len(ended),
         failed_runs=sum(not run.finished for run in ended),
         waited_runs=len({wait.run for wait in history.waits if today(wait.at)}),

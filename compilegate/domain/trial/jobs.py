@@ -14,7 +14,7 @@ from compilegate.domain import job_output, naming
 from compilegate.domain.argument_text import decoded_document
 from compilegate.domain.decision import SHADOW, Decision, Verdict
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
-from compilegate.domain.failures import COMPLETED, STOPPED, explain_job
+from compilegate.domain.failures import COMPLETED, IN_PROGRESS, STOPPED, explain_job
 from compilegate.domain.judging.evidence import FullRun, SpeedRun
 from compilegate.domain.judging.evidence_file import read_full_run, read_speed_run
 from compilegate.domain.judging.probation import Judge
@@ -22,7 +22,7 @@ from compilegate.domain.outside import shorten
 from compilegate.domain.planning.arms import ArmPlan, arm_of, controls_of, measured_by
 from compilegate.domain.planning.rounds import speed_job_seconds
 from compilegate.domain.reasons import Reason
-from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence
+from compilegate.domain.trial.evidence import ArmRun, JobRecord, TrialEvidence, TrialRecords
 from compilegate.domain.workload.model import BASELINE, job_seconds
 
 # What the state machine reports where nothing explained how a run ended.
@@ -102,6 +102,11 @@ class EndedJob:
             else:
                 ended = self.failed(self.run, name, json.dumps(dict(described), default=str))
         return replace(ended, described=described)
+
+    @property
+    def still_trains(self) -> bool:
+        """Whether SageMaker has it in progress, whatever was reported."""
+        return self.described.get("TrainingJobStatus") == IN_PROGRESS
 
     @property
     def was_stopped(self) -> bool:
@@ -186,10 +191,33 @@ def judge_with(
 
 
 def price_record(job: EndedJob, evidence: TrialEvidence, *, now: int) -> JobRecord:
-    """What a job has cost: billable seconds are the cluster's wall clock."""
-    rate = arm_of(job.run, evidence.plan.arms).usd_per_hour
-    usd = billable_seconds(job.described, now) / 3600 * rate
+    """What a job has cost."""
+    usd = usd_of(job.run, job.described, evidence.plan.arms, now=now)
     return JobRecord(job.job, usd=usd, at=now)
+
+
+def usd_of(
+    run: naming.RunId, described: Mapping[str, Any], arms: Sequence[ArmPlan], *, now: int
+) -> float:
+    """What the job of a run has cost: billable seconds are the cluster's wall clock."""
+    return billable_seconds(described, now) / 3600 * arm_of(run, arms).usd_per_hour
+
+
+def spent_on(
+    jobs: Mapping[str, Mapping[str, Any]],
+    records: TrialRecords,
+    arms: Sequence[ArmPlan],
+    *,
+    of: tuple[str, str],
+    now: int,
+) -> float:
+    """What a trial, ``of`` a workload, has cost: its described jobs, and what else is recorded."""
+    prices = {one.job: one.usd for one in records.jobs if one.usd is not None}
+    for job, described in jobs.items():
+        run = naming.job_run(*of, job)
+        if run is not None:
+            prices[job] = usd_of(run, described, arms, now=now)
+    return math.fsum(prices.values())
 
 
 def _runs(job: EndedJob, evidence: TrialEvidence) -> Iterable[ArmRun]:

@@ -15,7 +15,7 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun, SpeedStep, Verdict
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.failures import IN_PROGRESS, RESOURCE_LIMIT_ERROR
+from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arms import ArmPlan, controls_of
@@ -109,7 +109,8 @@ def judge_round(facts: RoundFacts, judge: Judge) -> RoundOutcome:
     """Record the round's jobs, judge the trial so far, and lay out the round that follows."""
     before = _before_its_jobs(facts)
     evidence, decision = judge_with(facts.ended, before, judge, trial=facts.trial)
-    stop = tuple(job.job for job in facts.duplicates if job.status == IN_PROGRESS)
+    # Also those whose end was reported: the machine gave up waiting, its answer was lost.
+    stop = tuple(job.job for job in (*facts.ended, *facts.duplicates) if job.still_trains)
     # The jobs that may end a round or a trial: those of no control.
     deciding = [job for job in facts.ended if not job.controls(facts.plan.arms)]
     step, following = decision.next, None

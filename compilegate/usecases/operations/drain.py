@@ -11,16 +11,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from compilegate.domain import draining, ledger_keys, naming
-from compilegate.domain.failures import STOPPING
+from compilegate.domain.failures import ACTIVE, STOPPING
 from compilegate.domain.flag_change import Override
+from compilegate.domain.ledger_keys import CLOCKS_APART_SECONDS
 from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark, Unlocked
-from compilegate.ports import Schedules, Services
+from compilegate.domain.workload.model import HOUR, MOST_HOURS
+from compilegate.ports import JobListing, Schedules, Services
 from compilegate.usecases.drain_mark import drain_mark, put_mark
+from compilegate.usecases.started_jobs import jobs_of_run
 from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
 
 CAUSE = "the deployment was drained"
+# A spot job may wait for capacity as long as a job may train.
+LONGEST_JOB_SECONDS = 2 * MOST_HOURS * HOUR
 
 
 class Machine(Protocol):
@@ -51,6 +56,7 @@ class Deployment:
     trials: Machine
     runs: Machine
     schedules: Schedules
+    listing: JobListing
     leases: Callable[[], Sequence[tuple[str, str]]]
 
 
@@ -89,9 +95,14 @@ class Drainage:
 
     deployment: Deployment
     monotonic: Callable[[], float]
+    _listed_from: float = field(init=False)
     _jobs: dict[str, draining.UnfinishedJob | None] = field(default_factory=dict)
     _inputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _ended: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """The first list goes back as far as a job can train that began to."""
+        self._listed_from = self.deployment.services.clock.now() - LONGEST_JOB_SECONDS
 
     def read(self) -> draining.Work:
         """What is in progress now."""
@@ -128,19 +139,30 @@ class Drainage:
             services.locks.release(lease.workload, lease.owner)
 
     def _unfinished_jobs(self) -> list[draining.UnfinishedJob]:
-        """Jobs of this deployment; not those of another stage, or that are gone."""
-        jobs, runs, unfinished = self.deployment.services.jobs, self.deployment.runs, []
-        for name, status in jobs.unfinished(f"{naming.JOB_PREFIX}-").items():
+        """Jobs of this deployment; not those of another stage, or that are gone.
+
+        The first time all that can still train are listed, then the new ones alone.
+        """
+        services, runs = self.deployment.services, self.deployment.runs
+        now, since = services.clock.now(), self._listed_from
+        listed = self.deployment.listing.unfinished(f"{naming.JOB_PREFIX}-", since)
+        for name in listed:
             if name not in self._jobs:
-                execution = jobs.tags(name).get(naming.TAG_EXECUTION, "")
+                execution = services.jobs.tags(name).get(naming.TAG_EXECUTION, "")
                 job, production = None, runs.owns(execution)
                 if production or self.deployment.trials.owns(execution):
                     job = draining.UnfinishedJob(name, execution, production)
                 self._jobs[name] = job
-            own = self._jobs[name]
-            if own is not None:
-                unfinished.append(replace(own, stopping=status == STOPPING))
-        return unfinished
+        own = {name: job for name, job in self._jobs.items() if job is not None}
+        statuses = {
+            name: one["TrainingJobStatus"] for name, one in services.jobs.describe_all(own).items()
+        }
+        self._listed_from = now - CLOCKS_APART_SECONDS
+        return [
+            replace(job, stopping=statuses[name] == STOPPING)
+            for name, job in own.items()
+            if statuses.get(name) in ACTIVE
+        ]
 
     def _phase(self, arn: str, unfinished: Sequence[draining.UnfinishedJob]) -> draining.RunPhase:
         if any(job.execution == arn for job in unfinished):
@@ -155,9 +177,9 @@ class Drainage:
         begun = runs.run_of_execution(arn)
         if begun is None:
             return draining.RunPhase.WAITING
-        jobs = services.jobs.statuses(naming.trial_job_prefix(workload, begun.run))
-        own = {job: jobs[job] for job in naming.own_jobs(workload, begun.run, jobs)}
-        return draining.phase_between_jobs(own, {wait.job for wait in runs.waits_of(begun.run)})
+        recorded = [run.job for run in runs.runs if run.run == begun.run]
+        jobs = {*recorded, *jobs_of_run(workload, begun, runs, services)}
+        return draining.phase_between_jobs(jobs, {wait.job for wait in runs.waits_of(begun.run)})
 
 
 def unlock(

@@ -6,8 +6,9 @@ Safe to repeat. What the sweep did is in the ledger and published.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -17,9 +18,10 @@ from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.ledger import Swept
 from compilegate.domain.records.production import BegunRun
 from compilegate.domain.records.trials import TrialStarted
-from compilegate.ports import Services, Topic, TrainingJobs, TrainingLogs
+from compilegate.ports import Services, Topic, TrainingLogs
 from compilegate.report.notifications.production import swept as swept_message
 from compilegate.usecases.metrics import measure
+from compilegate.usecases.operations.left_jobs import Suspect, left_by, suspects
 from compilegate.usecases.production.record_run import record_ended_execution
 from compilegate.usecases.registered import for_each_workload, try_each
 from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
@@ -36,6 +38,7 @@ FIGURES = {
     "saved_usd": arithmetic.SAVED_USD,
     "flags_on": arithmetic.FLAGS_ON,
 }
+EndOf = Callable[[str], orphans.ExecutionEnd | None]
 logger = logging.getLogger("compilegate")
 
 
@@ -66,16 +69,21 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     an alarm.
     """
     grace_seconds = float(event.get("grace_seconds", orphans.GRACE_SECONDS))
-    tagged = [
-        _tagged(name, services.jobs) for name in services.jobs.active(f"{naming.JOB_PREFIX}-")
-    ]
-    stage = services.settings.stage
-    jobs = [one for one in tagged if one and orphans.of_deployment(one.execution, stage)]
+    now, end_of = services.clock.now(), cache(services.ends.end_of)
     names = list(services.store.folders(naming.WORKLOADS_PREFIX))
     leases = sorted(services.locks.holders(names).items())
-    executions = [*(job.execution for job in jobs), *(execution for _, execution in leases)]
-    ends = {one: end for one in executions if (end := services.ends.end_of(one)) is not None}
-    now = services.clock.now()
+    begun = chain(*for_each_workload(lambda name: _suspects(name, services, now), services.store))
+    suspected = [
+        one for one in begun if orphans.of_deployment(one.execution, services.settings.stage)
+    ]
+    executions = [*(one.execution for one in suspected), *(execution for _, execution in leases)]
+    ends = {one: end for one in executions if (end := end_of(one)) is not None}
+    jobs = [
+        job
+        for one in suspected
+        if one.execution in ends and orphans.is_over(ends[one.execution], now, grace_seconds)
+        for job in left_by(one, services)
+    ]
     left = orphans.orphans_by_workload(jobs, leases, ends, now=now, grace_seconds=grace_seconds)
     try:
         try_each(
@@ -84,9 +92,9 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
         )
     finally:
         try:
-            _end_lost_trials(services, grace_seconds)
+            _end_lost_trials(services, grace_seconds, end_of)
         finally:
-            recorded = _record_lost_runs(services, grace_seconds)
+            recorded = _record_lost_runs(services, grace_seconds, end_of)
     return {
         "stopped_jobs": sum(len(one.jobs) for one in left.values()),
         "released_leases": sum(len(one.leases) for one in left.values()),
@@ -94,20 +102,12 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     }
 
 
-def _tagged(name: str, jobs: TrainingJobs) -> orphans.TaggedJob | None:
-    """The job with its tags; None for one that has none of ours, or is gone."""
-    tags, described = jobs.tags(name), jobs.describe(name)
-    try:
-        return orphans.TaggedJob(
-            name=name,
-            workload=tags[naming.TAG_WORKLOAD],
-            execution=tags[naming.TAG_EXECUTION],
-            stage=tags[naming.TAG_STAGE],
-            created=int(described["CreationTime"].timestamp()),
-            owner=tags.get("owner"),
-        )
-    except KeyError:
-        return None
+def _suspects(workload: str, services: Services, now: int) -> list[Suspect]:
+    rows = ledger_keys.RUN_ENTRIES, ledger_keys.TRIAL_ENTRIES
+    runs, trials = (
+        services.ledger.history(workload, row, since=now - LOOK_BACK_SECONDS) for row in rows
+    )
+    return [*suspects(workload, runs, now=now), *suspects(workload, trials, now=now)]
 
 
 def _clean_up(
@@ -141,7 +141,7 @@ def _clean_up(
     return True
 
 
-def _record_lost_runs(services: Services, grace_seconds: float) -> int:
+def _record_lost_runs(services: Services, grace_seconds: float, end_of: EndOf) -> int:
     """Record production runs whose execution has ended without its record; returns of how many.
 
     The event of it was lost, or its job went on alone and has ended since. An execution that ended
@@ -158,7 +158,7 @@ def _record_lost_runs(services: Services, grace_seconds: float) -> int:
         ]
 
     def record(begun: BegunRun) -> bool:
-        end = services.ends.end_of(begun.execution)
+        end = end_of(begun.execution)
         if end is None or end.status not in orphans.ENDED_BADLY or end.at is None:
             return False
         if not orphans.is_over(end, now, grace_seconds):
@@ -168,7 +168,7 @@ def _record_lost_runs(services: Services, grace_seconds: float) -> int:
     return try_each(chain(*for_each_workload(unended, services.store)), record)
 
 
-def _end_lost_trials(services: Services, grace_seconds: float) -> int:
+def _end_lost_trials(services: Services, grace_seconds: float, end_of: EndOf) -> int:
     """End trials that have begun and have no end, though their execution has ended badly.
 
     The event of its end was lost, or the clean-up failed each time. No lease and no job need be
@@ -185,7 +185,7 @@ def _end_lost_trials(services: Services, grace_seconds: float) -> int:
         ]
 
     def end_trial(started: TrialStarted) -> bool:
-        end = services.ends.end_of(started.execution)
+        end = end_of(started.execution)
         if end is None or not orphans.lacks_clean_up(
             started.execution, end, services.settings.stage
         ):

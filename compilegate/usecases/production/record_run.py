@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.domain import ledger_keys, naming
 from compilegate.domain.codec import write
 from compilegate.domain.errors import CompilegateError, NotFoundError
-from compilegate.domain.failures import ENDED
+from compilegate.domain.failures import ENDED, IN_PROGRESS
 from compilegate.domain.fields import Fields
 from compilegate.domain.production import ended_execution, recorded_run
 from compilegate.domain.production.attempts import AttemptEnd, RunAnswer
@@ -27,6 +27,7 @@ from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possi
 from compilegate.usecases.production.begin_run import run_jobs
 from compilegate.usecases.records import spec_at
 from compilegate.usecases.registered import load_registered
+from compilegate.usecases.started_jobs import jobs_of_run
 
 logger = logging.getLogger("compilegate")
 
@@ -69,16 +70,15 @@ def read_attempt(
 ) -> recorded_run.EndedAttempt:
     """Everything that recording the attempt reads beside the ledger's records of its run."""
     described, spec = services.jobs.describe(end.job), spec_at(services.store, begun.spec_key)
-    # Only a retried job can have others in progress beside it. SageMaker allows an account two
-    # lists of jobs a second, so jobs are not listed for a first try.
-    is_first = end.job.endswith(naming.FIRST_TRY)
-    prefix = naming.trial_job_prefix(end.workload, end.run)
+    earlier = services.jobs.describe_all(naming.earlier_tries(end.job))
     return recorded_run.EndedAttempt(
         reported=end,
         begun=begun,
         waits=tuple(wait for wait in waits if wait.attempt < end.attempt.number),
         described=described,
-        same_prefix=() if is_first else services.jobs.active(prefix),
+        duplicates=tuple(
+            job for job, one in earlier.items() if one["TrainingJobStatus"] == IN_PROGRESS
+        ),
         jobs=run_jobs(spec.job, services),
         evidence=services.outputs.production_run(described, spec.workload.quality.metric),
         now=services.clock.now(),
@@ -169,9 +169,9 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
     begun = past.run_of_execution(end.execution)
     if begun is None:  # a duplicate, or nothing to train
         return answer
-    same_prefix = services.jobs.statuses(naming.trial_job_prefix(end.workload, begun.run))
-    for attempt in ended_execution.unrecorded_attempts(end.workload, begun, past, same_prefix):
-        described = services.jobs.describe(attempt.job)
+    jobs = jobs_of_run(end.workload, begun, past, services)
+    for attempt in ended_execution.unrecorded_attempts(end.workload, begun, past, jobs):
+        described = jobs.get(attempt.job)
         if described and described["TrainingJobStatus"] not in ENDED:
             if end.status == FAILED:
                 answer["going_on"].append(attempt.job)

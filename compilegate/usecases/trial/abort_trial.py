@@ -11,16 +11,15 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from compilegate.domain import naming
-from compilegate.domain.failures import explain
+from compilegate.domain.failures import IN_PROGRESS, explain
 from compilegate.domain.production.canary import ABORTED
 from compilegate.domain.production.orphans import ExecutionEnd, lacks_clean_up
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Services
 from compilegate.usecases.canary import close_canary, tag_models
 from compilegate.usecases.flag.approval import abandon_approval
-from compilegate.usecases.records import Trial
-from compilegate.usecases.trial.stop_jobs import stop_jobs
+from compilegate.usecases.records import Trial, find_plan
+from compilegate.usecases.started_jobs import Described, jobs_of_trial, recorded_jobs
 
 logger = logging.getLogger("compilegate")
 
@@ -44,12 +43,14 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         services.locks.release(trial.workload, execution)
         return {"error": error or "TrialFailed", "reason": explain(error, cause)}
     _end_waits(trial, services)
-    stopped = stop_jobs(trial, services.jobs)
+    jobs, spent_usd = _jobs_and_price(trial, services)
+    stopped = [job for job, one in jobs.items() if one["TrainingJobStatus"] == IN_PROGRESS]
+    for job in stopped:
+        services.jobs.stop(job)
     try:
         tag_models(trial, None, services)
     except Exception:  # must not keep the lease
         logger.exception("models of %s stay held back", trial.trial)
-    same_prefix = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
     record = TrialFailed(
         at=services.clock.now(),
         trial=trial.trial,
@@ -57,7 +58,8 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         error=error,
         reason=explain(error, cause),
         stopped_jobs=tuple(stopped),
-        jobs=tuple(sorted(naming.own_jobs(trial.workload, trial.trial, same_prefix))),
+        jobs=tuple(sorted(jobs)),
+        spent_usd=spent_usd,
     )
     written = services.ledger.put_once(trial.workload, record)
     services.locks.release(trial.workload, execution)
@@ -65,6 +67,19 @@ def abort_trial(event: Mapping[str, Any], *, services: Services) -> dict[str, An
     # that the lease is gone.
     _end_waits(trial, services)
     return {"error": written.error or "TrialFailed", "reason": written.reason}
+
+
+def _jobs_and_price(trial: Trial, services: Services) -> tuple[Described, float | None]:
+    """The trial's jobs, described, and what they cost; None where no record says their prices."""
+    # Few trials are cleaned up after, and the step that takes the lease is the first of each.
+    from compilegate.domain.trial.jobs import spent_on  # noqa: PLC0415
+
+    records = recorded_jobs(trial, services)
+    jobs, plan = jobs_of_trial(trial, records, services), find_plan(services.store, trial)
+    if records is None or plan is None:
+        return jobs, None if jobs or records is None else 0.0
+    now = services.clock.now()
+    return jobs, spent_on(jobs, records, plan.arms, of=(trial.workload, trial.trial), now=now)
 
 
 def clean_up_after(execution: str, end: ExecutionEnd, *, services: Services) -> None:

@@ -6,7 +6,7 @@ round is made by production: nothing is started for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from compilegate.domain import naming
@@ -17,7 +17,7 @@ from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.trial import judge_round
-from compilegate.domain.trial.evidence import ProductionFacts, read_records
+from compilegate.domain.trial.evidence import ProductionFacts, TrialRecords, read_records
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.ports import Ledger, ObjectStore, Services, TrainingJobs
 from compilegate.usecases import records
@@ -61,7 +61,7 @@ def _read(
         records=so_far,
         ended=ended,
         duplicates=tuple(
-            _duplicates(opened, number, {*recorded, *(job.job for job in ended)}, services.jobs)
+            _duplicates(opened.trial, [job.job for job in ended], so_far, services.jobs)
         ),
         production=_production(opened, canary_ended, services.ledger, services.store),
         context=job_site(services.settings, services.store.bucket).context(
@@ -75,19 +75,19 @@ def _read(
 
 
 def _duplicates(
-    opened: records.OpenTrial, round_number: int, waited_for: set[str], jobs: TrainingJobs
+    trial: records.Trial, waited_for: Sequence[str], so_far: TrialRecords, jobs: TrainingJobs
 ) -> Iterator[EndedJob]:
-    """Jobs of earlier rounds that the state machine does not wait for.
+    """Jobs that the state machine does not wait for: earlier tries of those that it waited for.
 
-    Jobs of this round number or later are not touched: a repeated call that comes late must not
-    stop what the first one's answer has started.
+    And jobs of earlier rounds that left no run, whose price may not have been final. Those of the
+    round that this call's answer starts are not touched, however late it comes.
     """
-    trial = opened.trial
-    prefix = naming.trial_job_prefix(trial.workload, trial.trial)
-    for job, status in jobs.statuses(prefix).items():
+    names = [name for job in waited_for for name in naming.earlier_tries(job)]
+    names += [one.job for one in so_far.jobs if not one.has_runs and one.job not in waited_for]
+    for job, described in jobs.describe_all(names).items():
         run = naming.job_run(trial.workload, trial.trial, job)
-        if job not in waited_for and run is not None and run.round_number < round_number:
-            yield EndedJob(run, job, status, described=jobs.describe(job))
+        if run is not None:
+            yield EndedJob(run, job, described["TrainingJobStatus"], described=described)
 
 
 def _production(

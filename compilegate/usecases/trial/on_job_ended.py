@@ -17,7 +17,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
-from compilegate.domain.failures import COMPLETED, ENDED, IN_PROGRESS
+from compilegate.domain.failures import COMPLETED
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
@@ -26,8 +26,15 @@ from compilegate.domain.trial.evidence import TrialEvidence, read_records
 from compilegate.domain.trial.jobs import UNKNOWN, EndedJob, OutputRuns, asked_arms
 from compilegate.domain.trial.judge_round import RoundEffect, lost_arms, round_effect
 from compilegate.ports import Services
-from compilegate.usecases.records import OpenTrial, Trial, find_record, load_plan, load_spec
-from compilegate.usecases.trial.stop_jobs import stop_as_own, stop_round, stopped_by_trial, withdraw
+from compilegate.usecases.records import (
+    OpenTrial,
+    Trial,
+    find_record,
+    load_plan,
+    load_spec,
+    to_json,
+)
+from compilegate.usecases.trial.stop_jobs import stop_runs, stopped_by_trial
 
 # Reads how the jobs of a trial ended: from SageMaker and what the jobs left.
 
@@ -93,7 +100,7 @@ def on_job_ended(
     arms = load_plan(services.store, trial).arms if run.group else ()
     effect = round_effect(job, arms, error=event.get("error"), jobs_in_round=len(runs))
     if effect is RoundEffect.STOP:
-        stop_round(trial, runs, services=services)
+        stop_runs(trial, runs, services=services)
     if effect is RoundEffect.LOOK:
         try:  # it can only save money: an error in it must not lose the run
             lost = sorted(_look_early(job, runs, trial, services, judge))
@@ -106,34 +113,32 @@ def _look_early(
     own: EndedJob, runs: Sequence[RunId], trial: Trial, services: Services, judge: Judge
 ) -> set[int]:
     """Stop what the arms that have lost would still make; returns these arms."""
-    store, last = services.store, dict[RunId, tuple[str, str]]()
+    store = services.store
     opened = OpenTrial(trial, load_spec(store, trial), load_plan(store, trial))
-    statuses = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
-    for name in sorted(statuses):  # of several retries of a run the last counts
-        run = naming.job_run(trial.workload, trial.trial, name)
-        if run is not None:
-            last[run] = (name, statuses[name])
-    jobs = {run: last[run] for run in runs if run in last}
-    jobs[own.run] = (own.job, own.status)
-    records = read_records(find_record(services.store, trial, "evidence"))
-    ended = [
-        own if run == own.run else EndedJob(run, name, UNKNOWN)
-        for run, (name, status) in jobs.items()
-        if status in ENDED
-    ]
+    ended = _ended_so_far(own.job, runs, trial, services)
+    records = read_records(find_record(store, trial, "evidence"))
+    seen = [own if job == own.job else EndedJob(run, job, UNKNOWN) for run, job in ended.items()]
     lost = lost_arms(
-        tuple(ended_job(one, opened, services, recorded=records.with_runs) for one in ended),
-        jobs,
+        tuple(ended_job(one, opened, services, recorded=records.with_runs) for one in seen),
+        runs,
         TrialEvidence(opened.spec.workload, opened.plan, records),
         judge,
         trial=trial.trial,
     )
-    running = [
-        name
-        for run, (name, status) in jobs.items()
-        if status == IN_PROGRESS and run.arm_index in lost
-    ]
-    waiting = [run for run in runs if run not in jobs and run.arm_index in lost]
-    withdraw(waiting, trial, services=services)
-    stop_as_own(running, trial, services=services)
+    others = [run for run in runs if run.arm_index in lost and run not in ended]
+    stop_runs(trial, others, services=services)
     return lost
+
+
+def _ended_so_far(
+    job: str, runs: Sequence[RunId], trial: Trial, services: Services
+) -> dict[RunId, str]:
+    """The round's runs whose jobs have ended, with these jobs: each leaves a mark as it ends.
+
+    Of two that end at once the later one sees both.
+    """
+    prefix = naming.ends_prefix(trial.workload, trial.trial)
+    services.store.put(f"{prefix}{job}", to_json({"at": services.clock.now()}))
+    jobs = (key.removeprefix(prefix) for key in services.store.keys(prefix))
+    by_run = {naming.job_run(trial.workload, trial.trial, job): job for job in jobs}
+    return {run: by_run[run] for run in runs if run in by_run}

@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from compilegate.domain import naming
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.failures import IN_PROGRESS
 from compilegate.domain.naming import RunId
-from compilegate.ports import ObjectStore, Services, TrainingJobs
+from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.records import Trial, to_json
+from compilegate.usecases.started_jobs import names_of_runs
 
 
-def stop_jobs(trial: Trial, jobs: TrainingJobs) -> list[str]:
-    """Stop by name prefix, so that unrecorded jobs are stopped as well; returns their names."""
-    active = _active(trial, jobs)
-    for job in active:
-        jobs.stop(job)
-    return active
+def stop_runs(trial: Trial, runs: Collection[RunId], *, services: Services) -> None:
+    """Stop the jobs of these runs, and take back the requests of those that have none yet.
 
-
-def stop_round(trial: Trial, runs: Iterable[RunId], *, services: Services) -> None:
-    """Stop every job in progress, and ``runs`` that have no job yet, while the trial continues."""
-    jobs = services.jobs.statuses(naming.trial_job_prefix(trial.workload, trial.trial))
-    started = {naming.job_run(trial.workload, trial.trial, job) for job in jobs}
-    withdraw([run for run in runs if run not in started], trial, services=services)
-    stop_as_own(_active(trial, services.jobs), trial, services=services)
-
-
-def withdraw(runs: Iterable[RunId], trial: Trial, *, services: Services) -> None:
-    """Take back the requests of runs that have not started, for the trial's own reasons.
-
-    A run that has read its request already still starts.
+    For the trial's own reasons, which are recorded before a job can end. A run that has read its
+    request already still starts.
     """
     at = {"at": services.clock.now()}
+    jobs = services.jobs.describe_all(names_of_runs(trial, runs))
+    started = {naming.job_run(trial.workload, trial.trial, job) for job in jobs}
     for run in runs:
-        job = f"{naming.job_base(trial.workload, trial.trial, run.text)}{naming.FIRST_TRY}"
-        services.store.put(naming.stop_key(trial.workload, trial.trial, job), to_json(at))
-        request = naming.request_key(trial.workload, trial.trial, run.text)
-        services.store.put(request, to_json({naming.WITHDRAWN: at}))
-
-
-def stop_as_own(jobs: Iterable[str], trial: Trial, *, services: Services) -> None:
-    """Stop jobs for the trial's own reasons, which is recorded before the job can end."""
-    for job in jobs:
-        stopped = naming.stop_key(trial.workload, trial.trial, job)
-        services.store.put(stopped, to_json({"at": services.clock.now()}))
-        services.jobs.stop(job)
+        if run not in started:
+            job = f"{naming.job_base(trial.workload, trial.trial, run.text)}{naming.FIRST_TRY}"
+            services.store.put(naming.stop_key(trial.workload, trial.trial, job), to_json(at))
+            request = naming.request_key(trial.workload, trial.trial, run.text)
+            services.store.put(request, to_json({naming.WITHDRAWN: at}))
+    for job, described in jobs.items():
+        if described["TrainingJobStatus"] == IN_PROGRESS:
+            services.store.put(naming.stop_key(trial.workload, trial.trial, job), to_json(at))
+            services.jobs.stop(job)
 
 
 def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
@@ -55,8 +41,3 @@ def stopped_by_trial(job: str, trial: Trial, store: ObjectStore) -> bool:
     except NotFoundError:
         return False
     return True
-
-
-def _active(trial: Trial, jobs: TrainingJobs) -> list[str]:
-    same_prefix = jobs.active(naming.trial_job_prefix(trial.workload, trial.trial))
-    return naming.own_jobs(trial.workload, trial.trial, same_prefix)

@@ -69,7 +69,7 @@ def outcome(status: str | None, error: str = "", **more: Any) -> AttemptOutcome:
 def test_a_job_that_is_not_in_progress_is_recorded_and_only_its_twins_are_stopped(
     status: str | None,
 ) -> None:
-    recorded = outcome(status, "SageMaker.AmazonSageMakerException", same_prefix=(JOB, DUPLICATE))
+    recorded = outcome(status, "SageMaker.AmazonSageMakerException", duplicates=(DUPLICATE,))
 
     assert isinstance(recorded.record, ProductionRun)
     assert (JOB, (DUPLICATE,)) == (recorded.record.job, recorded.stop)
@@ -81,7 +81,7 @@ def test_a_job_in_progress_is_not_recorded() -> None:
 
 
 def test_a_job_in_progress_after_its_time_is_stopped_with_its_twins_and_recorded() -> None:
-    recorded = outcome("InProgress", "States.Timeout", same_prefix=(JOB, DUPLICATE))
+    recorded = outcome("InProgress", "States.Timeout", duplicates=(DUPLICATE,))
 
     assert isinstance(recorded.record, ProductionRun)
     assert (False, (JOB, DUPLICATE)) == (recorded.record.counts, recorded.stop)

@@ -1,0 +1,78 @@
+"""Which training jobs ended executions may have left: of recent trials and runs, by their names.
+
+The clean-up after an execution stops its jobs. Left are those of an execution whose clean-up was
+lost, which the ledger shows as begun and not ended, and one that CreateTrainingJob started in the
+moment in which its execution was stopped, which the clean-up may not have seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain import naming
+from compilegate.domain.failures import IN_PROGRESS
+from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.orphans import TaggedJob
+from compilegate.domain.production.recorded_run import may_go_on
+from compilegate.domain.records.production import BegunRun
+from compilegate.ports import Services
+from compilegate.usecases.records import Trial
+from compilegate.usecases.started_jobs import jobs_of_run, jobs_of_trial, recorded_jobs
+
+# Two sweeps look at what each clean-up may have missed.
+RECENT_SECONDS = 2 * 24 * 3600
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """An execution that may have left jobs: of a trial, or of a production run."""
+
+    workload: str
+    execution: str
+    of: str | BegunRun
+    past: WorkloadHistory
+
+
+def suspects(workload: str, past: WorkloadHistory, *, now: int) -> Iterator[Suspect]:
+    """The executions of a workload that may have left jobs; most of them still run."""
+    since = now - RECENT_SECONDS
+    over = {one.trial for one in past.decided} | {
+        one.trial for one in past.failed if one.at < since
+    }
+    for one in past.started:
+        if one.trial not in over:
+            yield Suspect(workload, one.execution, one.trial, past)
+    for begun in past.begun:
+        if may_go_on([run for run in past.runs if run.run == begun.run], since=since):
+            yield Suspect(workload, begun.execution, begun, past)
+
+
+def left_by(suspect: Suspect, services: Services) -> Iterator[TaggedJob]:
+    """The jobs in progress of an execution that has ended."""
+    if isinstance(suspect.of, BegunRun):
+        jobs = jobs_of_run(suspect.workload, suspect.of, suspect.past, services)
+    else:
+        trial = Trial(suspect.workload, suspect.of, "")
+        jobs = jobs_of_trial(trial, recorded_jobs(trial, services), services)
+    for name, described in jobs.items():
+        if described["TrainingJobStatus"] == IN_PROGRESS:
+            tagged = _tagged(name, described, services.jobs.tags(name))
+            if tagged is not None:
+                yield tagged
+
+
+def _tagged(name: str, described: Mapping[str, Any], tags: Mapping[str, str]) -> TaggedJob | None:
+    """The job with its tags; None for one that has none of ours."""
+    try:
+        return TaggedJob(
+            name=name,
+            workload=tags[naming.TAG_WORKLOAD],
+            execution=tags[naming.TAG_EXECUTION],
+            stage=tags[naming.TAG_STAGE],
+            created=int(described["CreationTime"].timestamp()),
+            owner=tags.get("owner"),
+        )
+    except KeyError:
+        return None
