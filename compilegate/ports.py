@@ -210,6 +210,15 @@ def _stored(kind: type[Any], text: str) -> Stored[Any]:
         return Stored(None, text)
 
 
+@dataclass(frozen=True)
+class Lease:
+    """A lease on a workload; ``expires_at`` in epoch seconds."""
+
+    workload: str
+    owner: str
+    expires_at: int
+
+
 class Locks(Protocol):
     """One lease per workload, so that it is evaluated once at a time."""
 
@@ -227,6 +236,9 @@ class Locks(Protocol):
 
     def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
         """The holder of each of these workloads' leases, expired or not, where there is one."""
+
+    def leases(self, workloads: Collection[str]) -> Sequence[Lease]:
+        """The leases on these workloads, expired or not."""
 
 
 class FlagStore(Protocol):

@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compilegate.adapters.state_machines import ExecutionState
-from compilegate.adapters.stores import Lock
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud
-from compilegate.domain import ledger_keys
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
-from compilegate.ports import Services
-from tests.fakes import MemoryLocks, MemorySchedules, services
+from tests.fakes import MemorySchedules, services
 
 MACHINE = "arn:aws:states:us-east-1:111122223333:execution:evaluate:"
 TRAIN = "arn:aws:states:us-east-1:111122223333:execution:train:"
@@ -88,22 +85,6 @@ class ScriptedLogs:
         return lines[read:], str(len(lines))
 
 
-@dataclass
-class MemoryOverview:
-    """The ledger and the locks in memory, at a glance."""
-
-    services: Services
-
-    def workloads(self) -> Sequence[str]:
-        ledger: Any = self.services.ledger
-        return sorted({name for name, _ in ledger.raw.items} - {ledger_keys.DEPLOYMENT})
-
-    def locks(self) -> Sequence[Lock]:
-        locks = self.services.locks
-        assert isinstance(locks, MemoryLocks)
-        return [Lock(name, owner, until) for name, (owner, until) in locks.held.items()]
-
-
 def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -> Cloud:
     """A cloud in memory; keywords go to its ScriptedExecutions."""
     memory = services(stage, simulated)
@@ -111,7 +92,6 @@ def cloud(stage: str = "dev", simulated: str | None = None, **executions: Any) -
         services=memory,
         executions=ScriptedExecutions(**executions),
         logs=ScriptedLogs(),
-        overview=MemoryOverview(memory),
         poll_seconds=0.0,
         production=Production(ScriptedExecutions(**executions, prefix=TRAIN), MemorySchedules()),
     )

@@ -19,7 +19,7 @@ from compilegate.domain.errors import (
     lease_lost,
 )
 from compilegate.domain.production.orphans import ExecutionEnd
-from compilegate.ports import FleetTable, Ledger, Services, Settings
+from compilegate.ports import FleetTable, Lease, Ledger, Services, Settings
 
 ROLES = "arn:aws:iam::111122223333:role/compilegate/prod-us-east-1-"
 
@@ -155,7 +155,10 @@ class MemoryLocks:
         return self.held[workload][0] if workload in self.held else None
 
     def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
-        return {name: self.held[name][0] for name in workloads if name in self.held}
+        return {one.workload: one.owner for one in self.leases(workloads)}
+
+    def leases(self, workloads: Collection[str]) -> Sequence[Lease]:
+        return [Lease(name, *self.held[name]) for name in workloads if name in self.held]
 
 
 class MemoryFlags:

@@ -8,7 +8,7 @@ serve the ports that only read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -124,7 +124,7 @@ class NothingRuns:
 
 
 class KeptTrials(NothingRuns):
-    """The trials that a project's folder keeps, as a store, a ledger, flags and an overview.
+    """The trials that a project's folder keeps, as a store, a ledger, flags, leases and rows.
 
     A new local cloud knows nothing of the one before: a workload's flag, its changes and its
     production are those of its newest trial, the trials are all that are kept. Of documents that
@@ -185,14 +185,15 @@ class KeptTrials(NothingRuns):
                 return flag
         return None
 
-    # The overview.
+    # Leases, which ended with the cloud, and rows, which nothing kept.
 
-    def workloads(self) -> Sequence[str]:
-        """Names of the workloads, in order."""
-        return sorted({one.workload for one in self.trials})
+    def holder(self, _workload: str) -> str | None:
+        return None
 
-    def locks(self) -> Sequence[Any]:
-        """None: leases ended with the cloud."""
+    def leases(self, _workloads: Collection[str]) -> Sequence[Any]:
+        return ()
+
+    def items(self, _kind: str) -> Sequence[tuple[str, str]]:
         return ()
 
 

@@ -13,7 +13,6 @@ from urllib.parse import urlparse
 
 from botocore.exceptions import ClientError
 
-from compilegate.domain import ledger_keys
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import (
     NotFoundError,
@@ -21,6 +20,7 @@ from compilegate.domain.errors import (
     WorkloadLockedError,
     lease_lost,
 )
+from compilegate.ports import Lease
 
 # boto3 clients, each made when it is first called: a function makes only those that it uses.
 
@@ -201,17 +201,8 @@ BATCH = 100  # items of one BatchGetItem
 FREE = "attribute_not_exists(pk) OR expires_at < :now OR "
 
 
-@dataclass(frozen=True)
-class Lock:
-    """A lease on a workload; ``expires_at`` in epoch seconds."""
-
-    workload: str
-    owner: str
-    expires_at: int
-
-
 class DynamoDbTable:
-    """RawLedger and Locks in one table, and its workloads and leases at a glance.
+    """RawLedger and Locks in one table.
 
     Entries lie under ``workload#{name}``, leases under ``lock#{name}``; an expired lease is free.
     """
@@ -280,16 +271,20 @@ class DynamoDbTable:
         return owner
 
     def holders(self, workloads: Collection[str]) -> Mapping[str, str]:
-        waiting, held = [_lock_key(workload) for workload in workloads], dict[str, str]()
+        return {lease.workload: lease.owner for lease in self.leases(workloads)}
+
+    def leases(self, workloads: Collection[str]) -> Sequence[Lease]:
+        waiting, leases = [_lock_key(workload) for workload in workloads], list[Lease]()
         while waiting:
             asked, waiting = waiting[:BATCH], waiting[BATCH:]
-            wanted = {self._table: {"Keys": asked, "ConsistentRead": True}}
-            answer = self._dynamodb.batch_get_item(RequestItems=wanted)
+            request = {self._table: {"Keys": asked, "ConsistentRead": True}}
+            answer = self._dynamodb.batch_get_item(RequestItems=request)
             for item in answer["Responses"].get(self._table, ()):
-                held[item["pk"]["S"].removeprefix(LOCK)] = item["owner"]["S"]
+                name, until = item["pk"]["S"].removeprefix(LOCK), int(item["expires_at"]["N"])
+                leases.append(Lease(name, item["owner"]["S"], until))
             # What did not fit into the answer, or was throttled, is asked for again.
             waiting += answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", ())
-        return held
+        return leases
 
     def _write(
         self, call: Callable[..., Any], owner: str, free: str = "",
@@ -306,31 +301,6 @@ class DynamoDbTable:
             **request,
         )
         return bool(answer)
-
-    def workloads(self) -> Sequence[str]:
-        """Names of every workload with an entry, sorted."""
-        keys = (item["pk"]["S"] for item in self._scan(ProjectionExpression="pk"))
-        names = {key.removeprefix(WORKLOAD) for key in keys if key.startswith(WORKLOAD)}
-        return sorted(names - {ledger_keys.DEPLOYMENT})
-
-    def locks(self) -> Sequence[Lock]:
-        """Every lease that is held."""
-        items = self._scan(
-            ConsistentRead=True,
-            FilterExpression="begins_with(pk, :lock)",
-            ExpressionAttributeValues={":lock": {"S": LOCK}},
-        )
-        return [
-            Lock(
-                workload=item["pk"]["S"].removeprefix(LOCK),
-                owner=item["owner"]["S"],
-                expires_at=int(item["expires_at"]["N"]),
-            )
-            for item in items
-        ]
-
-    def _scan(self, **request: Any) -> Iterator[Any]:
-        return listed(self._dynamodb, "scan", "Items", TableName=self._table, **request)
 
 
 def _lease(workload: str, owner: str, expires_at: int) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from compilegate.domain.fleet.row import NEEDS, PHASES, Row
 from compilegate.domain.formats import count, duration, money
 from compilegate.domain.utc import iso
 from compilegate.report.markup import csv_text
-from compilegate.usecases.fleet.read_rows import read_fleet
+from compilegate.usecases.fleet.read_rows import Fleet, read_fleet
 
 SHOWN = 20
 NEEDS_A_PERSON = 11
@@ -63,10 +63,11 @@ TO_DO = {
 
 
 def list_document(
-    cloud: Cloud, filters: Filters, *, sort: str, reverse: bool, limit: int | None
-) -> tuple[dict[str, Any], Listing]:
+    cloud: Cloud, fleet: Fleet, filters: Filters, *,
+    sort: str = URGENCY, reverse: bool = False, limit: int | None = None,
+) -> tuple[dict[str, Any], Listing]:  # fmt: skip
     """The document of ``list --json`` and what it is of; raises InvalidInputError."""
-    fleet, now = read_fleet(cloud.services), cloud.services.clock.now()
+    now = cloud.services.clock.now()
     listed = listing(fleet.rows, filters, now, sort=sort, reverse=reverse, limit=limit)
     return {
         "stage": cloud.stage,
@@ -242,7 +243,7 @@ def list_workloads(
     cloud = invocation.open_records()
     while True:
         document, listed = list_document(
-            cloud, filters, sort=sort, reverse=reverse,
+            cloud, read_fleet(cloud.services), filters, sort=sort, reverse=reverse,
             limit=limit if limit is not None or whole else SHOWN,
         )  # fmt: skip
         if watch:

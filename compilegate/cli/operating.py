@@ -24,6 +24,7 @@ from compilegate.domain.utc import iso
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.operations.drain import unlock as release
+from compilegate.usecases.registered import workload_names
 
 if TYPE_CHECKING:
     from compilegate.ports import JobListing
@@ -130,14 +131,14 @@ def _wait(
 
 
 def _deployment(cloud: Cloud) -> Deployment:
-    production = cloud.production
+    production, services = cloud.production, cloud.services
     return Deployment(
-        services=cloud.services,
+        services=services,
         trials=cloud.executions,
         runs=production.executions,
         schedules=production.schedules,
-        listing=cast("JobListing", cloud.services.jobs),
-        leases=lambda: [(lock.workload, lock.owner) for lock in cloud.overview.locks()],
+        listing=cast("JobListing", services.jobs),
+        leases=lambda: list(services.locks.holders(workload_names(services.store)).items()),
     )
 
 

@@ -76,8 +76,7 @@ def report(
         if workload_history:
             path = save_history(str(workload), cloud.services, out)
         else:
-            workloads = [workload] if workload else cloud.overview.workloads()
-            newest = newest_decision(workloads, trial, cloud)
+            newest = newest_decision(workload, trial, cloud)
             if newest is None:
                 what = " ".join(part for part in (workload, trial and f"trial {trial}") if part)
                 raise NotFoundError(

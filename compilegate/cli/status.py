@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,69 +12,90 @@ import typer
 from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import report_command
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
-from compilegate.cli.trials import waiting_rounds
+from compilegate.cli.list import SHOWN, list_document, screen_of
 from compilegate.domain import naming
 from compilegate.domain.claims import run_reason
+from compilegate.domain.fleet.listing import URGENCY, Filters, in_order
+from compilegate.domain.fleet.row import APPROVE, LEASE_STAYS
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.production import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
+from compilegate.ports import Services
 from compilegate.usecases.drain_mark import drain_mark
 from compilegate.usecases.flag.approval import waiting_approvals
+from compilegate.usecases.fleet.read_rows import Fleet, read_fleet
+from compilegate.usecases.registered import at_once
 
 # What ``compilegate status`` knows of a stage, read from its records; times are epoch seconds.
 
 LAST = 3
+# Of more workloads, runs and trials are not looked up; nor more approvals and leases than these.
+DETAILED, ASKED, LEASED = 20, 8, 200
 Document = dict[str, Any]
 Pasts = Mapping[str, WorkloadHistory]  # by workload
 UNDER_WAY, WAITS = "under way", "waits for machines"
 
 
-def read_status(cloud: Cloud, workload: str | None) -> Document:
-    """The stage as it is now; of one ``workload`` where it is given."""
-    running = _running(cloud, workload)
-    mark = drain_mark(cloud.services.ledger)
-    names = [workload] if workload else cloud.overview.workloads()
-    pasts = {name: cloud.services.ledger.history(name) for name in names}
-    locks = cloud.overview.locks()
+def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
+    """The stage as it is now; of one ``workload`` where it is given.
+
+    ``undetailed`` is of how many workloads runs, trials and ignored jobs were not looked up.
+    """
+    services, now = cloud.services, cloud.services.clock.now()
+    names = [workload] if workload else list(fleet.names)
+    detailed = names if len(names) <= DETAILED else []
+    pasts = dict(zip(detailed, at_once(lambda name: _past(name, services), detailed), strict=True))
+    running = _running(cloud, workload, fleet, pasts)
+    mark = drain_mark(services.ledger)
+    urgent = [
+        (row, [need.code for need in row.due(now)]) for row in in_order(fleet.rows, URGENCY, now)
+    ]
+    asked = detailed or [row.workload for row, due in urgent if APPROVE in due][:ASKED]
+    leased = detailed or [row.workload for row, due in urgent if row.trial or LEASE_STAYS in due]
     return {
         "stage": cloud.stage,
         "drained": {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None,
         "running": running,
-        "locks": [asdict(lock) for lock in locks if workload in (None, lock.workload)],
-        "approvals": _approvals(cloud, names),
+        "locks": [asdict(lease) for lease in services.locks.leases(leased[:LEASED])],
+        "approvals": _approvals(cloud, asked),
         # Running ones included; newest first over all workloads.
         "production": _newest_first([run for past in pasts.items() for run in _runs(*past)]),
         "ignored_jobs": _newest_first(
             [job for past in pasts.items() for job in _ignored_jobs(*past)]
         ),
         "trials": _trials(cloud, pasts, [one["execution"] for one in running]),
+        "undetailed": len(names) - len(detailed),
     }
 
 
-def _running(cloud: Cloud, workload: str | None) -> list[Document]:
-    """Executions in progress; ``carried`` are the canary runs that one waits for."""
-    rows: list[Document] = []
+def _past(workload: str, services: Services) -> WorkloadHistory:
+    """A workload's past without runs that are too old to be among its last or under way."""
+    recent = services.ledger.history(workload, since=services.clock.now() - RUN_SECONDS)
+    return recent if len(recent.runs) >= LAST else services.ledger.history(workload)
+
+
+def _running(cloud: Cloud, workload: str | None, fleet: Fleet, pasts: Pasts) -> list[Document]:
+    """Executions in progress, with the phase that the row names, where it names the trial.
+
+    ``carried`` are the canary runs that one waits for, None where they were not looked up.
+    """
+    phases = {(row.workload, row.trial): row.phase for row in fleet.rows}
+    running: list[Document] = []
     for state in cloud.executions.running():
         name, _, trial = state.name.rpartition("-")
+        carried = [
+            {"round": one.round, "arms": [run.arm for run in one.runs], "until": one.until}
+            for one in pasts.get(name, WorkloadHistory()).rounds_of(trial)
+            if one.closed is None and cloud.services.clock.now() < one.until
+        ]
         if workload in (None, name):
-            carried = next(
-                (
-                    {
-                        "round": one.round, "arms": [run.arm for run in one.runs],
-                        "until": one.until,
-                    }
-                    for one in waiting_rounds(name, cloud)
-                    if one.trial == trial
-                ),
-                None,
-            )  # fmt: skip
-            rows.append({
+            running.append({
                 "execution": state.name, "arn": state.arn, "started_at": state.started_at,
-                "carried": carried,
+                "phase": phases.get((name, trial)), "carried": next(iter(carried), None),
             })  # fmt: skip
-    return rows
+    return running
 
 
 def _trials(cloud: Cloud, pasts: Pasts, running: Collection[str]) -> list[Document]:
@@ -103,8 +124,9 @@ def _trials(cloud: Cloud, pasts: Pasts, running: Collection[str]) -> list[Docume
     return _newest_first(rows)
 
 
-def _approvals(cloud: Cloud, workloads: Collection[str]) -> list[Document]:
+def _approvals(cloud: Cloud, workloads: Sequence[str]) -> list[Document]:
     """The pending approvals of these workloads, oldest first, and the commands that answer them."""
+    questions = at_once(lambda name: waiting_approvals(name, cloud.services.ledger), workloads)
     where = "--local" if cloud.is_local else f"--stage {cloud.stage}"
     approvals = [
         {
@@ -116,8 +138,8 @@ def _approvals(cloud: Cloud, workloads: Collection[str]) -> list[Document]:
             "approve": f'compilegate flag approve {name} --reason "..." {where}',
             "reject": f'compilegate flag reject {name} --reason "..." {where}',
         }
-        for name in workloads
-        for one in waiting_approvals(name, cloud.services.ledger)
+        for name, waiting in zip(workloads, questions, strict=True)
+        for one in waiting
     ]
     return sorted(approvals, key=lambda one: one["asked_at"])
 
@@ -171,13 +193,22 @@ def status(
         ),
     ] = None,
 ) -> None:
-    """Show trials, locks, approvals, runs and decisions.
+    """Show what runs, what waits for a person, and the last runs and decisions.
 
-    Running trials, locks, pending approvals, production runs and the last decisions.
+    Running trials, locks, pending approvals, the first 20 workloads of `compilegate list`. Last
+    production runs and decisions are of one workload, or of all where there are up to 20.
 
     \b
     compilegate status
     compilegate status bert-docs --json
     """
-    document = read_status(invocation.open_records(), workload)
-    invocation.answer(document, "status", now=time.time(), run_reason=run_reason)
+    cloud = invocation.open_records()
+    fleet = Fleet() if workload else read_fleet(cloud.services)
+    document = read_status(cloud, workload, fleet)
+    more: Document = {}
+    if workload is None:
+        document["list"], listed = list_document(cloud, fleet, Filters(), limit=SHOWN)
+        more = {**document["list"], **screen_of(document["list"], listed, cloud)}
+    invocation.answer(
+        document, "status", now=time.time(), run_reason=run_reason, most=SHOWN, **more
+    )

@@ -62,10 +62,20 @@ def load_registration(store: ObjectStore, workload: str) -> Registration:
         ) from error
 
 
+def workload_names(store: ObjectStore) -> list[str]:
+    """Every workload that was ever uploaded, in order of name."""
+    return list(store.folders(naming.WORKLOADS_PREFIX))
+
+
 def for_each_workload(read: Callable[[str], Result], store: ObjectStore) -> list[Result]:
     """``read`` of every workload that was ever uploaded, many at a time, in order of name."""
+    return at_once(read, store.folders(naming.WORKLOADS_PREFIX))
+
+
+def at_once(read: Callable[[str], Result], workloads: Iterable[str]) -> list[Result]:
+    """``read`` of each of these workloads, many at a time, in their order."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(read, store.folders(naming.WORKLOADS_PREFIX)))
+        return list(pool.map(read, workloads))
 
 
 def try_each(entries: Iterable[tuple[str, Entry]], act: Callable[[Entry], bool]) -> int:

@@ -19,13 +19,13 @@ from compilegate.adapters.stores import (
     CONNECTIONS,
     DynamoDbTable,
     Fetched,
-    Lock,
     S3Store,
     SnsTopic,
     SsmFlags,
 )
 from compilegate.domain.claims import Notification
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
+from compilegate.ports import Lease
 from compilegate.usecases.registered import AT_ONCE
 from tests.adapters.conftest import REGION
 
@@ -48,8 +48,7 @@ def test_an_entry_is_written_once_and_entries_come_back_in_order_of_one_workload
     assert [*flags, "flags#1", "run#1"] == [entry["key"] for entry in table.entries("bert")]
     between = table.entries("bert", "flag#00000002", "flags#1")
     assert [flags[1], "flags#1"] == [entry["key"] for entry in between]
-    assert ["bert", "gpt"] == table.workloads()
-    assert [Lock("bert", "arn:execution", 100)] == table.locks()
+    assert [Lease("bert", "arn:execution", 100)] == table.leases(["ads", "bert"])
 
 
 def test_a_lease_is_its_holders_until_it_expires_or_is_released(dynamodb: Any) -> None:
@@ -89,7 +88,10 @@ def test_leases_that_were_not_answered_are_asked_for_again() -> None:
             assert request["ConsistentRead"]
             keys = request["Keys"]
             asked.append([key["pk"]["S"] for key in keys])
-            items = [{**key, "owner": {"S": f"by {key['pk']['S']}"}} for key in keys[:60]]
+            items = [
+                    {**key, "owner": {"S": f"by {key['pk']['S']}"}, "expires_at": {"N": "9"}}
+                    for key in keys[:60]
+                ]
             left = {"ledger": {"Keys": keys[60:]}} if keys[60:] else {}
             return {"Responses": {"ledger": items}, "UnprocessedKeys": left}
 
@@ -285,8 +287,6 @@ def test_the_table_is_read_as_it_is_and_an_entry_is_written_in_one_form() -> Non
     table.entries("w", "flag#")
     table.entries("w", "run#1", "run#2")
     table.holder("w")
-    table.workloads()
-    table.locks()
 
     consistent, key = {"TableName": "t", "ConsistentRead": True}, {"S": "workload#w"}
     own = {"pk": key, "sk": {"S": "s"}}
@@ -307,11 +307,6 @@ def test_the_table_is_read_as_it_is_and_an_entry_is_written_in_one_form() -> Non
             },
         }),
         ("get_item", {**consistent, "Key": {"pk": {"S": "lock#w"}, "sk": {"S": "lock"}}}),
-        ("scan", {"TableName": "t", "ProjectionExpression": "pk"}),
-        ("scan", {
-            **consistent, "FilterExpression": "begins_with(pk, :lock)",
-            "ExpressionAttributeValues": {":lock": {"S": "lock#"}},
-        }),
     ] == dynamodb.requests  # fmt: skip
 
 

@@ -14,6 +14,8 @@ import pytest
 from compilegate.cli import list as command
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain.codec import write
+from compilegate.domain.records.trials import TrialFailed
+from compilegate.usecases.fleet import read_rows
 from tests.cli.conftest import Invoke
 from tests.domain.fleet.test_listing import FLEET, NOW, URGENT, row
 from tests.fake_clouds import FakeProviders, cloud
@@ -70,18 +72,42 @@ def test_a_screen_has_the_first_twenty_and_says_how_many_more_and_what_helps(
     assert [*URGENT[:7], "more-000"] == [
         line.split()[0] for line in lines if line.startswith((*URGENT, "more-000"))
     ]
-    assert "and 380 more; --limit shows more" in " ".join(lines)
+    assert "and 380 more: `compilegate list` with --limit" in " ".join(lines)
     assert "  approve  compilegate flag approve" in "\n".join(lines)
     assert [] == [line for line in lines if len(line) > 80]
 
 
-def test_what_is_not_read_or_not_there_yet_is_said_and_never_passes_for_no_need(
+def damage(stage: Cloud, *names: str) -> None:
+    """Rows that cannot be read."""
+    fleet = stage.services.fleet.raw
+    assert isinstance(fleet, MemoryFleet)
+    for name in names:
+        fleet.texts["fleet", name] = "{"
+
+
+def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(
     invoke: Invoke, stage: Cloud
 ) -> None:
-    texts = stage.services.fleet.raw
-    assert isinstance(texts, MemoryFleet)
-    for name in ("lm", "rank", "gpt", "ctr"):
-        texts.texts["fleet", name] = "{"
+    damage(stage, "lm")
+    for name in ("lm", "new", "uploaded"):
+        stage.services.store.put(f"workloads/{name}/specs/1.json", b"{}")
+        failed = TrialFailed(NOW, "0mabc123", reason="x", error="y")
+        if name != "uploaded":
+            stage.services.ledger.append(name, failed)
+
+    document = json.loads(invoke("list", "--sort", "workload", "--json").stdout)
+
+    rows = {one["workload"]: one for one in document["rows"]}
+    assert sorted([*URGENT, "new"]) == [*rows]
+    assert (["failed"], ["failed"]) == (rows["lm"]["due"], rows["new"]["due"])
+    assert (0, []) == (document["building"], document["unread"])
+
+
+def test_what_is_not_read_or_not_there_yet_is_said_and_never_passes_for_no_need(
+    invoke: Invoke, stage: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_rows, "MOST_FOLDED", 0)
+    damage(stage, "lm", "rank", "gpt", "ctr")
     for name in ("new", "newer"):
         stage.services.store.put(f"workloads/{name}/registration.json", b"{}")
 

@@ -20,8 +20,11 @@ from compilegate.domain.records.production import (
     ProductionRun,
     RegistrationChange,
 )
+from compilegate.domain.records.trials import ApprovalRequested
 from tests.cli.conftest import Invoke
+from tests.cli.test_list import stage_of
 from tests.cli.trial_script import executions
+from tests.domain.fleet.test_listing import row
 from tests.fake_clouds import FakeProviders, cloud
 from tests.usecases.production_ledger import DAY, NOW, ran, register
 
@@ -34,6 +37,7 @@ def trial_of(aws: Cloud) -> str:
 def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
     invoke: Invoke, promoted: Cloud
 ) -> None:
+    promoted.services.store.put("workloads/other/specs/1.json", b"{}")
     promoted.services.locks.acquire("other", "arn:x:other-dead", now=0, expires_at=2_000_000_000)
 
     result = invoke("status")
@@ -113,6 +117,38 @@ def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_a
     again = RegistrationChange(revision=9, active=True, at=now + 1)
     services.ledger.append("bert-docs", again)
     assert [] == json.loads(invoke("status", "--json").stdout)["ignored_jobs"]
+
+
+def test_of_a_large_stage_the_list_is_shown_and_what_needs_a_person_alone_is_looked_up(
+    invoke: Invoke, providers: FakeProviders
+) -> None:
+    waiting = [row(f"w{number:02}", "off", ("approve", number)) for number in range(12)]
+    trial = replace(row("in-trial"), trial="0mabc123", phase="canary")
+    stage = stage_of(providers, [trial, *waiting, *(row(f"z{number}") for number in range(30))])
+    ledger, locks = stage.services.ledger, stage.services.locks
+    for name in ("in-trial", "w11", "z1"):
+        asked = ApprovalRequested(NOW, NOW + 9, "0mabc123", "arn:x", "d1", candidate="compile")
+        ledger.append(name, asked)
+        locks.acquire(name, f"arn:x:{name}-0mabc123", now=0, expires_at=2_000_000_000)
+    for name in ("in-trial", "z1"):
+        executions(stage).start(f"{name}-0mabc123", {})
+    read = []
+    ledger.raw.entries = lambda name, *_: read.append(name) or ()  # type: ignore[method-assign]
+
+    document = json.loads(invoke("status", "--json").stdout)
+    shown = invoke("status").stdout
+
+    assert {"in-trial": "canary", "z1": None} == {
+        one["execution"].removesuffix("-0mabc123"): one["phase"] for one in document["running"]
+    }
+    assert ["in-trial"] == [lock["workload"] for lock in document["locks"]]
+    assert {"_deployment", *(f"w{number:02}" for number in range(4, 12))} == set(read)
+    assert (43, 23, 20) == (
+        document["undetailed"], document["list"]["more"], len(document["list"]["rows"]),
+    )  # fmt: skip
+    assert "in-trial-0mabc123, for" in shown
+    assert "compilegate status WORKLOAD" in shown
+    assert "No trial has ended yet" not in shown
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def deployment() -> Deployment:
         runs=made.production.executions,
         schedules=made.production.schedules,
         listing=jobs,
-        leases=lambda: [(one.workload, one.owner) for one in made.overview.locks()],
+        leases=lambda: [(name, owner) for name, (owner, _) in made.services.locks.held.items()],
     )
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +20,18 @@ from compilegate.cli.common.output import error_text
 from compilegate.domain import naming
 from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError, NotFoundError
 from compilegate.domain.utc import minute
-from compilegate.ports import Ledger, Schedules, Services, Settings, Topic
+from compilegate.ports import FleetTable, Ledger, Schedules, Services, Settings, Topic
 from compilegate.usecases.records import Trial
 from compilegate.usecases.registered import load_registration
 
 if TYPE_CHECKING:
     from compilegate.adapters.sagemaker import JobLogs
     from compilegate.adapters.state_machines import StepFunctionsExecutions
-    from compilegate.adapters.stores import DynamoDbTable
     from compilegate.cli.trials import View
 
 MOST_NAMES = 3
+# Workloads whose names are compared with one that does not exist: ten pages of a listing.
+MOST_LISTED = 10_000
 
 
 def os_user() -> str:
@@ -64,7 +66,6 @@ class Cloud:
     services: Services
     executions: StepFunctionsExecutions
     logs: JobLogs
-    overview: DynamoDbTable
     poll_seconds: float
     production: Production
     who: Callable[[], str] = os_user
@@ -106,7 +107,7 @@ def check_workload_exists(workload: str, cloud: Cloud) -> None:
     services = cloud.services
     flag = naming.flag_parameter(services.settings.stage, workload)
     if not (
-        services.ledger.history(workload).records
+        services.ledger.history(workload, since=services.clock.now()).records
         or services.flags.read(flag) is not None
         or services.store.has(naming.registration_key(workload))
     ):
@@ -125,13 +126,14 @@ def _unknown(workload: str, cloud: Cloud, problem: str, field: str) -> InvalidIn
     """The error; its fix names the workloads that are spelt alike."""
     names: Sequence[str] = ()
     with contextlib.suppress(Exception):  # without the permission to list them: no suggestions
-        names = cloud.overview.workloads()
+        listed = cloud.services.store.folders(naming.WORKLOADS_PREFIX)
+        names = list(islice(listed, MOST_LISTED))
     near = get_close_matches(workload, names, n=MOST_NAMES)
     if workload in names:
         fix = f"put it into production with `{cloud.command('register FILE')}`"
     else:
         fix = f"did you mean {' or '.join(near)}? " if near else ""
-        fix += f"`{cloud.command('status')}` lists the workloads of this stage"
+        fix += f"`{cloud.command('list')}` lists the workloads of this stage"
     return InvalidInputError(problem, field=field, value=workload, fix=fix)
 
 
@@ -205,12 +207,12 @@ def kept_cloud(unavailable: EnvironmentNotReadyError) -> Cloud:
     nothing: Any = NothingRuns()
     executions: Any = _NoExecutions()
     services = Services(
-        store=kept, ledger=Ledger(kept), fleet=nothing, locks=nothing, flags=kept, jobs=nothing,
-        outputs=nothing, roles=nothing, quotas=nothing, tokens=nothing, ends=nothing,
+        store=kept, ledger=Ledger(kept), fleet=FleetTable(kept), locks=kept, flags=kept,
+        jobs=nothing, outputs=nothing, roles=nothing, quotas=nothing, tokens=nothing, ends=nothing,
         clock=SystemClock(),
         settings=Settings(
             stage=str(document["stage"]), region=str(document["region"]), job_roles="",
             simulated=str(document["simulated"]),
         ),
     )  # fmt: skip
-    return Cloud(services, executions, nothing, kept, poll_seconds=0.0, production=nothing)
+    return Cloud(services, executions, nothing, poll_seconds=0.0, production=nothing)

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from compilegate.adapters import wiring
 from compilegate.adapters.sagemaker import JobLogs
 from compilegate.adapters.state_machines import EventBridgeSchedules, StepFunctionsExecutions
-from compilegate.adapters.stores import DynamoDbTable, SnsTopic, client
+from compilegate.adapters.stores import SnsTopic, client
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import Cloud, Production, StartedCloud, aws_caller, os_user
 from compilegate.cli.common.error_handling import explain
@@ -129,7 +129,6 @@ def cloud_of(outputs: Mapping[str, str], stage: str, poll_seconds: float) -> Clo
             client("stepfunctions"), outputs["EvaluateStateMachine"]
         ),
         logs=JobLogs(client("logs")),
-        overview=DynamoDbTable(client("dynamodb"), table),
         poll_seconds=poll_seconds,
         production=Production(
             executions=StepFunctionsExecutions(client("stepfunctions"), train),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +22,7 @@ from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.flag_change import TRAIN
 from compilegate.domain.formats import money, shown, significant
+from compilegate.domain.ledger_keys import TRIAL_ENTRIES
 from compilegate.domain.notes import Note, note_documents, read_notes
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.flags import HUMAN, Author
@@ -29,6 +30,7 @@ from compilegate.domain.records.trials import FlagOutcome, GivenAnswer, TrialDec
 from compilegate.ports import Services
 from compilegate.report import statements
 from compilegate.usecases.records import Trial, find_flag_outcome, find_record
+from compilegate.usecases.registered import at_once, workload_names
 from compilegate.usecases.trial.write_report import render_trial
 
 EXTENSIONS = ("html", "md", "json")
@@ -185,13 +187,16 @@ def report_command(workload: str, trial: str, cloud: Cloud) -> str:
 
 
 def newest_decision(
-    workloads: Iterable[str], trial: str | None, cloud: Cloud
+    workload: str | None, trial: str | None, cloud: Cloud
 ) -> tuple[Trial, TrialDecided] | None:
-    """The newest decided trial of these workloads, of all or of the one with this id."""
+    """The newest decided trial of a workload, of all without one, or the trial with this id."""
+    services = cloud.services
+    names = workload_names(services.store) if workload is None else [workload]
+    pasts = at_once(lambda name: services.ledger.history(name, TRIAL_ENTRIES), names)
     decided = [
-        (Trial(workload, decision.trial, ""), decision)
-        for workload in workloads
-        for decision in cloud.services.ledger.history(workload).decided
+        (Trial(name, decision.trial, ""), decision)
+        for name, past in zip(names, pasts, strict=True)
+        for decision in past.decided
         if trial in (None, decision.trial)
     ]
     return max(decided, key=lambda pair: pair[1].at, default=None)

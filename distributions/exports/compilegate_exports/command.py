@@ -112,11 +112,10 @@ def _decided(name: str | None, cloud: Cloud) -> tuple[Trial, int]:
 
     Raises InvalidInputError for none.
     """
-    workloads = cloud.overview.workloads()
-    workload, trial = name, None
-    if name is not None and name not in workloads:
+    newest = newest_decision(name, None, cloud)
+    if newest is None and name is not None:
         workload, _, trial = name.rpartition("-")
-    newest = newest_decision([one for one in workloads if workload in (None, one)], trial, cloud)
+        newest = newest_decision(workload, trial, cloud)
     if newest is None:
         raise InvalidInputError(
             "is no trial with a decision" if name else "there is no decision yet", field="TRIAL",

@@ -41,6 +41,7 @@ from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.statements import shown_reasons
 from compilegate.report.words import control_sentences
+from compilegate.usecases.registered import workload_names
 from compilegate.usecases.trial.replay import find_decision, replay
 from compilegate_judge import TEMPLATES
 
@@ -346,7 +347,7 @@ def _replay(invocation: Invocation, decision_id: str, workload: str | None) -> i
     cloud = invocation.open_records()
     if workload:
         check_workload_exists(workload, cloud)
-    workloads = [workload] if workload else cloud.overview.workloads()
+    workloads = [workload] if workload else workload_names(cloud.services.store)
     replayed = replay(find_decision(decision_id, workloads, cloud.services), cloud.services, judges)
     comparison, then = replayed.comparison, replayed.decision.judge_version
     document = {

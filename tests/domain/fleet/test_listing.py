@@ -22,7 +22,7 @@ def row(name: str, state: str = "off", *needs: tuple[str, int], **fields: object
     made = Row(
         workload=name, registered=True, active=True,
         flag=RowFlag(state, state in ("probation", "permanent"), "compile", NOW - 50),
-        needs=tuple(Need(code, NOW - since) for code, since in needs),
+        needs=tuple(Need(code, NOW - since) for code, since in needs), upto={"flag": "flag#1"},
     )  # fmt: skip
     return replace(made, **fields)  # type: ignore[arg-type]
 
