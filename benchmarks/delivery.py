@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from compilegate.report.render import render
 from tests.packages.conftest import ROOT, uv
 from tests.report import samples
 from tests.report.browser import CHROMIUM, Browser, browser
+from tests.report.samples import rendered
 
 REPEATS = 7
 PAGES = {
@@ -84,7 +84,7 @@ def _pages(place: Path) -> dict[str, Any]:
 
 
 def _page(page: Browser, file: Path, sample: Callable[[], Any]) -> dict[str, float]:
-    file.write_text(render(sample()).html)
+    file.write_text(rendered(sample()).html)
     return {"kb": round(file.stat().st_size / 1e3, 1), **_times(page, file)}
 
 

@@ -27,7 +27,7 @@ from compilegate.report.tables import (
     protocol,
     runs_csv,
 )
-from compilegate.report.trial_report import Document, ReportInput, TrialReport, read_trial_report
+from compilegate.report.trial_report import Document, TrialReport
 from compilegate.report.words import (
     JUDGED_CARDS,
     MetricCard,
@@ -63,13 +63,8 @@ class Report:
     decision: Decision | None
 
 
-def render(document: ReportInput) -> Report:
-    """The report of one trial; the same records always give the same bytes.
-
-    Raises ValueError when the records have neither a decision nor a failure, or a verdict
-    outside the closed set.
-    """
-    trial = read_trial_report(document)
+def render(trial: TrialReport) -> Report:
+    """The report of one trial; the same records always give the same bytes."""
     cards = metric_cards(trial)
     summary = stable_json({
         "schema": 1,
@@ -161,7 +156,7 @@ def subject_text(trial: TrialReport) -> str:
 def _figures(trial: TrialReport, cards: Sequence[MetricCard]) -> list[str]:
     """The key figures that are known: speed, quality and saving with their intervals."""
     judged = trial.verdict is not Verdict.INELIGIBLE
-    stated = statements.key_figures(trial.metric, trial.judged) if judged else []
+    stated = statements.key_figures(trial.metric, trial.judged, trial.claims) if judged else []
     others = cards[JUDGED_CARDS:] if judged else cards
     rest = ", ".join(f"{card.name}: {card.value}" for card in others if card.value != UNKNOWN)
     return [*stated, rest] if rest else stated

@@ -18,7 +18,6 @@ from compilegate.domain.claims import (
     MoneyClaim,
     QualityClaim,
     SpeedClaim,
-    claims_of,
     speed_claim,
 )
 from compilegate.domain.decision import (
@@ -42,9 +41,8 @@ from compilegate.domain.formats import (
     signed,
     significant,
 )  # fmt: skip
-from compilegate.domain.judging.evidence import Evidence, FullRun, SpeedRun
-from compilegate.domain.judging.measured import ConfirmedFall
-from compilegate.domain.judging.validity import is_unapplied
+from compilegate.domain.judging.evidence import FullRun, SpeedRun
+from compilegate.domain.judging.measured import ConfirmedFall, Measured
 from compilegate.domain.reasons import Reason, advice
 from compilegate.domain.trial.silent_arms import MISSING
 from compilegate.domain.workload.model import BASELINE
@@ -62,12 +60,12 @@ WHOLE_JOB = "Speed-up of a whole job"
 DELTA_DIGITS = 2
 
 
-def key_figures(metric: str, decision: Decision) -> list[str]:
+def key_figures(metric: str, decision: Decision, claims: Claims) -> list[str]:
     """Speed, quality and saving with their intervals, a line each; what is unknown is left out."""
     rows = (
         (WHOLE_JOB, speedup(decision.speedup)),
-        (metric, quality(decision)),
-        ("Saving", saving(decision)),
+        (metric, quality(decision.quality, claims)),
+        ("Saving", saving(decision.saving, claims)),
     )
     return [f"{name}: {text}" for name, text in rows if text != UNKNOWN]
 
@@ -94,9 +92,8 @@ def faster_or_slower(speed: Speedup | None) -> str:
     }[speed_claim(speed.interval)]
 
 
-def quality(decision: Decision) -> str:
+def quality(judged: QualityFigures | None, claims: Claims) -> str:
     """``no regression (Δ +0.002, interval -0.01 to +0.02, margin 0.05)``, or a dash."""
-    judged, claims = decision.quality, claims_of(decision)
     if judged is None or judged.estimate is None:
         return UNKNOWN
     ends = delta_interval(judged.delta_interval)
@@ -131,9 +128,9 @@ def with_sign(value: float) -> str:
     return f"{'+' if value > 0 else ''}{signed(significant(value, DELTA_DIGITS))}"
 
 
-def saving(decision: Decision) -> str:
+def saving(saved: SavingFigures | None, claims: Claims) -> str:
     """``$1,200 per year ($900 to $1,500)``, or why no amount is named."""
-    saved, claim = decision.saving, claims_of(decision).money
+    claim = claims.money
     if saved is None:
         return UNKNOWN
     if not claim.has_amount:
@@ -217,7 +214,7 @@ FAILURES = frozenset({
 
 def shown_reasons(
     decision: Decision,
-    evidence: Evidence | None,
+    measured: Measured | None,
     *,
     silent: Mapping[str, Reason] = MappingProxyType({}),
 ) -> tuple[Reason, ...]:
@@ -232,17 +229,17 @@ def shown_reasons(
         given_up.get(str(reason.arm), reason) if reason.code == WAITS_FOR_BLOCKS else reason
         for reason in decision.reasons
     ]
-    shown = [_shown(reason, decision, evidence) for reason in reasons]
+    shown = [_shown(reason, decision, measured) for reason in reasons]
     first, others = shown[:1], shown[1:]
     return (*first, *sorted(others, key=lambda reason: reason.code not in FAILURES))
 
 
-def _shown(reason: Reason, decision: Decision, evidence: Evidence | None) -> Reason:
+def _shown(reason: Reason, decision: Decision, measured: Measured | None) -> Reason:
     if reason.code in OF_SPEED and decision.verdict not in ON and reason.arm == decision.candidate:
-        return _of_speed(reason, decision.speedup, evidence)
+        return _of_speed(reason, decision.speedup, measured)
     if reason.code not in FAILURES:
         return replace(reason, message=_as_read(reason.message))
-    cause = _cause(reason, evidence) if evidence else ""
+    cause = _cause(reason, measured) if measured else ""
     message = f"{reason.message.rstrip('.')} ({cause})" if cause else reason.message
     return replace(reason, message=message, fix=reason.fix or advice(reason.code))
 
@@ -253,7 +250,7 @@ def _as_read(text: str) -> str:
     return text
 
 
-def _of_speed(reason: Reason, speed: Speedup | None, evidence: Evidence | None) -> Reason:
+def _of_speed(reason: Reason, speed: Speedup | None, measured: Measured | None) -> Reason:
     """The gate's proof is of short blocks, whatever full runs say; both agree in a promotion."""
     if not speed or not speed.full_runs or not speed.predicted or speed.lower_bound is None:
         return reason
@@ -261,27 +258,19 @@ def _of_speed(reason: Reason, speed: Speedup | None, evidence: Evidence | None) 
     if reason.code == "speedup_proven":
         proven = f"and prove more than {ratio(speed.lower_bound)}; whole jobs decide"
         return replace(reason, message=f"{reason.arm}: {blocks} {proven}")
-    arm = None if evidence is None else evidence.arm(str(reason.arm))
-    if not evidence or not arm:
+    if not measured or measured.lead.name != reason.arm:
         return reason
-    bar = ratio(evidence.policy.reject_speedup * evidence.price_ratio(arm))
+    bar = ratio(measured.thresholds[0])
     whole = f"whole jobs, start-up and evaluation included, are {speedup(speed)}"
     return replace(reason, message=f"{reason.arm}: {whole}, required is {bar}; {blocks}")
 
 
-def _cause(reason: Reason, evidence: Evidence) -> str:
+def _cause(reason: Reason, measured: Measured) -> str:
     """What the first run that failed said; of one that ran without the change its compiler."""
-    arm = evidence.arm(reason.arm or BASELINE)
-    if arm is None:
-        return ""
-    for run in arm.runs:
-        said = "" if run.finished else run.reason
-        if reason.code == NOT_APPLIED:
-            compiler = run.record.get("compiler")
-            proof = str(compiler.get("proof") or "") if isinstance(compiler, Mapping) else ""
-            said = proof if run.finished and is_unapplied(run, arm) else ""
-        if said:
-            return f"{_place(run)}: {said.rstrip('.')}"
+    for arm in measured.arms:
+        ended = arm.unapplied if reason.code == NOT_APPLIED else arm.failed
+        if arm.name == (reason.arm or BASELINE) and ended:
+            return f"{_place(ended.run)}: {ended.said.rstrip('.')}"
     return ""
 
 

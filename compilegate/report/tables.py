@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from compilegate.domain import console, naming
 from compilegate.domain.arithmetic import ratio
-from compilegate.domain.claims import LOCAL_STAGE, VERDICTS, command_at, verdict_label
+from compilegate.domain.claims import LOCAL_STAGE, VERDICTS, Claims, command_at, verdict_label
 from compilegate.domain.decision import CANARY, SHADOW, Decision, Verdict
 from compilegate.domain.formats import (
     UNKNOWN,
@@ -19,7 +19,6 @@ from compilegate.domain.formats import (
     fixed,
     interval,
     money,
-    number,
     shown,
     significant,
 )
@@ -333,11 +332,10 @@ def _jobs_table(trial: TrialReport) -> Table:
 
 def earlier_table(trial: TrialReport) -> Table | None:
     """This trial and those of the same workload before it."""
-    earlier = trial.source.get("earlier") or ()
-    if not earlier or trial.on_probation:
+    if not trial.earlier or trial.on_probation:
         return None
-    now = (trial.source["context"]["trial"], trial.decision)
-    trials = [_trial_row(name, decision) for name, decision in (now, *earlier)]
+    now = (trial.source["context"]["trial"], trial.decision, trial.claims)
+    trials = [_trial_row(*one) for one in (now, *trial.earlier)]
     columns = ("Trial", "Begun (UTC)", "Verdict", "Candidate", "Speed-up", "Quality",
                "Saving", "Because")  # fmt: skip
     return Table(
@@ -352,7 +350,7 @@ def _began(trial: str) -> float | None:
     return int(trial, 36) / 1000 if is_id else None
 
 
-def _trial_row(name: str, decision: Decision | None) -> tuple[str, ...]:
+def _trial_row(name: str, decision: Decision | None, claims: Claims) -> tuple[str, ...]:
     began = _began(name)
     when = UNKNOWN if began is None else bare_minute(began)
     if decision is None:
@@ -364,8 +362,8 @@ def _trial_row(name: str, decision: Decision | None) -> tuple[str, ...]:
         verdict_label(decision.verdict).text,
         decision.candidate or UNKNOWN,
         statements.speedup(decision.speedup),
-        statements.quality(decision),
-        statements.saving(decision),
+        statements.quality(decision.quality, claims),
+        statements.saving(decision.saving, claims),
         next(iter(decision.messages), UNKNOWN),
     )
 
@@ -464,15 +462,13 @@ def _full_runs(trial: TrialReport, evidence: Evidence) -> FullRuns:
     asked, used = evidence.plan.asked_quality_runs, evidence.policy.quality_runs
     plain = not runs or (asked in (None, used) and used == SHADOW)
     why = evidence.plan.runs_as_shadow_because
-    plan: Mapping[str, Any] = (trial.source["evidence"] or {}).get("plan") or {}
-    prices = plan.get("usd_by_job") or {}
     extra = [(name, run) for name, run in runs if run.mode == SHADOW or _is_lost(name, run)]
     carried = [(name, run) for name, run in runs if run.mode != SHADOW and not _is_lost(name, run)]
     made = sum(name != BASELINE and run.mode == CANARY and run.finished for name, run in runs)
     return FullRuns(
         runs,
         "" if plain else paragraph("made_by", asked=asked, used=used, why=why),
-        _sum(evidence, [(name, number(prices.get(run.job))) for name, run in extra]),
+        _sum(evidence, [(name, trial.usd_by_job.get(run.job)) for name, run in extra]),
         _sum(evidence, [(name, run.usd) for name, run in carried]),
         paragraph("exposed", trial=trial, made=made),
     )

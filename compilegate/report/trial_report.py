@@ -1,30 +1,22 @@
-"""One trial's records read once, so that page, Markdown and message say the same."""
+"""One trial's records, read once (usecases/reports.py): page, Markdown and message say the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NotRequired, TypedDict
 
 from compilegate.domain.claims import Claims, claims_of, own_codes
-from compilegate.domain.codec import read
 from compilegate.domain.decision import ArmFigures, Decision, QualityFigures, Verdict
 from compilegate.domain.judging.evidence import Evidence
-from compilegate.domain.judging.measured import (
-    ConfirmedFall,
-    Measured,
-    confirmed_fall,
-    measure,
-)
+from compilegate.domain.judging.measured import ConfirmedFall, Measured, confirmed_fall
 from compilegate.domain.notes import Note
 from compilegate.domain.planning.arms import ArmPlan
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.domain.workload.model import Quality
-from compilegate.report.statements import shown_reasons
 
 Document = Mapping[str, Any]
 
@@ -70,9 +62,10 @@ class TrialReport:
     """What the records say; ``decision`` is None for a trial that failed.
 
     ``judged`` is then a decision without figures, so that no reader asks for one. ``reasons`` are
-    as people read them (measured.py). ``measured`` is None where nothing was measured or the
+    as people read them (statements.py). ``measured`` is None where nothing was measured or the
     evidence cannot be read, which ``not_measured`` says in a sentence. ``eligibility`` is empty
-    where there is none; ``flag`` is the outcome for it, once it is decided.
+    where there is none; ``flag`` is the outcome for it, once it is decided. ``earlier`` are the
+    trials before it with what may be said of each; ``usd_by_job`` is what the trial's jobs cost.
     """
 
     source: ReportInput
@@ -86,6 +79,8 @@ class TrialReport:
     eligibility: Document
     plan: RecordedPlan | None
     flag: FlagOutcome | None
+    earlier: Sequence[tuple[str, Decision | None, Claims]] = ()
+    usd_by_job: Mapping[str, float | None] = field(default_factory=dict)
 
     @cached_property
     def claims(self) -> Claims:
@@ -184,31 +179,3 @@ class TrialReport:
         if recorded is None and self.evidence is not None:
             return self.evidence.plan.spent_usd
         return recorded
-
-
-def read_trial_report(source: ReportInput) -> TrialReport:
-    """Read the records.
-
-    Raises ValueError for a verdict outside the closed set, and when there is neither a
-    decision nor a failure to report.
-    """
-    decision = read(Decision, source["decision"]) if source["decision"] else None
-    if decision is None and not source["context"].get("failure"):
-        raise ValueError("a report needs a decision, or context.failure saying why there is none")
-    judged = decision or UNDECIDED
-    measured, not_measured = measure(source["evidence"], judged)
-    return TrialReport(
-        source=source,
-        decision=decision,
-        judged=judged,
-        reasons=shown_reasons(
-            judged, measured.evidence if measured else None, silent=silent_arms(source["evidence"])
-        ),
-        measured=measured,
-        not_measured=not_measured,
-        verdict=decision.verdict if decision else None,
-        candidate=judged.candidate,
-        eligibility=source["eligibility"] or {},
-        plan=source["plan"],
-        flag=source.get("flag"),
-    )

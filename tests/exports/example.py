@@ -8,7 +8,8 @@ from typing import Any
 
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
-from compilegate.report.trial_report import TrialReport, read_trial_report
+from compilegate.report.trial_report import TrialReport
+from compilegate.usecases.reports import read_trial_report
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 TRIAL, AT = "0mabc123", 1_790_000_000

@@ -9,7 +9,7 @@ import pytest
 
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Verdict
-from compilegate.report.trial_report import read_trial_report
+from compilegate.usecases.reports import read_trial_report
 from compilegate_exports.arm_runs import arm_runs
 from compilegate_exports.junit import junit
 from compilegate_exports.openmetrics import openmetrics

@@ -43,9 +43,10 @@ def test_the_report_is_rendered_with_nothing_but_the_bundle(bundle):
     result = isolated(
         bundle,
         "from compilegate.report.render import render\n"
+        "from compilegate.usecases.reports import read_trial_report\n"
         "context = {'stage': 'prod', 'trial': 't1', 'workload': 'w', 'failure': 'stopped'}\n"
         "none = dict.fromkeys(('decision', 'evidence', 'eligibility', 'plan'))\n"
-        "print(render({**none, 'context': context}).html)",
+        "print(render(read_trial_report({**none, 'context': context})).html)",
     )
 
     assert "<title>w: The trial failed" in result.stdout, result.stderr

@@ -9,7 +9,9 @@ from functools import cache, wraps
 from typing import Any
 
 from compilegate.domain.trial.plan import read_plan
+from compilegate.report.render import Report, render
 from compilegate.report.trial_report import ReportInput
+from compilegate.usecases.reports import read_trial_report
 from tests.domain.evidence_builder import judge
 from tests.domain.outcome_builder import scored
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
@@ -19,6 +21,11 @@ SIMULATED = (
     "Ran on this laptop's CPU (2 cores), standing in for ml.g5.xlarge: speed-up is this "
     "machine's; dollars are what the same minutes would cost on ml.g5.xlarge."
 )
+
+
+def rendered(source: ReportInput) -> Report:
+    """The report of these records."""
+    return render(read_trial_report(source))
 
 
 def _made_once(make: Callable[[], ReportInput]) -> Callable[[], ReportInput]:

@@ -11,11 +11,11 @@ import pytest
 
 from compilegate.domain.codec import read
 from compilegate.domain.decision import Decision
-from compilegate.report.render import render
 from compilegate.report.tables import facts, next_command, runs_csv
-from compilegate.report.trial_report import read_trial_report
+from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
 from tests.report.browser import plain
+from tests.report.samples import rendered
 
 EXECUTION = (
     "arn:aws:states:eu-west-1:123456789012:execution:compilegate-prod-evaluate:albert-docs-x"
@@ -38,7 +38,7 @@ def on_aws():
 
 
 def links(source):
-    return re.findall(r'href="(https:[^"]+)"', render(source).html)
+    return re.findall(r'href="(https:[^"]+)"', rendered(source).html)
 
 
 def test_the_first_screen_says_who_when_and_on_what():
@@ -64,7 +64,7 @@ def test_the_first_screen_says_who_when_and_on_what():
 )
 def test_the_next_command_follows_from_the_verdict(sample, command):
     assert command == next_command(read_trial_report(sample()))[0]
-    assert f"Next: {command} " in plain(render(sample()).html)
+    assert f"Next: {command} " in plain(rendered(sample()).html)
 
 
 def test_on_aws_records_flag_execution_jobs_and_logs_are_links():
@@ -83,7 +83,7 @@ def test_on_this_machine_logs_are_a_command_and_nothing_links_to_a_console():
     source["context"] |= {"stage": "local", "region": None}
 
     assert [] == links(source)
-    assert "compilegate local logs job/cg-albert-docs-speed" in render(source).html
+    assert "compilegate local logs job/cg-albert-docs-speed" in rendered(source).html
 
 
 def test_hostile_names_do_not_leave_their_link():
@@ -93,20 +93,20 @@ def test_hostile_names_do_not_leave_their_link():
     source["context"]["bucket"] = hostile
     source["evidence"]["arms"][0]["runs"][0]["job"] = hostile
 
-    assert "<script" not in render(source).html
+    assert "<script" not in rendered(source).html
 
 
 def test_earlier_trials_stand_below_this_one():
     source = on_aws()
     old = read(Decision, samples.stay_off()["decision"])
     source["earlier"] = [("m2j4t7xz", old), ("m2a4t7xz", None)]
-    page = render(source).html
+    page = rendered(source).html
     table = page[page.index('id="table-earlier"') :]
     cells = [re.findall(r"<t[hd][^>]*>([^<]*)<", row) for row in table.split("<tr")[2:5]]
 
     assert ["m2k4t7xz", "m2j4t7xz", "m2a4t7xz"] == [row[0] for row in cells]
     assert ["Turn it on", "Leave it off", "Trial failed"] == [row[2] for row in cells]
-    assert 'id="table-earlier"' not in render(on_aws()).html
+    assert 'id="table-earlier"' not in rendered(on_aws()).html
 
 
 def test_every_run_is_a_line_of_the_csv():
@@ -118,7 +118,7 @@ def test_every_run_is_a_line_of_the_csv():
     assert {str(run["metric"]) for run in runs if run["stage"] == "quality"} == {
         row["metric"] for row in rows if row["stage"] == "quality"
     }
-    assert 'download="albert-docs-m2k4t7xz-runs.csv"' in render(source).html
+    assert 'download="albert-docs-m2k4t7xz-runs.csv"' in rendered(source).html
     assert "" == runs_csv(read_trial_report(samples.ineligible()))
 
 
@@ -126,4 +126,4 @@ def test_the_saving_is_named_beside_what_training_costs_in_a_year():
     saving = samples.promote()["decision"]["saving"]
     share = saving["usd_per_run"] / saving["usd_per_run_baseline"]
 
-    assert f"{100 * share:.0f}% of the $" in render(samples.promote()).html
+    assert f"{100 * share:.0f}% of the $" in rendered(samples.promote()).html

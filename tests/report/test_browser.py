@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from compilegate.report.render import render
 from tests.report import samples
 from tests.report.browser import (
     BROKEN_PIECES,
@@ -17,6 +16,7 @@ from tests.report.browser import (
     browser,
     saved,
 )
+from tests.report.samples import rendered
 from tests.report.test_render import HOSTILE
 
 pytestmark = [
@@ -38,18 +38,18 @@ def chromium(tmp_path_factory):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_labels_never_touch_and_nothing_is_wider_than_the_page(name, chromium, tmp_path):
-    assert_readable(chromium, saved(render(samples.SAMPLES[name]()), tmp_path))
+    assert_readable(chromium, saved(rendered(samples.SAMPLES[name]()), tmp_path))
 
 
 @pytest.mark.parametrize("name", ["promote", "reverted", "ineligible"])
 def test_no_command_breaks_inside_an_option_on_a_telephone(name, chromium, tmp_path):
     for width in (420, 360):
-        chromium.open(saved(render(samples.SAMPLES[name]()), tmp_path), width=width)
+        chromium.open(saved(rendered(samples.SAMPLES[name]()), tmp_path), width=width)
         assert [] == chromium.run(BROKEN_PIECES)
 
 
 def test_themes_differ_in_colour_alone_and_paper_is_always_light(chromium, tmp_path):
-    page, seen = saved(render(samples.promote()), tmp_path), []
+    page, seen = saved(rendered(samples.promote()), tmp_path), []
     for dark, printed in ((False, False), (True, False), (True, True)):
         chromium.open(page, dark=dark, printed=printed)
         ink = chromium.run("getComputedStyle(document.querySelector('svg .first')).color")
@@ -62,7 +62,7 @@ def test_themes_differ_in_colour_alone_and_paper_is_always_light(chromium, tmp_p
 
 
 def test_a_chart_has_one_view_at_a_time_and_keys_choose_it(chromium, tmp_path):
-    chromium.open(saved(render(samples.promote()), tmp_path))
+    chromium.open(saved(rendered(samples.promote()), tmp_path))
     shown = """[...document.querySelectorAll("#chart-cost .view")].map((v) => v.offsetHeight > 0)"""
     chromium.run("document.getElementById('cost-0').focus()")
     before = chromium.run(shown)
@@ -74,7 +74,7 @@ def test_a_chart_has_one_view_at_a_time_and_keys_choose_it(chromium, tmp_path):
 def test_the_keyboard_reaches_the_verdict_first_and_then_everything_in_reading_order(
     chromium, tmp_path
 ):
-    chromium.open(saved(render(samples.promote()), tmp_path))
+    chromium.open(saved(rendered(samples.promote()), tmp_path))
     places = []
     for _ in range(40):
         chromium.press("Tab")
@@ -96,7 +96,7 @@ def test_hostile_words_do_nothing_in_a_browser(chromium, tmp_path):
     source = samples.promote()
     source["decision"]["reasons"][0]["message"] = HOSTILE
     samples.rename_candidate(source, HOSTILE)
-    chromium.open(saved(render(source), tmp_path), width=420)
+    chromium.open(saved(rendered(source), tmp_path), width=420)
 
     assert [] == chromium.complaints
     assert "owned" != chromium.run("document.title")
@@ -113,7 +113,7 @@ def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, chromium, tmp_pat
         source = samples.ended_by(source, "a_code_of_a_later_judge", message)
     else:
         source = samples.ended_by(source, code, "x")
-    chromium.open(saved(render(source), tmp_path))
+    chromium.open(saved(rendered(source), tmp_path))
     lines = (
         "(() => { const h = document.getElementById('headline');"
         " return Math.round(h.offsetHeight / parseFloat(getComputedStyle(h).lineHeight)) })()"
@@ -127,7 +127,7 @@ def test_a_headline_fits_on_one_line_of_a_desktop_screen(code, chromium, tmp_pat
 def test_axe_finds_nothing_that_keeps_readers_out(name, dark, chromium, tmp_path):
     assert AXE.is_file(), "the accessibility rules are missing. Fix: run `make dev`"
     for width in (1280, 420):
-        chromium.open(saved(render(samples.SAMPLES[name]()), tmp_path), width=width, dark=dark)
+        chromium.open(saved(rendered(samples.SAMPLES[name]()), tmp_path), width=width, dark=dark)
         chromium.run("for (const one of document.querySelectorAll('details')) one.open = true")
         chromium.run(f"{AXE.read_text(encoding='utf-8')};0")
         found = chromium.run(

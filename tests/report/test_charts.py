@@ -24,7 +24,7 @@ from compilegate.report.charts.figure import (
     smooth,
     thin,
 )
-from compilegate.report.trial_report import read_trial_report
+from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
 
 MEASURED = set(samples.SAMPLES) - {"ineligible"}

@@ -24,11 +24,11 @@ from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryView
 from compilegate.report.notifications.production import attempt_message, flag_changed
 from compilegate.report.notifications.review import ReviewNews, paragraphs
-from compilegate.report.render import render
 from tests.domain.production.run_builder import production_run
 from tests.hostile_texts import HOSTILE
 from tests.report import long_history, samples
 from tests.report.readers import LOOKS, OURS, URL, acting
+from tests.report.samples import rendered
 from tests.report.test_notifications import AT, MESSAGES, ON
 from tools.verify_aws.record import Agreement, Record, Row
 
@@ -80,7 +80,7 @@ def test_in_a_report_no_text_of_the_records_acts(sample: Callable[[], Any]) -> N
     for path in dict.fromkeys(places(source)):
         hostile = {**replaced(deepcopy(source), path, TEXT), "plan": plan}
         try:
-            report = render(hostile)
+            report = rendered(hostile)
         except (ValueError, KeyError):
             continue  # a code of the contract
         assert [] == acting(report.markdown), path

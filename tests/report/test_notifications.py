@@ -30,8 +30,8 @@ from compilegate.report.notifications import review
 from compilegate.report.notifications.approval import approval_needed
 from compilegate.report.notifications.production import attempt_message, flag_changed, swept
 from compilegate.report.notifications.weekly_summary import digest
-from compilegate.report.render import render
 from tests.report import samples
+from tests.report.samples import rendered
 
 SNAPSHOT = Path(__file__).parent / "notifications.txt"
 NAME, OWNER, STAGE, AT = "bert-docs", "ml-platform", "prod", 1_790_000_000
@@ -42,7 +42,7 @@ STALE = Flag(enabled=False, state="stale", candidate="compile", decision_id="d1"
 def _decision() -> Notification:
     source = samples.promote()
     source["context"]["stage"] = STAGE
-    report = render(source)
+    report = rendered(source)
     return decision_notification(
         read(Decision, source["decision"]), stage=STAGE, workload=NAME, subject=report.subject,
         text=report.message, owner=OWNER,

@@ -19,11 +19,12 @@ from compilegate.domain.formats import MINUS, money, percent
 from compilegate.report.charts.cost import cost_chart
 from compilegate.report.charts.quality import quality_chart
 from compilegate.report.charts.speed import speedup_chart
-from compilegate.report.render import message_text, render, subject_text
+from compilegate.report.render import message_text, subject_text
 from compilegate.report.statements import with_sign
 from compilegate.report.tables import arms_table
-from compilegate.report.trial_report import ReportInput, TrialReport, read_trial_report
+from compilegate.report.trial_report import ReportInput, TrialReport
 from compilegate.report.words import headline, lede, metric_cards, recommendations
+from compilegate.usecases.reports import read_trial_report
 from compilegate_exports.arm_runs import arm_runs
 from compilegate_exports.openmetrics import openmetrics
 from tests.domain.evidence_builder import (
@@ -39,6 +40,7 @@ from tests.domain.evidence_builder import (
 from tests.domain.evidence_strategies import probations, trials
 from tests.fuzzing import at_most
 from tests.report import samples
+from tests.report.samples import rendered
 from tools.docs.folders import ROOT
 
 RATIO = re.compile(r"(?<![\d.])\d+\.\d\dx")
@@ -229,7 +231,7 @@ def test_the_readme_shows_one_speed_up_per_workload() -> None:
 def test_documents_for_programs_and_the_table_of_arms_agree_with_the_words(name: str) -> None:
     source = samples.SAMPLES[name]()
     trial = read_trial_report(source)
-    report = render(source)
+    report = rendered(source)
     news = decision_notification(
         trial.decision, stage="prod", workload="w", subject=report.subject, text=report.message
     )

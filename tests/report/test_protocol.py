@@ -12,11 +12,11 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import samples_of
 from compilegate.domain.judging.statistics import compare
 from compilegate.domain.records.trials import FlagOutcome
-from compilegate.report.render import render
 from compilegate.report.tables import canary_table, protocol
-from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import metric_cards
+from compilegate.usecases.reports import read_trial_report
 from tests.report import samples
+from tests.report.samples import rendered
 
 RATE = 1.408  # USD per hour of the one device of the sample's cluster
 
@@ -126,18 +126,18 @@ def test_every_production_run_is_listed_in_the_order_of_time():
         ("baseline", "as canary"), ("compile", "as canary"),
     ]  # fmt: skip
     assert all(row[0].startswith("2026-") for row in table.rows)
-    assert table.title in render(hybrid()).html
+    assert table.title in rendered(hybrid()).html
     assert not canary_table(read_trial_report(samples.promote()).measured).rows
 
 
 def test_programs_get_the_same_figures():
-    document = json.loads(render(hybrid()).json)["full_runs"]
+    document = json.loads(rendered(hybrid()).json)["full_runs"]
 
     assert (document["asked"], document["used"]) == ("hybrid", "hybrid")
     assert (document["extra"]["runs"], document["carried"]["runs"]) == (1, 5)
     assert document["extra"]["gpu_hours"] == pytest.approx(0.5)
     assert document["carried"]["usd"] == pytest.approx(5 * RATE)
-    assert json.loads(render(samples.promote()).json)["full_runs"] is None
+    assert json.loads(rendered(samples.promote()).json)["full_runs"] is None
 
 
 def test_the_reference_is_the_one_that_the_judge_compares_with():

@@ -12,12 +12,12 @@ from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.reasons import advice, registry
 from compilegate.domain.trial.silent_arms import silent_arms
-from compilegate.report.render import render
 from compilegate.report.statements import FAILURES, shown_reasons
-from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import lede
+from compilegate.usecases.reports import read_trial_report
 from tests.domain.evidence_builder import GOOD, add_candidate, arm, document, runs, sample
 from tests.report import samples
+from tests.report.samples import rendered
 from tests.report.test_one_number import RATIO, trial_of
 
 OUT_OF_MEMORY = "CUDA out of memory"
@@ -54,7 +54,7 @@ def test_a_failure_is_told_with_what_the_job_said_and_what_helps(
     fail(evidence, arm)
     trial = trial_of(evidence)
     first = trial.reasons[0]
-    report = render(trial.source)
+    report = rendered(trial.source)
     said = f"({place}: {OUT_OF_MEMORY}). Fix: {advice(code).rstrip('.')}"
 
     assert (code, advice(code)) == (first.code, first.fix)
@@ -113,7 +113,7 @@ def test_what_is_ruled_out_by_short_blocks_is_not_said_of_the_whole_jobs_interva
     for code in ("speedup_too_small", "speedup_below_promote"):
         reason = {"code": code, "arm": "compile-b48", "message": f"compile-b48: {recorded}"}
         source = samples.with_decision(samples.promote(), reasons=[reason])
-        report = render(source)
+        report = rendered(source)
 
         (shown,) = read_trial_report(source).reasons
         assert f"compile-b48: {read}" == shown.message

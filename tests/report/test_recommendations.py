@@ -11,8 +11,8 @@ import pytest
 from compilegate.domain.codec import write
 from compilegate.domain.decision import SpeedStep
 from compilegate.domain.reasons import advice
-from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import recommendations
+from compilegate.usecases.reports import read_trial_report
 from tests.domain.evidence_builder import judge
 from tests.report import samples
 

@@ -15,9 +15,8 @@ from compilegate.domain.claims import verdict_label
 from compilegate.domain.codec import DocumentError
 from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import UNKNOWN
-from compilegate.report.render import render
 from tests.report import samples
-from tests.report.samples import with_decision
+from tests.report.samples import rendered, with_decision
 
 ALL = {**samples.SAMPLES, "failed": samples.failed}
 PLACEHOLDERS = re.compile(r"\b(None|nan|inf|null|True|False|undefined)\b")
@@ -29,7 +28,7 @@ HOSTILE = (
 @cache
 def _rendered(name):
     """A sample's report, rendered once for all tests that read it."""
-    return render(ALL[name]())
+    return rendered(ALL[name]())
 
 
 def _visible(page):
@@ -43,7 +42,7 @@ def test_every_report_is_stable_closed_and_complete(name):
     report = _rendered(name)
     verdict = json.loads(report.json)["headline"].replace("_", "\\_")
 
-    assert report == render(ALL[name]())
+    assert report == rendered(ALL[name]())
     assert not re.findall(r"""(?:src|href|action)\s*=\s*["']?(?:https?:)?//""", report.html)
     assert not re.findall(r"@import|url\(", report.html)
     assert "default-src 'none'" in report.html
@@ -64,7 +63,7 @@ def test_the_verdict_stands_before_figures_charts_and_tables(name):
 
 def test_json_is_the_decision_with_its_context_in_stable_order():
     source = samples.promote()
-    document = json.loads(render(source).json)
+    document = json.loads(rendered(source).json)
 
     assert document["decision"] == json.loads(json.dumps(source["decision"]))
     assert document["context"] == source["context"]
@@ -73,7 +72,7 @@ def test_json_is_the_decision_with_its_context_in_stable_order():
 
 def test_the_evidence_can_be_saved_from_the_page_and_judged_again():
     source = samples.promote()
-    page = render(source).html
+    page = rendered(source).html
     link = re.search(r'base64,([^"]+)" download="albert-docs-m2k4t7xz-evidence.json"', page)
 
     assert link is not None
@@ -83,7 +82,7 @@ def test_the_evidence_can_be_saved_from_the_page_and_judged_again():
 def test_a_large_document_is_named_by_its_place_instead():
     source = samples.promote()
     source["evidence"]["note"] = "x" * 200_000
-    page = render(source).html
+    page = rendered(source).html
 
     assert "decisions/albert-docs/m2k4t7xz/evidence.json" in page
     assert 'download="albert-docs-m2k4t7xz-report.json"' in page
@@ -102,7 +101,7 @@ def test_a_trial_of_many_long_runs_stays_a_light_page():
             {**run, "block": run["block"] + 10 * n} for run in blocks for n in (1, 2, 3)
         ]
 
-    assert len(render(source).html.encode()) < 400_000
+    assert len(rendered(source).html.encode()) < 400_000
 
 
 def test_hostile_words_are_shown_and_never_run():
@@ -113,7 +112,7 @@ def test_hostile_words_are_shown_and_never_run():
     source["evidence"]["quality"]["metric"] = HOSTILE
     samples.rename_candidate(source, HOSTILE)
     source["eligibility"]["candidates"][0]["reasons"][0]["fix"] = HOSTILE
-    report = render(source)
+    report = rendered(source)
 
     assert "<img" not in report.html
     assert "<script" not in report.html
@@ -124,7 +123,7 @@ def test_hostile_words_are_shown_and_never_run():
 def test_a_table_in_markdown_cannot_be_broken_by_its_cells():
     source = samples.promote()
     source["decision"]["arms"][1]["name"] = "a|b\n| c `d` @team [x](y)"
-    line = next(x for x in render(source).markdown.splitlines() if x.startswith("| Arm"))
+    line = next(x for x in rendered(source).markdown.splitlines() if x.startswith("| Arm"))
 
     assert line.count(" | ") == 3
     assert "@team" not in line
@@ -167,7 +166,7 @@ def _without_each(source, paths):
             part = part[key]
         part[path[-1]] = None
         try:
-            text = _visible(render({**source, "decision": decision}).html)
+            text = _visible(rendered({**source, "decision": decision}).html)
         except DocumentError as error:
             assert str(error).startswith(str(path[0])), path
         else:
@@ -180,7 +179,7 @@ def test_every_verdict_is_reported_without_any_one_record(verdict):
     source["decision"]["verdict"] = str(verdict)
 
     for record in ("evidence", "eligibility", "plan"):
-        page = render({**source, record: None}).html
+        page = rendered({**source, record: None}).html
         assert verdict_label(verdict).text in _visible(page)
 
 
@@ -188,7 +187,7 @@ def test_what_is_unknown_is_a_dash_that_is_explained():
     source = samples.promote()
     source["decision"]["arms"][1]["peak_memory_gib"] = None
     source["decision"]["saving"] = None
-    text = _visible(render(source).html)
+    text = _visible(rendered(source).html)
 
     assert f"{UNKNOWN} is unknown." in text
     assert "Peak memory: not recorded by the runs" in text
@@ -199,7 +198,7 @@ def test_broken_evidence_is_named_instead_of_drawn():
     source = samples.promote()
     source["decision"]["verdict"] = "invalid"
     del source["evidence"]["arms"][0]["name"]
-    text = _visible(render(source).html)
+    text = _visible(rendered(source).html)
 
     assert "The evidence could not be read" in text
 
@@ -214,13 +213,13 @@ def test_broken_evidence_is_named_instead_of_drawn():
 )
 def test_what_cannot_be_reported_is_refused(source, message):
     with pytest.raises(ValueError, match=message):
-        render(source())
+        rendered(source())
 
 
 def test_numbers_that_are_not_finite_do_not_reach_the_page():
     source = samples.promote()
     source["evidence"]["arms"][0]["runs"][-1]["loss_curve"][0][1] = float("inf")
-    page = render(source).html
+    page = rendered(source).html
 
     assert not PLACEHOLDERS.findall(_visible(page))
     assert not re.findall(r' d="[^"]*(?:nan|inf)', page)
@@ -232,7 +231,7 @@ def test_tables_show_clusters_prices_and_dollars_to_the_same_loss():
         "steps_baseline": 1100, "steps_candidate": 1100, "usd_baseline": 0.027,
         "usd_candidate": 0.0135,
     }  # fmt: skip
-    page, markdown = _visible(render(source).html), render(source).markdown
+    page, markdown = _visible(rendered(source).html), rendered(source).markdown
     (row,) = re.findall(r"\| Price of the same final loss \|.*", markdown)
     base, mine = (float(price) for price in re.findall(r"\$([\d.]+)", row))
     source["decision"]["saving"]["same_quality"] |= {"steps_candidate": None}
@@ -240,11 +239,11 @@ def test_tables_show_clusters_prices_and_dollars_to_the_same_loss():
     assert "Cluster 1 x ml.g5.xlarge 1 x ml.g5.2xlarge" in page
     assert re.search(r"Price of 1,000 samples \$0\.0\d+", page)
     assert mine < 0.7 * base
-    assert "not reached" in render(source).markdown
+    assert "not reached" in rendered(source).markdown
 
 
 @pytest.mark.parametrize(
     ("name", "said"), [("promote", "to measure"), ("ineligible", "not eligible")]
 )
 def test_eligibility_is_named_as_the_check_names_it(name: str, said: str) -> None:
-    assert f'id="eligible">Eligibility: {said}</h2>' in render(samples.SAMPLES[name]()).html
+    assert f'id="eligible">Eligibility: {said}</h2>' in rendered(samples.SAMPLES[name]()).html

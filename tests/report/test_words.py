@@ -12,12 +12,11 @@ from compilegate.domain.formats import MINUS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note
 from compilegate.domain.reasons import headline as template
 from compilegate.domain.records.trials import FlagOutcome
-from compilegate.report.render import render
-from compilegate.report.trial_report import read_trial_report
 from compilegate.report.words import LONGEST, control_sentences, headline, label, lede
+from compilegate.usecases.reports import read_trial_report
 from tests.decision_builder import control_figures
 from tests.report import samples
-from tests.report.samples import with_decision
+from tests.report.samples import rendered, with_decision
 
 FIGURES = {
     "speed": "1.34x faster", "times": "1.34x", "but": "1.34x faster, but ",
@@ -120,7 +119,7 @@ def test_the_reason_that_decided_is_the_headlines_and_one_whole_line(
     assert _headline(source) == f"{opening}: {_registered(code, variant)}"
     assert len(_headline(source)) <= LONGEST
     if verdict == "inconclusive":
-        assert not render(source).subject.endswith("...")
+        assert not rendered(source).subject.endswith("...")
 
 
 def test_a_speed_up_that_differs_from_block_to_block_is_not_called_faster():
@@ -165,7 +164,7 @@ def test_the_first_sentence_says_where_it_was_measured(source, words):
 
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_a_subject_is_one_line_of_ascii_within_the_limit(name):
-    subject = render(samples.SAMPLES[name]()).subject
+    subject = rendered(samples.SAMPLES[name]()).subject
 
     assert subject.isascii()
     assert subject.isprintable()
@@ -179,14 +178,14 @@ def test_a_long_subject_drops_the_speed_and_then_is_cut(length, end):
     """SNS takes less than 100 characters, and with 32 it would be 100."""
     source = samples.inconclusive()
     source["decision"]["workload"] = "w" * length
-    subject = render(source).subject
+    subject = rendered(source).subject
 
     assert len(subject) < 100
     assert subject.endswith(template(end).format(but="", metric="eval_accuracy") if end else "...")
 
 
 def test_the_message_has_verdict_reasons_figures_flag_and_how_to_see_the_report():
-    lines = render(samples.promote()).message.splitlines()
+    lines = rendered(samples.promote()).message.splitlines()
 
     assert lines[0] == "albert-docs: Turn the compiler on: 1.34x faster, quality held."
     assert "- compile: eval_loss: a loss of 0.05 or more is ruled out" in lines
@@ -200,15 +199,15 @@ def test_of_a_script_that_compiles_the_message_says_what_the_figures_are_against
     notes = (Note(SCRIPT_COMPILES, place),)
     compiling = {**source, "plan": replace(source["plan"], notes=notes)}
 
-    assert "not against the job as it runs today" in render(compiling).message
-    assert "already compiles" not in render(source).message
+    assert "not against the job as it runs today" in rendered(compiling).message
+    assert "already compiles" not in rendered(source).message
 
 
 def test_in_an_account_the_message_names_its_stage():
     source = samples.promote()
     source["context"]["stage"] = "prod"
 
-    assert render(source).message.splitlines()[-1].endswith("--trial m2k4t7xz --stage prod")
+    assert rendered(source).message.splitlines()[-1].endswith("--trial m2k4t7xz --stage prod")
 
 
 APPROVED = {"approved": True, "by": "human:ana", "at": 1, "reason": "Go"}
@@ -241,7 +240,7 @@ CHANGE = {"by": "human:ana", "at": 1, "reason": "Code freeze"}
 def test_answers_and_manual_changes_stand_wherever_the_verdict_does(flag, words):
     source = with_decision(samples.promote(), flag={"name": "F", "action": "enable"})
     source["flag"] = read(FlagOutcome, flag)
-    report = render(source)
+    report = rendered(source)
 
     assert lede(read_trial_report(source))[-1].endswith(words)
     assert words in report.message
@@ -269,7 +268,7 @@ def test_a_control_says_what_was_measured_of_it(control, words):
 
 def test_a_control_is_reported_everywhere_and_is_not_an_arm():
     source = samples.with_control()
-    report = render(source)
+    report = rendered(source)
     words = "The same versions without the compiler (compile-native): 0.91x of the baseline"
 
     assert words in report.html

@@ -233,10 +233,11 @@ FLAG_WORDS = {FlagAction.ENABLE: "on", FlagAction.DISABLE: "off", FlagAction.KEE
 
 def decision_rows(decision: Decision, applied: FlagOutcome | None = None) -> list[tuple[str, str]]:
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
+    claims = claims_of(decision)
     return [
         ("speed-up", statements.speedup(decision.speedup)),
-        ("quality", statements.quality(decision)),
-        ("saving", statements.saving(decision)),
+        ("quality", statements.quality(decision.quality, claims)),
+        ("saving", statements.saving(decision.saving, claims)),
         ("flag", flag_words(decision, applied)),
     ]
 

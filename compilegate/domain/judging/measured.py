@@ -32,6 +32,7 @@ from compilegate.domain.judging.quality import samples_of
 from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.judging.statistics import Comparison, Samples, compare
 from compilegate.domain.judging.steady_state import Segment
+from compilegate.domain.judging.validity import is_unapplied
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ class Block:
         if self.segment is None or not self.run.samples_per_step:
             return None
         return self.run.samples_per_step / self.segment.steady_step_seconds
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run that is no result, and what is said of its end."""
+
+    run: SpeedRun | FullRun
+    said: str
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,23 @@ class MeasuredArm:
     def steady(self) -> list[Segment]:
         """The segments that have a steady state."""
         return [block.segment for block in self.blocks.values() if block.segment]
+
+    @property
+    def failed(self) -> Ended | None:
+        """The first run that failed and said why."""
+        failed = (run for run in self.arm.runs if not run.finished and run.reason)
+        return next((Ended(run, run.reason) for run in failed), None)
+
+    @property
+    def unapplied(self) -> Ended | None:
+        """The first run that ended without the arm's change, with what its compiler said."""
+        for run in self.arm.runs:
+            if run.finished and is_unapplied(run, self.arm):
+                compiler = run.record.get("compiler")
+                proof = compiler.get("proof") if isinstance(compiler, Mapping) else None
+                if proof:
+                    return Ended(run, str(proof))
+        return None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Sequence
 
 from compilegate.domain.decision import (
-    Decision,
     EvaluationFinding,
     EvaluationSplit,
     LargerEvaluation,
@@ -62,7 +61,7 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     return Chart(
         "quality",
         f"{TITLE}: {metric} ({better} is better)",
-        _finding(trial.decision, reference, metric),
+        _finding(trial, reference, metric),
         note="A point is a full training run; bars are means. The difference is measured from the "
         "dashed reference; beyond the dotted limit the loss exceeds the margin. "
         f"{statements.evaluation_words(evaluation)}".rstrip(),
@@ -71,11 +70,11 @@ def quality_chart(trial: TrialReport, measured: Measured) -> Chart:
     )
 
 
-def _finding(decision: Decision | None, reference: Reference | None, metric: str) -> str:
-    judged = decision.quality if decision else None
-    if decision is None or judged is None or judged.estimate is None:
+def _finding(trial: TrialReport, reference: Reference | None, metric: str) -> str:
+    judged = trial.judged.quality
+    if judged is None or judged.estimate is None:
         return f"No difference in {metric} could be computed."
-    words = statements.quality(decision)
+    words = statements.quality(judged, trial.claims)
     parts = [
         f"{words[0].upper()}{words[1:]}",
         f"against {reference.words}" if reference else "",

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compilegate.domain.claims import Notification, command_at, decision_notification, subject_line
+from compilegate.domain.claims import (
+    Notification,
+    claims_of,
+    command_at,
+    decision_notification,
+    subject_line,
+)
 from compilegate.domain.decision import Decision
 from compilegate.domain.notes import Note, said
 from compilegate.domain.outside import shorten
@@ -38,7 +44,7 @@ def approval_needed(
         "",
         *(f"- {shorten(reason.message)}" for reason in statements.shown_reasons(decision, None)),
         "",
-        *statements.key_figures(metric, decision),
+        *statements.key_figures(metric, decision, claims_of(decision)),
         "",
         *(line for text in said(notes) for line in (text, "")),
         f"Approve: {approve}",

@@ -26,11 +26,11 @@ from compilegate.report.history.render import render_history
 from compilegate.report.history.view import HistoryReport, HistoryView
 from compilegate.report.notifications.review import ReviewNews, paragraphs, subject
 from compilegate.report.render import Report, render
-from compilegate.report.trial_report import ReportInput
 from compilegate.usecases import records
 from compilegate.usecases.flag.change_flag import Changed, latest_flag
 from compilegate.usecases.planning import past_overheads, plan_for
 from compilegate.usecases.registered import load_registered, load_registration, owner_of
+from compilegate.usecases.reports import read_trial_report
 
 logger = logging.getLogger("compilegate")
 
@@ -153,7 +153,7 @@ def _report(
 ) -> Report:
     """Renders the report with its charts, and leaves it beside the trial's own."""
     store, name = services.store, str(review.decision_id)
-    documents: ReportInput = {
+    report = render(read_trial_report({
         "decision": json.loads(store.get(str(review.decision_key))),
         "evidence": json.loads(store.get(str(review.evidence_key))),
         "eligibility": None,
@@ -162,8 +162,7 @@ def _report(
             **records.report_context(workload, review.trial, services),
             "place": place,
         },
-    }
-    report = render(documents)
+    }))  # fmt: skip
     key_of = partial(naming.probation_report_key, workload, review.trial, name)
     records.save_pages({"html": report.html, "md": report.markdown}, key_of, services)
     return report

@@ -10,9 +10,10 @@ from compilegate.domain import naming
 from compilegate.domain.claims import command_at, decision_notification
 from compilegate.ports import Services
 from compilegate.report.render import Report, render
-from compilegate.report.trial_report import ReportInput
+from compilegate.report.trial_report import TrialReport
 from compilegate.usecases import records
 from compilegate.usecases.registered import owner_of
+from compilegate.usecases.reports import read_trial_report
 
 MOST_EARLIER = 8
 
@@ -42,17 +43,17 @@ def write_report(event: Mapping[str, Any], *, services: Services) -> dict[str, A
 
 def render_trial(trial: records.Trial, services: Services) -> Report:
     """The report of a trial from its kept documents."""
-    return render(trial_records(trial, services))
+    return render(trial_report(trial, services))
 
 
-def trial_records(trial: records.Trial, services: Services) -> ReportInput:
-    """The kept documents of a trial."""
+def trial_report(trial: records.Trial, services: Services) -> TrialReport:
+    """What the kept documents of a trial say; raises ValueError where none says how it ended."""
     store, plan = services.store, records.find_plan(services.store, trial)
     # The latest trials of the workload before this one; their ids sort by time.
     names = store.folders(f"{naming.DECISIONS_PREFIX}{trial.workload}/")
     before = sorted((name for name in names if name < trial.trial), reverse=True)[:MOST_EARLIER]
     keys = {name: records.Trial(trial.workload, name, "").record_key("decision") for name in before}
-    return {
+    return read_trial_report({
         "decision": records.find_record(store, trial, "decision"),
         "evidence": records.find_record(store, trial, "evidence"),
         "eligibility": records.find_record(store, trial, "eligibility"),
@@ -63,4 +64,4 @@ def trial_records(trial: records.Trial, services: Services) -> ReportInput:
             **records.report_context(trial.workload, trial.trial, services),
             "owner": owner_of(records.of_plan(trial, plan), store),
         },
-    }
+    })  # fmt: skip

@@ -14,9 +14,8 @@ from compilegate.cli.common.cloud import Cloud
 from compilegate.cli.common.outcome import newest_decision
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
 from compilegate.domain.errors import InvalidInputError, NotFoundError
-from compilegate.report.trial_report import read_trial_report
 from compilegate.usecases.records import Trial
-from compilegate.usecases.trial.write_report import trial_records
+from compilegate.usecases.trial.write_report import trial_report
 from compilegate_exports import mlflow_runs, wandb_runs
 from compilegate_exports.arm_runs import ArmRun, arm_runs
 from compilegate_exports.junit import junit
@@ -81,7 +80,7 @@ def export(
     cloud = invocation.open_records()
     trial, at = _decided(name, cloud)
     try:
-        report = read_trial_report(trial_records(trial, cloud.services))
+        report = trial_report(trial, cloud.services)
     except ValueError as error:
         raise NotFoundError(
             f"trial {trial.trial} of {trial.workload} left no decision document"

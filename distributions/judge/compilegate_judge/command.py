@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, TextIO
@@ -37,6 +37,7 @@ from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, s
 from compilegate.domain.formats import UNKNOWN, money, plural
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge as decide
+from compilegate.domain.judging.measured import measure
 from compilegate.domain.reasons import Reason
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.statements import shown_reasons
@@ -306,10 +307,7 @@ def _one(file: str, stage: str, *, explain: bool, as_json: bool) -> int:
 
 def _show_decision(decision: Decision, document: object) -> None:
     """Verdict first, then reasons, figures and the next step."""
-    evidence = None
-    if isinstance(document, Mapping):
-        with suppress(InvalidEvidenceError):
-            evidence = read_evidence(document)
+    measured = measure(document, decision)[0] if isinstance(document, Mapping) else None
     rows = [
         ("candidate", decision.candidate or UNKNOWN),
         *decision_rows(decision),
@@ -317,7 +315,7 @@ def _show_decision(decision: Decision, document: object) -> None:
         *(("control", text) for text in control_sentences(decision.controls)),
         ("next", next_words(decision.next) if decision.next else ""),
     ]
-    reasons = shown_reasons(decision, evidence, silent=silent_arms(document))
+    reasons = shown_reasons(decision, measured, silent=silent_arms(document))
     show(
         TEMPLATES / "judge", {"workload": decision.workload, "verdict": decision.verdict},
         explained_reasons=reasons, rows=rows,
