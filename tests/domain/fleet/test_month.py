@@ -17,7 +17,10 @@ from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
+from compilegate.ports import Ledger
+from tests.domain.fleet.ledgers import BEGIN, KINDS, ledgers
 from tests.domain.production.run_builder import production_run
+from tests.fakes import MemoryLedger
 
 NOVEMBER = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
 DECEMBER = int(datetime(2026, 12, 1, tzinfo=UTC).timestamp())
@@ -181,6 +184,21 @@ def test_the_months_add_up_to_the_ledger(ended, ran) -> None:
 
     assert Amount.of([one.spent_usd for one in trials]) == total.spent
     assert Amount.of([one.usd for one in runs]) == total.production
+
+
+@given(ledgers([*KINDS, "damaged"]))
+def test_a_month_is_the_same_by_the_part_of_the_ledger_that_it_needs(written) -> None:
+    ledger = Ledger(MemoryLedger())
+    for _, records in written:
+        for record in records:
+            ledger.append("w", record)
+
+    for name in months.months_between(BEGIN, written[-1][0]):
+        part, whole = (
+            months.month_of(ledger.history("w", since=since), "w", name, owner=None, now=1)
+            for since in (months.history_since(name), None)
+        )
+        assert whole == part
 
 
 def test_a_document_reads_as_it_was_written() -> None:
