@@ -20,6 +20,7 @@ PACKAGES = {
     "compilegate/domain/judging": ("tests/domain", 0.95),
     "compilegate/domain/production": ("tests/domain", 0.9),
     "compilegate/domain/trial": ("tests/domain", 0.9),
+    "compilegate/domain/fleet": ("tests/domain", 0.9),
     "compilegate/usecases": ("tests/usecases", 0.95),
     "compilegate/flags": ("tests/flags", 0.95),
     "compilegate/adapters": ("tests/adapters", 0.9),

@@ -33,6 +33,7 @@ class ByWorkload:
     def __init__(self) -> None:
         self.by_workload: dict[str, dict[str, Mapping[str, Any]]] = defaultdict(dict)
         self.read: list[str] = []
+        self.wholes: list[str] = []
 
     def put_once(self, workload: str, sort_key: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
         return self.by_workload[workload].setdefault(sort_key, entry)
@@ -41,6 +42,7 @@ class ByWorkload:
         self, workload: str, prefix: str = "", last: str | None = None
     ) -> Sequence[Mapping[str, Any]]:
         self.read.append(workload)
+        self.wholes += [workload] if last is None else []
         if workload == BROKEN_LEDGER:
             raise ConnectionError("reset")
         own = self.by_workload[workload]
@@ -66,7 +68,7 @@ def keep(cloud: Services, name: str, owner: str | None) -> None:
 @pytest.fixture
 def cloud() -> Services:
     cloud, _ = stage()
-    for n, (name, owner) in enumerate((("kept", "ml"), ("ledger", "ml"), ("ads", "ads"))):
+    for n, (name, owner) in enumerate((("kept", "ml"), ("ledger", "ml"), ("zads", "ads"))):
         add(cloud, name, owner)
         write(cloud, name, decided("a", NOVEMBER, spent_usd=10.0**n))
     add(cloud, "idle", "ml")
@@ -77,14 +79,15 @@ def cloud() -> Services:
 def test_a_month_that_is_not_kept_is_read_from_the_ledger(cloud: Services) -> None:
     made = statement("2026-11", cloud).document()
 
-    assert [("ads", 100_000_000), ("kept", 1_000_000), ("ledger", 10_000_000)] == [
+    assert [("zads", 100_000_000), ("kept", 1_000_000), ("ledger", 10_000_000)] == [
         (one["workload"], one["spent"]["micro_usd"]) for one in made["workloads"]
     ]
     assert [("ads", 1, 100_000_000), ("ml", 2, 11_000_000)] == [
         (one["owner"], one["workloads"], one["spent"]["micro_usd"]) for one in made["owners"]
     ]
-    assert (3, 3, 111_000_000, 1, []) == (
-        made["total"]["workloads"], made["total"]["entries"], made["total"]["spent"]["micro_usd"],
+    total = made["total"]
+    assert (1, 3, 3, 111_000_000, 1, []) == (
+        made["schema"], total["workloads"], total["entries"], total["spent"]["micro_usd"],
         made["idle"], made["unread"],
     )  # fmt: skip
 
@@ -93,13 +96,15 @@ def test_what_is_kept_is_not_read_again_and_what_is_damaged_or_newer_is(cloud: S
     raw: Any = cloud.ledger.raw
     texts: Any = cloud.fleet.raw
     kind = "month#2026-11"
-    texts.put(kind, "ads", "{", "")
+    texts.put(kind, "zads", "{", "")
     texts.put(kind, "gone", '{"schema": 99}', "")
     raw.read.clear()
+    raw.wholes.clear()
     made = statement("2026-11", cloud)
 
-    assert {"ads", "gone", "idle", "ledger"} == set(raw.read)
-    assert {"ads", "gone", "idle", "kept", "ledger"} == {one.workload for one in made.months}
+    assert {"gone", "idle", "ledger", "zads"} == set(raw.read)
+    assert [] == raw.wholes
+    assert {"gone", "idle", "kept", "ledger", "zads"} == {one.workload for one in made.months}
 
 
 def test_what_cannot_be_read_is_named_to_every_owner(cloud: Services) -> None:

@@ -201,7 +201,6 @@ def month_of(
 ) -> Month:
     """A month of one workload; ``history`` has every trial, and runs from ``history_since`` on."""
     window = window_of(month)
-    runs = [run for run in history.runs if booked_at(run) < window.until]
     decided, failed, stopped = spent_on_trials(history, window)
     unreadable = [one for one in history.records if isinstance(one, UnknownRecord)]
     held = forgone_savings(history.runs, [*_held_back(history, window)], astuple(window))
@@ -209,7 +208,7 @@ def month_of(
         decided,
         failed,
         stopped,
-        production=Amount.of([run.usd for run in runs if window.holds(booked_at(run))]),
+        production=Amount.of([run.usd for run in history.runs if window.holds(booked_at(run))]),
         holdback=_estimate(sum_of(held)),
         saved=_estimate(saving_of(history.runs, window.since, window.until)),
         unread=sum(window.holds(one.at or window.since) for one in unreadable),

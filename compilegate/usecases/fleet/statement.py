@@ -27,15 +27,15 @@ def statement(month: str, services: Services, *, owner: str | None = None) -> St
     names = {*services.store.folders(WORKLOADS_PREFIX), *kept.damaged, *kept.newer}
     missing = sorted(names - {one.workload for one in kept.read})
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        read = list(pool.map(lambda name: _read(name, month, services), missing))
-    months = [*kept.read, *(one for one in read if one is not None)]
+        read = list(pool.map(lambda name: (name, _read(name, month, services)), missing))
+    months = [*kept.read, *(one for _, one in read if one is not None)]
     return Statement(
         stage=services.settings.stage,
         month=month,
         owner=owner,
         read_at=now,
         months=months if owner is None else of_owner(months, owner),
-        unread=[name for name, one in zip(missing, read, strict=True) if one is None],
+        unread=[name for name, one in read if one is None],
         simulated=services.settings.simulated,
     )
 

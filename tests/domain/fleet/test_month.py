@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,8 @@ from compilegate.domain.flag import Flag
 from compilegate.domain.fleet import month as months
 from compilegate.domain.fleet.month import Amount, Estimate, Month, MonthFigures
 from compilegate.domain.production.history import WorkloadHistory, history
+from compilegate.domain.production.savings import saving_of
+from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
@@ -62,6 +65,7 @@ def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted() 
     assert Amount(2, 24_000_000, 0) == found.stopped
     assert Amount(5, 40_500_001, 2) == found.spent
     assert Estimate(micro_usd=-40_500_001) == found.net
+    assert 0 == found.unread
 
 
 def test_a_trial_that_fails_after_its_decision_has_spent_its_money_once() -> None:
@@ -71,7 +75,9 @@ def test_a_trial_that_fails_after_its_decision_has_spent_its_money_once() -> Non
 
 
 def test_an_ineligible_job_has_cost_nothing_which_is_known() -> None:
-    assert Amount(1, 0, 0) == figures(decided("a", NOVEMBER, None, "ineligible")).decided
+    found = figures(*(decided(f"t{usd}", NOVEMBER, usd, "ineligible") for usd in (None, 3.0)))
+
+    assert Amount(2, 3_000_000, 0) == found.decided
 
 
 def test_a_run_counts_when_it_was_recorded_else_when_it_ended() -> None:
@@ -96,20 +102,44 @@ def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidat
         return production_run(day, arm, **{"started_at": NOVEMBER + day * DAY, "usd": usd, **more})
 
     found = figures(
-        flag(1, NOVEMBER + 3 * DAY),
-        flag(2, NOVEMBER + 20 * DAY, state="stale"),
-        flag(3, NOVEMBER + 22 * DAY, enabled=False, state="off", candidate=None),
-        *(run(day) for day in (0, 1, 2, 6, 9, 21, 23)),  # held back: those of days 6 and 9
+        flag(1, NOVEMBER - 3 * DAY),
+        flag(2, NOVEMBER - DAY // 2, enabled=False, state="off"),
+        flag(3, NOVEMBER + 3 * DAY),
+        flag(4, NOVEMBER + 20 * DAY, state="stale"),
+        flag(5, NOVEMBER + 22 * DAY, enabled=False, state="off"),
+        *(run(day) for day in (-1, 0, 1, 3, 6, 9, 21, 23)),  # held back: those of 3, 6 and 9
         *(run(day, "compile") for day in (4, 5, 7, 8, 10, 11)),
         run(12, finished=False),
         run(13, usd=None),
         run(40),
     )
 
-    assert (2, 4_000_000, 2) == (
+    assert (3, 6_000_000, 2) == (
         found.holdback.runs, found.holdback.micro_usd, found.holdback.unknown,
     )  # fmt: skip
     assert (6, 12_000_000, 0) == (found.saved.runs, found.saved.micro_usd, found.saved.unknown)
+
+
+def test_what_was_saved_has_its_standard_error_and_what_is_unknown() -> None:
+    runs = [
+        production_run(day, arm, started_at=NOVEMBER + day * DAY, usd=usd + day % 3 / 10)
+        for day, (arm, usd) in enumerate([("baseline", 10.0), ("compile", 8.0)] * 8)
+    ]
+    runs.append(production_run(20, started_at=NOVEMBER + 20 * DAY, usd=None))
+    saved = saving_of(runs, NOVEMBER, DECEMBER)
+
+    assert 0 < saved.se_micro_usd < saved.micro_usd
+    assert Estimate(8, saved.micro_usd, saved.se_micro_usd, 1) == figures(*runs).saved
+
+
+def test_months_are_those_of_utc_wherever_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TZ", "America/Los_Angeles")
+        time.tzset()
+        at = months.month_at(NOVEMBER), months.window_of("2026-11")
+    time.tzset()
+
+    assert ("2026-11", TimeWindow(NOVEMBER, DECEMBER)) == at
 
 
 def test_sums_of_estimates_add_their_variances() -> None:
@@ -120,11 +150,11 @@ def test_sums_of_estimates_add_their_variances() -> None:
 
 
 def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_of() -> None:
-    entries = [{"kind": "run", "at": at, "run": at} for at in (NOVEMBER, DECEMBER, "?")]
+    entries = [{"kind": "run", "at": at, "run": at} for at in (NOVEMBER, DECEMBER, "?", "-")]
     entries.append({"kind": "of_a_later_release", "at": NOVEMBER})
     found = months.month_of(history(entries), "w", "2026-11", owner=None, now=DECEMBER).figures
 
-    assert MonthFigures(unread=3) == found
+    assert MonthFigures(unread=4) == found
 
 
 def test_a_total_adds_each_line_to_its_own() -> None:
