@@ -59,6 +59,8 @@ STEPS: Mapping[str, Step] = {
     "build_request": Step("production.begin_run:build_request"),
     "record_run": Step("production.record_run:on_run_ended"),
     "watch_production": Step("production.watch_production:watch_production"),
+    # By the table's stream.
+    "project": Step("fleet.project:project"),
     # By the clock.
     "sweep": Step("operations.sweep:daily", needs=("topic", "training_logs")),
     "weekly_digest": Step("operations.weekly_summary:send_digests", needs=("topic",)),

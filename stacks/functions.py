@@ -36,7 +36,7 @@ from stacks.permissions import Permissions as can  # noqa: N813  # reads as a se
 from stacks.storage import FUNCTION_LOGS, Storage
 
 # What calls the functions that no state machine does.
-SCHEDULE = "schedule"
+SCHEDULE, STREAM = "schedule", "stream"
 # A version stays when the next one replaces it, because running executions still call it; one
 # that was published by a deployment that failed goes. All go with their function.
 KEEP_VERSION = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
@@ -126,6 +126,10 @@ STEPS = (
         read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied,
         write(RECORDS, REPORTS), can.read_ledger, can.append_to_ledger, can.write_flag,
     ), seconds=120, megabytes=1024, machine=TRAIN),
+    Step("project", (
+        read(SPECS), can.tell_absent_from_denied, can.read_ledger, can.read_lease, can.keep_rows,
+        can.read_stream,
+    ), seconds=300, megabytes=1024, machine=STREAM),
     # Both list the workloads, and use a whole processor: ten thousand files are parsed.
     Step("weekly_digest", (
         read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
@@ -136,6 +140,7 @@ STEPS = (
         can.give_lease_back,
         # A run whose event was lost is recorded as the event would have.
         read(SPECS, REGISTRATIONS, RECORDS), read_results(PRODUCTION_OUTPUTS), can.answer_tokens,
+        can.read_rows, can.keep_rows,
     ), seconds=540, megabytes=1769, machine=SCHEDULE),
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from compilegate.domain import naming
-from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, STAGE
+from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, ROWS_REPAIRED, STAGE
 from compilegate.domain.deployment_settings import Settings, Slack
 from stacks.storage import OWN_ACCOUNT, Storage
 
@@ -34,6 +34,10 @@ READS_METRICS = (
 FLAG_NOT_FOLLOWED = (
     "A production run trained the baseline because its flag could not be followed: "
     "`compilegate flag history` and the log of read-flag show why"
+)
+ROW_REPAIRED = (
+    "The daily pass found rows that were not what their ledgers say, and folded them anew: the log "
+    "of sweep names the workloads"
 )
 RUN_NOT_STARTED = (
     "A scheduled production run could not be started: check the role of the schedules, and the "
@@ -95,20 +99,23 @@ class Notifications(Construct):
                 function.metric_errors(period=PERIOD),
                 f"The function {name} raised an error: its log group shows which",
             )
-        problems = cloudwatch.Metric(
-            namespace=NAMESPACE,
-            metric_name=FLAG_PROBLEMS,
-            dimensions_map={STAGE: self._stage},
-            statistic="Sum",
-            period=PERIOD,
-        )
         alarms: tuple[tuple[str, cloudwatch.IMetric, str], ...] = (
-            ("FlagProblems", problems, FLAG_NOT_FOLLOWED),
+            ("FlagProblems", self._counted(FLAG_PROBLEMS), FLAG_NOT_FOLLOWED),
+            ("RowsRepaired", self._counted(ROWS_REPAIRED), ROW_REPAIRED),
             ("SchedulesDropped", watched.dropped_schedules, RUN_NOT_STARTED),
             ("DeadLetters", watched.dead_letters, EVENT_LOST),
         )
         for name, watched_metric, description in alarms:
             self._alarm(name, watched_metric, description)
+
+    def _counted(self, metric: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name=metric,
+            dimensions_map={STAGE: self._stage},
+            statistic="Sum",
+            period=PERIOD,
+        )
 
     def _alarm(self, construct_id: str, metric: cloudwatch.IMetric, description: str) -> None:
         alarm = cloudwatch.Alarm(

@@ -106,6 +106,24 @@ class Permissions:
         """Read what earlier trials of a workload have decided."""
         return self._table(["dynamodb:Query"], "workload#*")
 
+    def keep_rows(self) -> Statements:
+        """Replace a workload's row and its months, each as it was read."""
+        return self._table(["dynamodb:GetItem", "dynamodb:PutItem"], "fleet#*", "month#*")
+
+    def read_rows(self) -> Statements:
+        """Read the rows of all workloads."""
+        return self._table(["dynamodb:Query"], "fleet#*")
+
+    def read_stream(self) -> Statements:
+        """Read what has changed in the table; ListStreams knows no narrower resource."""
+        stream = self._storage.table.table_stream_arn or ""
+        actions = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"]
+        return [
+            *self._table_key(),
+            allow(actions, [stream]),
+            allow(["dynamodb:ListStreams"], ["*"]),
+        ]
+
     def take_lease(self) -> Statements:
         """Take a workload's lease, or read who holds it."""
         return self._table(["dynamodb:PutItem", "dynamodb:GetItem"], "lock#*")
@@ -205,13 +223,13 @@ class Permissions:
     def _objects(self, patterns: tuple[str, ...]) -> list[str]:
         return [self._storage.bucket.arn_for_objects(pattern) for pattern in patterns]
 
-    def _table(self, actions: list[str], keys: str) -> Statements:
+    def _table(self, actions: list[str], *keys: str) -> Statements:
         return [
             *self._table_key(),
             allow(
                 actions,
                 [self._storage.table.table_arn],
-                {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [keys]}},
+                {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(keys)}},
             ),
         ]
 

@@ -79,12 +79,13 @@ def _schedules_of(group: scheduler.ScheduleGroup) -> iam.IPrincipal:
 class Timetable:
     """When a function runs, in UTC: the only time zone of EventBridge rules.
 
-    ``rule`` is the construct id of the rule.
+    ``rule`` is the construct id of the rule. ``after_deployment``: also once after each.
     """
 
     rule: str
     description: str
     schedule: events.Schedule
+    after_deployment: bool = False
 
 
 WEEKLY_DIGEST = Timetable(
@@ -96,6 +97,16 @@ DAILY_SWEEP = Timetable(
     "EveryDay",
     "Stops jobs and releases locks of executions that have ended",
     events.Schedule.cron(hour="5", minute="30"),
+    after_deployment=True,  # ledgers that have no rows yet get them
+)
+# Of this stack, as CloudFormation reports it.
+DEPLOYED = events.EventPattern(
+    source=["aws.cloudformation"],
+    detail_type=["CloudFormation Stack Status Change"],
+    detail={
+        "stack-id": [Aws.STACK_ID],
+        "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE"]},
+    },
 )
 
 
@@ -127,3 +138,11 @@ class ScheduledFunction(Construct):
             schedule=timetable.schedule,
             targets=[target],
         )
+        if timetable.after_deployment:
+            events.Rule(
+                self,
+                "AfterDeployment",
+                description=f"{timetable.description}, once after a deployment",
+                event_pattern=DEPLOYED,
+                targets=[target],
+            )

@@ -13,11 +13,12 @@ from compilegate.domain.naming import EVALUATE, TRAIN
 from stacks.budget import Budget
 from stacks.dashboard import Dashboard
 from stacks.evaluate import Evaluate
-from stacks.functions import SCHEDULE, Functions
+from stacks.functions import SCHEDULE, STREAM, Functions
 from stacks.job_roles import JobRoles
 from stacks.machine import MachineContext
 from stacks.notifications import DeadLetters, Notifications, Watched
 from stacks.permissions import Permissions
+from stacks.projection import Projection
 from stacks.schedules import DAILY_SWEEP, WEEKLY_DIGEST, ScheduledFunction, Schedules
 from stacks.storage import Storage
 from stacks.train import Train
@@ -53,6 +54,7 @@ class CompilegateStack(Stack):
         train = Train(self, "Train", around=self._around(functions, TRAIN))
         schedules = Schedules(self, "Schedules", machine=train.machine, settings=settings)
         self._start_by_schedule(functions)
+        Projection(self, "Projection", around=self._around(functions, STREAM))
         self._set_budget()
         watched = Watched(
             evaluate=evaluate.machine,

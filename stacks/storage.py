@@ -73,6 +73,8 @@ class Storage(Construct):
             removal_policy=RemovalPolicy.RETAIN,
             encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED,
             encryption_key=self.data_key,
+            # Which workloads have changed is all that is taken from it (stacks/projection.py).
+            stream=dynamodb.StreamViewType.KEYS_ONLY,
         )
 
     @property

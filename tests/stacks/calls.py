@@ -39,6 +39,7 @@ PATTERNS = (
      rf"\g<1>{WORKLOAD}/{TRIAL}"),
     (r"((?:workloads|compile-cache|reports)/)[a-z0-9-]+(?=/)", rf"\g<1>{WORKLOAD}"),
     (r"((?:workload|lock)#)[a-z0-9-]+", rf"\g<1>{WORKLOAD}"),
+    (r"(fleet#|month#[\d-]+#)[0-9a-f]", r"\g<1>0"), (r"month#[\d-]+#", "month#2026-11#"),
     (r"(us-east-1-)[a-z0-9-]+", rf"\g<1>{WORKLOAD}"),
     (r"[0-9a-f]{12,64}(?=[./])", "0123456789ab"),
     (r"(execution:[a-z-]+:)[\w-]+", r"\1name"),

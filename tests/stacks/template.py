@@ -81,7 +81,7 @@ class Template:
             return f"<{'.'.join(value['Fn::GetAtt'])}>"
         if set(value) == {"Fn::Join"}:
             separator, parts = value["Fn::Join"]
-            return separator.join(self.resolve(part) for part in parts)
+            return separator.join(str(self.resolve(part)) for part in parts)
         return {key: self.resolve(item) for key, item in value.items()}
 
     def machines(self):

@@ -1,12 +1,13 @@
 """What starts by itself, what is alarmed, and where undelivered events go."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, STAGE
+from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, ROWS_REPAIRED, STAGE
 from compilegate.domain.deployment import FILE
 from compilegate.domain.naming import LIVE
 from compilegate.domain.wording import sentences
@@ -18,12 +19,18 @@ PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 
 def rule_of(template, target):
     """The properties of the rule that has ``target``."""
-    (rule,) = [
+    (rule,) = rules_of(template, target)
+    return rule
+
+
+def rules_of(template, target):
+    """The properties of those that have it, by the clock before by events."""
+    rules = [
         rule
         for rule in template.properties("AWS::Events::Rule")
         if target in [item["Arn"] for item in rule["Targets"]]
     ]
-    return rule
+    return sorted(rules, key=lambda rule: "EventPattern" in rule)
 
 
 def alias_of(template, step):
@@ -70,7 +77,7 @@ def test_a_teams_job_that_has_ended_is_recorded_by_event(template):
 )
 def test_a_rule_starts_it_by_schedule_and_never_twice(template, step, schedule):
     key, _ = template.function(step)
-    rule = rule_of(template, alias_of(template, step))
+    rule, *_ = rules_of(template, alias_of(template, step))
 
     assert schedule == rule["ScheduleExpression"]
     assert 0 == rule["Targets"][0]["RetryPolicy"]["MaximumRetryAttempts"]
@@ -80,6 +87,40 @@ def test_a_rule_starts_it_by_schedule_and_never_twice(template, step, schedule):
         if f"<{key}>" == item["FunctionName"]
     ]
     assert 0 == asynchronous["MaximumRetryAttempts"]
+
+
+def test_the_sweep_also_starts_once_after_a_deployment_of_this_stack(template):
+    _, rule = rules_of(template, alias_of(template, "sweep"))
+
+    assert ["aws.cloudformation"] == rule["EventPattern"]["source"]
+    assert {
+        "stack-id": ["<AWS::StackId>"],
+        "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE"]},
+    } == rule["EventPattern"]["detail"]
+    assert 0 == rule["Targets"][0]["RetryPolicy"]["MaximumRetryAttempts"]
+
+
+def test_the_ledgers_stream_calls_the_projection_and_gives_nothing_up_within_a_day(template):
+    (mapping,) = template.properties("AWS::Lambda::EventSourceMapping")
+    (table,) = template.of_type("AWS::DynamoDB::Table")
+
+    patterns = [json.loads(one["Pattern"]) for one in mapping["FilterCriteria"]["Filters"]]
+    assert ["workload#", "lock#"] == [
+        prefix["prefix"] for one in patterns for prefix in one["dynamodb"]["Keys"]["pk"]["S"]
+    ]
+    assert alias_of(template, "project") in mapping["FunctionName"]
+    assert mapping["FunctionName"].endswith(f":{LIVE}")
+    assert (f"<{table}.StreamArn>", "TRIM_HORIZON") == (
+        mapping["EventSourceArn"], mapping["StartingPosition"],
+    )  # fmt: skip
+    # Without an end to the attempts but the stream's own; a part of a batch fails by itself.
+    assert (None, 24 * 3600, True, ["ReportBatchItemFailures"]) == (
+        mapping.get("MaximumRetryAttempts"), mapping["MaximumRecordAgeInSeconds"],
+        mapping["BisectBatchOnFunctionError"], mapping["FunctionResponseTypes"],
+    )  # fmt: skip
+    assert {"OnFailure": {"Destination": queue_of(template)}} == mapping["DestinationConfig"]
+    stream = template.properties("AWS::DynamoDB::Table")[0]["StreamSpecification"]
+    assert {"StreamViewType": "KEYS_ONLY"} == stream
 
 
 def test_events_call_the_newest_version_by_its_alias_and_only_as_permitted(template):
@@ -106,7 +147,8 @@ def test_every_event_target_and_every_asynchronous_function_has_the_queue(templa
     assert ASYNCHRONOUS == {names[config["FunctionName"]] for config in configs}
     for config in configs:
         assert {"OnFailure": {"Destination": queue}} == config["DestinationConfig"]
-    assert {name: [queue] for name in ASYNCHRONOUS} == template.allowed("sqs:SendMessage")
+    owners = {*ASYNCHRONOUS, "project"}
+    assert {name: [queue] for name in owners} == template.allowed("sqs:SendMessage")
 
 
 def test_rules_alone_write_to_the_encrypted_queue_beside_those_functions(template):
@@ -147,17 +189,17 @@ def test_every_failure_has_an_alarm_that_publishes_to_the_topic(template):
         ("ApproximateNumberOfMessagesVisible", f"<{queue}.QueueName>"),
         ("InvocationDroppedCount", "compilegate-prod"),
         (FLAG_PROBLEMS, "prod"),
+        (ROWS_REPAIRED, "prod"),
     } == watched(template)
     for alarm in template.properties("AWS::CloudWatch::Alarm"):
         assert ([f"<{topic}>"], 1) == (alarm["AlarmActions"], alarm["Threshold"])
         assert "notBreaching" == alarm["TreatMissingData"]
 
 
-def test_a_flag_that_could_not_be_followed_is_counted_under_the_functions_own_names(template):
+@pytest.mark.parametrize("metric", [FLAG_PROBLEMS, ROWS_REPAIRED])
+def test_what_functions_count_is_watched_under_their_own_names(template, metric):
     (alarm,) = [
-        one
-        for one in template.properties("AWS::CloudWatch::Alarm")
-        if one["MetricName"] == FLAG_PROBLEMS
+        one for one in template.properties("AWS::CloudWatch::Alarm") if one["MetricName"] == metric
     ]
 
     assert (NAMESPACE, [{"Name": STAGE, "Value": "prod"}], "Sum") == (

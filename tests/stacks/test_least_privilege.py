@@ -27,8 +27,8 @@ OWN = {TAG: WORKLOAD}
 THROUGH_DYNAMODB = {"kms:ViaService": f"dynamodb.{REGION}.amazonaws.com"}
 # S3 asks for it to tell an object that is not there (API reference, GetObject).
 TELLS_ABSENT = (
-    "check_eligibility", "judge_arms", "plan_trial", "read_flag", "record_decision", "record_run",
-    "settle_run", "watch_production", "write_report",
+    "check_eligibility", "judge_arms", "plan_trial", "project", "read_flag", "record_decision",
+    "record_run", "settle_run", "watch_production", "write_report",
 )  # fmt: skip
 
 
@@ -50,6 +50,13 @@ def by_services(owner: str, template: Template) -> list[Call]:
         # IAM checks it for a role that is created with tags: IAM User Guide, "Tag IAM roles".
         role = f"arn:aws:iam::{ACCOUNT}:role/compilegate/prod-us-east-1-{WORKLOAD}"
         calls.append(Call("iam:TagRole", role, {"aws:TagKeys": ["compilegate-workload"]}))
+    if owner == "project":
+        # What Lambda reads the stream with: Lambda Developer Guide, "Using AWS Lambda with Amazon
+        # DynamoDB", execution role permissions.
+        (table,) = template.of_type("AWS::DynamoDB::Table")
+        calls += [
+            Call("dynamodb:GetRecords", f"<{table}.StreamArn>"), Call("dynamodb:ListStreams"),
+        ]  # fmt: skip
     if owner == "training":
         prefix = f"{bucket}/production/{WORKLOAD}/{TRIAL}/jobs/checkpoints"
         calls += [
@@ -76,7 +83,7 @@ def by_services(owner: str, template: Template) -> list[Call]:
         )
         calls.append(Call("logs:PutLogEvents", group))
     (queue,) = (f"<{one}.Arn>" for one in template.of_type("AWS::SQS::Queue"))
-    if owner in ("abort_trial", "record_run", "sweep", "weekly_digest"):
+    if owner in ("abort_trial", "project", "record_run", "sweep", "weekly_digest"):
         calls.append(Call("sqs:SendMessage", queue))  # of a call that failed for good
     machines = {name: f"<{key}>" for name, (key, _) in template.machines().items()}
     if owner in ("events", "scheduler"):
@@ -87,6 +94,7 @@ def by_services(owner: str, template: Template) -> list[Call]:
 def in_code(owner: str, template: Template) -> list[Call]:
     """Calls of rare paths, by the use case that makes them."""
     (bucket,) = (f"<{one}.Arn>" for one in template.of_type("AWS::S3::Bucket"))
+    (table,) = (f"<{one}.Arn>" for one in template.of_type("AWS::DynamoDB::Table"))
     stop, tag = Call("sagemaker:StopTrainingJob", JOB), Call("sagemaker:AddTags", JOB, RELEASE)
     answer = Call("states:SendTaskSuccess", EVALUATE)
     # usecases/started_jobs.py: the requests of a trial, and what is recorded of its jobs
@@ -108,6 +116,9 @@ def in_code(owner: str, template: Template) -> list[Call]:
             Call("s3:GetObject", f"{bucket}/workloads/{WORKLOAD}/registration.json"),
             Call("s3:GetObjectVersion", f"{bucket}/{OUTPUT}"),
             Call("s3:ListBucketVersions", bucket, {"s3:prefix": OUTPUT}),
+            # usecases/fleet/repair.py: all rows, and one that has to be folded anew.
+            Call("dynamodb:Query", table, {"dynamodb:LeadingKeys": ["fleet#0"]}),
+            Call("dynamodb:GetItem", table, {"dynamodb:LeadingKeys": ["month#2026-11#0"]}),
         ],
     }.get(owner, [])
 

@@ -29,7 +29,7 @@ ROLES = f"arn:aws:iam::{ACCOUNT}:role/compilegate/prod-us-east-1-*"
 MAKERS = ("build_request", "plan_trial")
 # Actions that know no resources; each is narrowed by its own nature or by a condition.
 UNNARROWABLE = {
-    "cloudwatch:PutMetricData", "ecr:GetAuthorizationToken",
+    "cloudwatch:PutMetricData", "dynamodb:ListStreams", "ecr:GetAuthorizationToken",
     "servicequotas:GetAWSDefaultServiceQuota", "servicequotas:GetServiceQuota",
     "servicequotas:ListServiceQuotas", "xray:PutTelemetryRecords", "xray:PutTraceSegments",
     "xray:GetSamplingRules", "xray:GetSamplingTargets",
@@ -56,6 +56,7 @@ UNNARROWABLE = {
             "await_approval", "open_canary", "record_run", "sweep",
         )),
         ("states:DescribeExecution", EXECUTIONS, ("acquire_lock", "sweep")),
+        ("dynamodb:GetRecords", ["<StorageLedger5E7CB2E3.StreamArn>"], ("project",)),
         ("logs:PutRetentionPolicy", [], ()),
         ("ec2:CreateNetworkInterface", [], ()),
         ("iam:PassRole", [ROLES], MACHINES),
@@ -81,15 +82,15 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
     [
         ("dynamodb:PutItem", {
             "abort_trial", "acquire_lock", "apply_flag", "ask_approval", "await_approval",
-            "close_approval", "judge_arms", "open_canary", "read_flag", "record_decision",
-            "record_run", "sweep", "watch_production",
+            "close_approval", "judge_arms", "open_canary", "project", "read_flag",
+            "record_decision", "record_run", "sweep", "watch_production",
         }),
         ("dynamodb:DeleteItem", {"abort_trial", "acquire_lock", "release_lock", "sweep"}),
         ("dynamodb:UpdateItem", set()),
         ("dynamodb:Query", {
             "abort_trial", "acquire_lock", "apply_flag", "await_approval", "build_request",
             "check_eligibility", "close_approval", "judge_arms", "open_canary", "plan_trial",
-            "read_flag", "record_run", "release_models", "sweep", "watch_production",
+            "project", "read_flag", "record_run", "release_models", "sweep", "watch_production",
             "weekly_digest",
         }),
         ("s3:DeleteObject", {"training"}),
@@ -107,8 +108,8 @@ def test_an_action_is_allowed_to_exactly_these_roles_on_exactly_these_resources(
         # Without s3:ListBucket, S3 answers 403 where the code expects 404.
         ("s3:ListBucket", {
             "abort_trial", "acquire_lock", "check_eligibility", "judge_arms", "plan_trial",
-            "read_flag", "record_decision", "record_run", "settle_run", "sweep", "training",
-            "watch_production", "weekly_digest", "write_report",
+            "project", "read_flag", "record_decision", "record_run", "settle_run", "sweep",
+            "training", "watch_production", "weekly_digest", "write_report",
         }),
     ],
 )  # fmt: skip

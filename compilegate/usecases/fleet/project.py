@@ -82,7 +82,7 @@ def fold(
     registered = registered_of(past)
     months = months_of(past, workload, owner=registered.get("owner"), now=now, after=after)
     job = _job(workload, registered.get("spec_key"), services)
-    lease = services.locks.holder(workload)
+    lease = services.locks.holders([workload]).get(workload)
     return row_of(base, past, months, now=now, job=job, lease=lease), months
 
 
