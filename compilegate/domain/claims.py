@@ -242,6 +242,7 @@ KINDS = (
     "revert",  # the flag went off because production regressed
     "permanent",  # the probation is over
     "stale",  # production is no longer what the decision was made on
+    "slower",  # a permanent promotion has lost its speed-up
     "alarm",  # production looks worse; it is being checked
     "waiting",  # a production run waits for capacity or quota
     "failed",  # something did not work

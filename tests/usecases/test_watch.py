@@ -24,7 +24,7 @@ from compilegate.usecases.production.announce_review import history_page
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.records import to_json
 from compilegate.usecases.trial.replay import find_decision, replay
-from tests.domain.evidence_builder import CENTRE, FINGERPRINT, MINE_WALL, judge
+from tests.domain.evidence_builder import BASE_WALL, CENTRE, FINGERPRINT, MINE_WALL, judge
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (
     TWO_MARGINS,
@@ -236,6 +236,27 @@ def test_the_flag_has_the_share_of_baseline_runs_that_the_registered_policy_says
         (answer["flag_changed"], answer["tell"]) for answer in answers
     ]
     assert "permanent" == flag_of(services).state
+
+
+def test_a_permanent_speed_up_that_is_lost_is_reported_once_with_the_price_of_a_new_trial(
+    services: Any,
+) -> None:
+    promote(services)
+    services.store.put("decision.json", to_json(judge(trial_evidence()).to_dict(FLAG)))
+    services.ledger.append(WORKLOAD, TrialDecided(0, TRIAL, "promote", "decision.json"))
+    follow(services, range(1, 13))
+    lost = {"wall_seconds": BASE_WALL}
+    arms = [*["compile"] * 8, "baseline", *["compile"] * 5]
+    answers = [run_and_watch(services, number, arm, **lost) for number, arm in enumerate(arms, 13)]
+
+    told = [answer for answer in answers if answer["tell"]]
+    assert [answers[11]] == told
+    assert SUBJECTS["slower"] in told[0]["subject"]
+    assert "A new trial would" in told[0]["message"]
+    assert advice("slower_now") in told[0]["message"]
+    assert "permanent" == flag_of(services).state
+    page = json.loads(history_page(WORKLOAD, services).json)
+    assert ["slower"] == [one["kind"] for one in page["events"] if one["kind"] == "slower"]
 
 
 @pytest.mark.parametrize(

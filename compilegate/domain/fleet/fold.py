@@ -41,6 +41,7 @@ from compilegate.domain.fleet.row import (
     Row,
     RowFlag,
 )
+from compilegate.domain.followers import PERMANENT
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.ledger import UnknownRecord
@@ -125,7 +126,11 @@ def row_of(
         closed=closed,
         read_at=now,
     )
-    row = replace(row, stale=_stale(history, row.flag, base))
+    row = replace(
+        row,
+        stale=_stale(history, row.flag, base),
+        slower_at=_slower_at(history, row.flag, base),
+    )
     return replace(row, needs=needs_of(row, history, leased))
 
 
@@ -216,6 +221,17 @@ def _stale(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> tuple[s
     if review is not None:
         return review.differs
     return base.stale if base.flag is not None and base.flag.since == flag.since else ()
+
+
+def _slower_at(history: WorkloadHistory, flag: RowFlag | None, base: Row) -> int | None:
+    """Since when the speed-up is lost, by the latest review of a permanent promotion."""
+    if flag is None or flag.since is None or flag.state != PERMANENT:
+        return None
+    reviews = [one for one in history.reviews if one.at >= flag.since]
+    if reviews:
+        last = reviews[-1].speed
+        return last.lost_at if last is not None else None
+    return base.slower_at if base.flag is not None and base.flag.since == flag.since else None
 
 
 def _last_run(history: WorkloadHistory, before: LastRun | None) -> LastRun | None:

@@ -83,6 +83,8 @@ def _needs_of_flag(row: Row) -> Iterator[Need]:
         yield Need(flag.state, flag.since)
     if not flag.enabled:
         return
+    if row.slower_at is not None:
+        yield Need(rows.SLOWER_NOW, row.slower_at)
     baseline_at = flag.since if row.baseline_at is None else row.baseline_at
     yield Need(rows.NO_BASELINE, max(flag.since, baseline_at + BASELINE_SECONDS))
     if row.runs_per_week is not None:

@@ -92,10 +92,10 @@ class Row:
     one that is open. ``instance``, ``instances``, ``image``, ``family`` and ``runs_per_week`` are
     of the registered job. ``days`` are those up to the last run's that ``week`` counts.
     ``saved`` is what the candidates' runs have saved so far, ``baseline_at`` when the latest run of
-    the baseline ended.
-    ``trials`` is what all trials have spent. ``stale`` names what differs from what was
-    proven. ``unread`` counts entries of the ledger that cannot be read. ``upto`` has the newest
-    sort key of each section of the ledger that it covers.
+    the baseline ended. ``trials`` is what all trials have spent. ``stale`` names what differs from
+    what was proven, ``slower_at`` is since when a permanent promotion has lost its speed-up.
+    ``unread`` counts entries of the ledger that cannot be read. ``upto`` has the newest sort key of
+    each section of the ledger that it covers.
     """
 
     schema: int = field(default=SCHEMA, init=False)
@@ -119,6 +119,7 @@ class Row:
     trials: Amount = field(default_factory=Amount)
     needs: tuple[Need, ...] = ()
     stale: tuple[str, ...] = ()
+    slower_at: int | None = None
     unread: int = 0
     upto: Mapping[str, str] = field(default_factory=dict)
     closed: Closed | None = None

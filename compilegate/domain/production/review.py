@@ -12,20 +12,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain import naming
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.codec import read
 from compilegate.domain.decision import JUDGE_VERSION, Decision, ProbationStep, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import Judge
-from compilegate.domain.production import fingerprint, watch
+from compilegate.domain.production import fingerprint, slower, watch
 from compilegate.domain.production.history import Promotion, WorkloadHistory
 from compilegate.domain.production.savings import applied
 from compilegate.domain.reasons import Reason
-from compilegate.domain.records.production import ProductionRun, Review
+from compilegate.domain.records.production import ProductionRun, Review, SpeedSum
 from compilegate.domain.workload.model import Policy
 
 # Kinds of messages beside those of transitions; an alarm is the judge's reason of that code.
-ALARM, FAILED = "alarm", "failed"
+ALARM, FAILED, SLOWER = "alarm", "failed", "slower"
+SLOWER_NOW = "slower_now"
 # What the watch does not see is reported once, not after every run; by code.
 REPORTED_ONCE = (
     "run_unreadable", "nothing_to_judge", "not_measured", "speed_not_watched",
@@ -40,7 +42,8 @@ class ReviewInput:
     ``evidence`` is the trial's, None where a person turned on what it has planned and not
     measured. ``proven`` is what the trial was asked to train, ``registered`` what production is,
     empty where a team trains without a registration; so is ``policy`` None. ``flag_name`` is the
-    parameter's. ``holdback`` is the share of runs on the baseline that the flag is to have.
+    parameter's. ``holdback`` is the share of runs on the baseline that the flag is to have,
+    ``speedup`` what the trial measured.
     """
 
     workload: str
@@ -54,6 +57,7 @@ class ReviewInput:
     registered: fingerprint.Fingerprint = field(default_factory=dict)
     policy: Policy | None = None
     holdback: float | None = None
+    speedup: float | None = None
 
     @property
     def earlier(self) -> Sequence[Review]:
@@ -130,12 +134,16 @@ def _reviewed(
     amiss += [watch.WATCHED] if findings.unwatched else []
     following = decision.next if decision else None
     is_permanent = promotion.flag.state == watch.PERMANENT
+    speed = _speed(inputs) if is_permanent else None
     return replace(
         review,
         verdict=str(decision.verdict) if decision else None,
         next=following if isinstance(following, ProbationStep) else None,
         reasons=tuple(decision.reasons) if decision else (),
-        notes=() if is_permanent else watch.blind_spots(watched, promotion, inputs.history.damaged),
+        notes=_slower_notes(inputs, speed)
+        if is_permanent
+        else watch.blind_spots(watched, promotion, inputs.history.damaged),
+        speed=speed,
         changed=compared.changed,
         differs=tuple(sorted([*compared.differs, *amiss])),
         not_compared=compared.unknown,
@@ -145,6 +153,24 @@ def _reviewed(
         cooldown_days=policy.cooldown_days,
         transition=watch.flag_transition(promotion, findings, policy.on_stale),
     )
+
+
+def _speed(inputs: ReviewInput) -> SpeedSum | None:
+    """The sum of a lost speed-up, by the runs since the promotion."""
+    promotion, last = inputs.promotion, next(reversed(inputs.earlier), None)
+    runs = [run for run in inputs.history.runs if run.started_at >= promotion.at]
+    before = last.speed if last else None
+    return slower.speed_sum(before, runs, promotion.candidate, inputs.speedup, now=inputs.now)
+
+
+def _slower_notes(inputs: ReviewInput, speed: SpeedSum | None) -> tuple[Reason, ...]:
+    if speed is None or speed.lost_at is None:
+        return ()
+    text = (
+        f"{inputs.promotion.candidate} was {ratio(inputs.speedup or 1)} as fast as the baseline in "
+        "its trial, and is not any more: by the baseline runs since, half of that or more is lost"
+    )
+    return (Reason(SLOWER_NOW, text),)
 
 
 def _is_restored(
@@ -206,10 +232,12 @@ def message_kind(review: Review, before: Review | None) -> str | None:
         if last is not None and last.change_id == review.transition.change_id:
             return None  # a manual change holds the flag, and its author has the message
         return watch.STALE if review.action == watch.RESUME else review.action
-    if ALARM in review.codes - before.codes:
+    new = review.codes - before.codes
+    if ALARM in new:
         return ALARM
+    if SLOWER_NOW in new:
+        return SLOWER
     unproven = (str(Verdict.INCONCLUSIVE), str(Verdict.INVALID))
     if review.verdict in unproven and before.verdict != review.verdict:
         return FAILED
-    unseen = review.codes & set(REPORTED_ONCE)
-    return FAILED if unseen - before.codes else None
+    return FAILED if new & set(REPORTED_ONCE) else None

@@ -166,14 +166,14 @@ def sum_of(by_run: Sequence[RunSaving], usd_per_run: float | None = None) -> Sav
     """The sums over some of the candidate's runs; ``usd_per_run`` as above."""
     compared = sum(one.compared for one in by_run)
     failed = sum(not one.run.finished for one in by_run)
-    known = [one.micro_usd for one in by_run if one.micro_usd is not None]
+    priced = [one.micro_usd for one in by_run if one.micro_usd is not None]
     return Savings(
         runs=len(by_run),
         compared_runs=compared,
         failed_runs=failed,
         unknown_runs=len(by_run) - compared - failed,
-        priced_runs=len(known),
-        micro_usd=sum(known),
+        priced_runs=len(priced),
+        micro_usd=sum(priced),
         se_micro_usd=sum(one.se_micro_usd for one in by_run),
         baseline_at=_latest(one.baseline_at for one in by_run),
         expected_usd=None if usd_per_run is None else usd_per_run * compared,

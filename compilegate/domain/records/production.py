@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-from compilegate.domain.codec import stored_as
+from compilegate.domain.codec import OMITTED, stored_as
 from compilegate.domain.decision import ProbationStep, RequestedArm, RequestedFullRun
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records import LedgerRecord
@@ -187,6 +187,18 @@ class PlannedTransition:
 
 
 @dataclass(frozen=True)
+class SpeedSum:
+    """The cumulative sum of a lost speed-up, and the latest baseline run that is in it.
+
+    ``lost_at``: since when it says so (epoch seconds), None where it does not.
+    """
+
+    total: float
+    run: str
+    lost_at: int | None = None
+
+
+@dataclass(frozen=True)
 class Review(LedgerRecord):
     """One review of a promotion after a production run.
 
@@ -194,7 +206,8 @@ class Review(LedgerRecord):
     what differs from what was measured, ``differs`` the names of all that makes the promotion
     stale, ``not_compared`` what one side does not say. ``runs`` counts the runs that were judged,
     ``unseen`` the candidate's latest that could not be. ``message_kind`` is the kind of message
-    that it is worth, None for none.
+    that it is worth, None for none. ``speed`` is the sum after it (slower.py), None before the
+    first.
     """
 
     kind = "watch"
@@ -221,6 +234,7 @@ class Review(LedgerRecord):
     decision_key: str | None = None
     evidence_key: str | None = None
     message_kind: str | None = field(default=None, metadata=stored_as("tell"))
+    speed: SpeedSum | None = field(default=None, metadata=OMITTED)
 
     @property
     def action(self) -> str | None:

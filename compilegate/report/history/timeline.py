@@ -14,6 +14,7 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.claims import run_reason, verdict_label
 from compilegate.domain.decision import Verdict
 from compilegate.domain.production.begin import PROBLEMS
+from compilegate.domain.production.review import SLOWER
 from compilegate.domain.production.savings import failed, metric_of, problem_of, wall_seconds_of
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.flags import HUMAN, FlagVersion
@@ -237,6 +238,9 @@ def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
     alarm, cleared = review.reason("alarm"), review.reason("alarm_cleared")
     if alarm and "alarm" not in codes_before:
         yield replace(_event(view, review, "alarm", alarm=alarm), place=place)
+    elif review.message_kind == SLOWER:
+        text = "; ".join(note.message for note in review.notes)
+        yield replace(_event(view, review, SLOWER, reasons=text), place=place)
     elif review.message_kind == "failed":
         text = "; ".join(reason.message for reason in review.reasons)
         yield replace(_event(view, review, "unproven", reasons=text), place=place)

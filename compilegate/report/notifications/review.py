@@ -13,7 +13,7 @@ from compilegate.domain.flag_change import REVERT
 from compilegate.domain.followers import REFRESH_EVERY
 from compilegate.domain.judging.monitor import FIRST, LAST
 from compilegate.domain.outside import shorten
-from compilegate.domain.production.review import ALARM, FAILED
+from compilegate.domain.production.review import ALARM, FAILED, SLOWER
 from compilegate.domain.production.watch import RESUME, STALE, WATCHED
 from compilegate.domain.reasons import advice_for
 from compilegate.domain.records.flags import Author
@@ -28,6 +28,7 @@ say = partial(wording.say, "messages")
 SUBJECTS = {
     STALE: "production differs from what was proven",
     RESUME: "production again matches what was proven",
+    SLOWER: "its speed-up is lost",
     None: "on but not watched",
 }
 
@@ -55,7 +56,8 @@ def subject(news: ReviewNews, report: Report | None) -> str:
     unseen = review.message_kind == FAILED and review.verdict == Verdict.CONTINUE
     if report is not None and not unseen:
         return report.subject
-    what = "some of its runs are not watched" if unseen else SUBJECTS[review.action]
+    lost = SLOWER if review.message_kind == SLOWER else review.action
+    what = "some of its runs are not watched" if unseen else SUBJECTS[lost]
     if review.action == STALE and review.differs == (WATCHED,):
         what = "its runs record nothing to judge"
     return subject_line(news.stage, f"{news.workload}: {review.candidate}: {what}")

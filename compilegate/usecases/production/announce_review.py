@@ -16,6 +16,7 @@ from compilegate.domain.errors import CompilegateError, NotFoundError
 from compilegate.domain.formats import money
 from compilegate.domain.production.history import WorkloadHistory, latest_promotion
 from compilegate.domain.production.registration import injected_fault
+from compilegate.domain.production.review import SLOWER
 from compilegate.domain.production.watch import PERMANENT, STALE
 from compilegate.domain.reasons import Reason, with_fix
 from compilegate.domain.records.flags import FlagVersion
@@ -118,7 +119,7 @@ def announce_review(
         place, link = f"s3://{services.store.bucket}/{key}", records.link_to(key, services)
         report = _report(workload, review, plan, link or place, services)
     act = command_at(f"compilegate flag history {workload}", stage)
-    if review.action == STALE:
+    if review.action == STALE or review.message_kind == SLOWER:
         price, act = _new_trial(workload, services)
     change = change or Changed(False, *latest_flag(workload, services))
     news = ReviewNews(

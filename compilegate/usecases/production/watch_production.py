@@ -14,7 +14,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.claims import stated_usd_per_run
-from compilegate.domain.decision import JUDGE_VERSION
+from compilegate.domain.decision import JUDGE_VERSION, Decision
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN
 from compilegate.domain.judging.probation import Judge, judge_production
@@ -90,6 +90,9 @@ def _read(
     )
     if inputs.evidence is None:
         return inputs
+    decision = _decision(promotion, past, store)
+    speedup = decision.speedup if decision else None
+    inputs = replace(inputs, speedup=speedup.estimate if speedup else None)
     # With a plan that is damaged nothing is compared; what got worse is still turned off.
     plan = find_plan(store, trial)
     if plan:
@@ -104,15 +107,15 @@ def _read(
         inputs,
         registered=registered_fingerprint(promotion, spec.job, facts, region=settings.region),
         policy=spec.workload.policy,
-        holdback=share_of(spec.workload, _usd_per_run(promotion, past, store)),
+        holdback=share_of(spec.workload, stated_usd_per_run(decision) if decision else None),
     )
 
 
-def _usd_per_run(promotion: Promotion, past: WorkloadHistory, store: ObjectStore) -> float | None:
-    """What its trial said that a run saves."""
+def _decision(promotion: Promotion, past: WorkloadHistory, store: ObjectStore) -> Decision | None:
+    """What its trial decided about the candidate."""
     keys = [one.decision_key for one in past.decided if one.trial == promotion.trial]
     decision = find_decision(store, keys[-1]) if keys else None
-    return stated_usd_per_run(decision) if decision else None
+    return decision if decision and decision.candidate == promotion.candidate else None
 
 
 def _evidence(trial: Trial, promotion: Promotion, store: ObjectStore) -> Mapping[str, Any] | None:

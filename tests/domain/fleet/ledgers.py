@@ -21,6 +21,7 @@ from compilegate.domain.records.production import (
     ProductionRun,
     RegistrationChange,
     Review,
+    SpeedSum,
 )
 from compilegate.domain.records.trials import (
     ApprovalAnswer,
@@ -85,6 +86,11 @@ class Growing:
         )  # fmt: skip
         return [review, change] if self.run else [change]
 
+    def reviewed(self) -> list[LedgerRecord]:
+        lost_at = self.draw(st.sampled_from([None, self.now]))
+        speed = SpeedSum(1.0, self.run, lost_at)
+        return [Review(self.now, self.run, "t", "compile", speed=speed)] if self.run else []
+
     def tried(self) -> list[LedgerRecord]:
         self.trials += 1
         return [TrialStarted(self.now, EXECUTION.format(f"t{self.trials}"))]
@@ -137,7 +143,7 @@ class Damaged(LedgerRecord):
 
 KINDS = [
     *["ran"] * 12, "began", *["turned"] * 3, "tried", "ended", "asked", "answered", "opened",
-    "closed", "registered",
+    "closed", "registered", *["reviewed"] * 2,
 ]  # fmt: skip
 
 
