@@ -29,19 +29,16 @@ def statement_csv(statement: Document) -> str:
     """
     about = {"month": statement["month"], "state": statement["state"]}
     columns = [*about, "workload", "owner", *dict(_cells(statement["total"]))]
-    lines = [
-        {**about, "workload": one["workload"], "owner": one["owner"], **dict(_cells(one))}
-        for one in statement["workloads"]
-    ]
+    lines = [{**about, **dict(_cells(one))} for one in statement["workloads"]]
     lines += [{**about, "state": UNREAD, "workload": name} for name in statement["unread"]]
     return csv_text(columns, lines) or f"{','.join(columns)}\n"
 
 
-def _cells(line: Document, prefix: str = "") -> Iterator[tuple[str, int | Decimal]]:
+def _cells(line: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in line.items():
         if isinstance(value, Mapping):
             yield from _cells(value, f"{prefix}{key}_")
-        elif isinstance(value, int) and key != "workloads":
+        elif key != "workloads":
             yield prefix + key, value
             if key.endswith("micro_usd"):
                 yield prefix + key.replace("micro_usd", "usd"), Decimal(value).scaleb(-6)

@@ -89,9 +89,9 @@ def test_leases_that_were_not_answered_are_asked_for_again() -> None:
             keys = request["Keys"]
             asked.append([key["pk"]["S"] for key in keys])
             items = [
-                    {**key, "owner": {"S": f"by {key['pk']['S']}"}, "expires_at": {"N": "9"}}
-                    for key in keys[:60]
-                ]
+                {**key, "owner": {"S": f"by {key['pk']['S']}"}, "expires_at": {"N": "9"}}
+                for key in keys[:60]
+            ]
             left = {"ledger": {"Keys": keys[60:]}} if keys[60:] else {}
             return {"Responses": {"ledger": items}, "UnprocessedKeys": left}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -84,7 +85,8 @@ def test_no_cell_of_a_spreadsheet_is_a_formula() -> None:
 
 
 def test_the_page_has_each_line_with_its_amount_and_interval() -> None:
-    found = Cells(page(("b", "ml", BUSY))).rows
+    html = page(("b", "ml", BUSY), ("c", None, MonthFigures(unread=1)))
+    found = Cells(html).rows
     lines = {cells[0]: cells[1:4] for _, cells in found}
 
     assert ["$12.50", UNKNOWN, "2 trials"] == lines["Trials that decided"]
@@ -96,9 +98,14 @@ def test_the_page_has_each_line_with_its_amount_and_interval() -> None:
     assert ["$40.00", "$25.20 to $54.80", "2 runs"] == lines["Cost of the holdback"]
     assert ["$8,500.00", UNKNOWN, "40 runs"] == lines["All production runs"]
     of_each = ["$18.84", "$2,345.68", "$2,148.30 to $2,543.06", "$2,326.84", "$40.00"]
-    assert [["ml", "1", *of_each], ["b", "ml", *of_each]] == [
-        cells for _, cells in found if cells[0] in ("ml", "b")
-    ]
+    of_none = ["$0.00", "$0.00", UNKNOWN, "$0.00", "$0.00"]
+    no_owner = "without an owner"
+    assert [
+        [no_owner, "1", *of_none], ["ml", "1", *of_each], ["b", "ml", *of_each],
+        ["c", no_owner, *of_none],
+    ] == [cells for _, cells in found if cells[0] in ("ml", "b", "c", no_owner)]  # fmt: skip
+    assert ["Statement", "Owners", "Workloads"] == re.findall(r"<h2 id=[^>]*>([^<]*)<", html)[:3]
+    assert 3 == html.count('class="stacked"')
 
 
 def test_the_page_says_what_its_sums_are_of_and_what_they_lack() -> None:
@@ -108,6 +115,15 @@ def test_the_page_says_what_its_sums_are_of_and_what_they_lack() -> None:
 
     assert "46 entries of the ledger, to the micro-dollar: 1 workload; 1 more had nothing" in whole
     assert "Final" in whole
+    assert [("good", True), ("open", True), ("bad", True), ("bad", True)] == [
+        (tone, f'class="verdict {tone}"' in html)
+        for tone, html in (
+            ("good", page(("b", "ml", BUSY))),
+            ("open", page(("b", "ml", BUSY), at=CLOSED - 1)),
+            ("bad", page(("b", "ml", BUSY), unread=("lost",))),
+            ("bad", page(("b", "ml", MonthFigures(unread=1)))),
+        )
+    ]
     assert "Provisional" not in whole
     assert "1 workload, and 25 that could not be read (lost00, " in lacking
     assert "lost19, …)" in lacking
