@@ -12,10 +12,11 @@ from typing import Any, get_type_hints
 import pytest
 import yaml
 
-from compilegate.domain import ledger_keys
+from compilegate.domain import codec, ledger_keys
 from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
 from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
+from compilegate.domain.fleet.row import NEEDS, PHASES, Row
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import DrainMark
@@ -136,3 +137,11 @@ def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word: str) -> 
 )  # fmt: skip
 def test_every_ledger_key_is_on_the_page(key: str) -> None:
     assert key in PAGE
+
+
+def test_a_row_is_shown_with_every_field_and_every_word_that_it_may_hold() -> None:
+    shown = json.loads(SHOWN["row"])
+    section = PAGE.partition("### Rows")[2].partition("## Statement")[0]
+
+    assert shown == codec.write(codec.read(Row, shown))
+    assert [] == [word for word in (*NEEDS, *PHASES) if f"`{word}`" not in section]

@@ -33,9 +33,9 @@ class RowRepair:
     """One pass; ``check`` may be called from several threads, once for each workload."""
 
     def __init__(self, services: Services) -> None:
-        found = services.fleet.rows()
-        self._rows = {row.workload: row for row in found.read}
-        self._newer = frozenset(found.newer)
+        rows = services.fleet.rows()
+        self._rows = {row.workload: row for row in rows.read}
+        self._newer = frozenset(rows.newer)
         self._services = services
         self._now = services.clock.now()
 
