@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 
 from compilegate.domain.errors import InvalidInputError
-from compilegate.domain.fleet.month import month_of
+from compilegate.domain.fleet.month import MonthFigures, month_of
+from compilegate.domain.fleet.row import Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.ports import Ledger, Services
+from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.fleet.statement import statement
 from tests.domain.production.run_builder import production_run
 from tests.fakes import FixedClock, services
@@ -107,6 +109,28 @@ def test_what_is_kept_is_not_read_again_and_what_is_damaged_or_newer_is(cloud: S
     assert {"gone", "idle", "kept", "ledger", "zads"} == {one.workload for one in made.months}
 
 
+def test_what_has_a_row_and_no_month_had_nothing_in_it_unless_entries_are_unreadable(
+    cloud: Services,
+) -> None:
+    raw: Any = cloud.ledger.raw
+    add(cloud, "later", "late")
+    for row in (
+        Row("later", owner="late"),
+        Row("ledger", unread=1),
+        Row("kept", unread=1),
+    ):
+        assert cloud.fleet.put_row(row, "")
+    raw.read.clear()
+    made = statement("2026-11", cloud)
+
+    assert {"idle", "kept", "ledger", "zads"} == set(raw.read)
+    assert {"later": "late"} == {
+        one.workload: one.owner for one in made.months if one.figures == MonthFigures()
+        and one.workload != "idle"
+    }  # fmt: skip
+    assert 111_000_000 == made.document()["total"]["spent"]["micro_usd"]
+
+
 def test_what_cannot_be_read_is_named_to_every_owner(cloud: Services) -> None:
     add(cloud, BROKEN_LEDGER, "ml")
     cloud.store.put("workloads/trial-alone/specs/s.json", b"{}")
@@ -176,7 +200,9 @@ def test_of_ten_thousand_workloads_the_sum_is_the_ledgers_to_the_micro_dollar() 
             if NOVEMBER <= at < DECEMBER:
                 expected[kind] += round(usd * 1_000_000)
                 entries += 1
-        if n % 3:
+        if n % 10 == 0:
+            fold_workload(name, cloud)
+        elif n % 3:
             keep(cloud, name, None)
     total = statement("2026-11", cloud).document()["total"]
 

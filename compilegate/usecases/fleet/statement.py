@@ -1,16 +1,14 @@
-"""A month's statement: what is kept of each workload's month, and its ledger where nothing is."""
+"""A month's statement: what is kept of each workload, and the ledgers of those that have no row."""
 
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 
 from compilegate.domain.fleet.fold import registered_of
-from compilegate.domain.fleet.month import Month, history_since, month_of
+from compilegate.domain.fleet.month import Month, MonthFigures, history_since, month_of
 from compilegate.domain.fleet.statement import Statement, check_month, of_owner
-from compilegate.domain.naming import WORKLOADS_PREFIX
 from compilegate.ports import Services
-from compilegate.usecases.registered import AT_ONCE
+from compilegate.usecases.registered import at_once, workload_names
 
 logger = logging.getLogger("compilegate")
 
@@ -23,19 +21,26 @@ def statement(month: str, services: Services, *, owner: str | None = None) -> St
     """
     now = services.clock.now()
     check_month(month, now)
-    kept = services.fleet.months(month)
-    names = {*services.store.folders(WORKLOADS_PREFIX), *kept.damaged, *kept.newer}
-    missing = sorted(names - {one.workload for one in kept.read})
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        read = list(pool.map(lambda name: (name, _read(name, month, services)), missing))
-    months = [*kept.read, *(one for _, one in read if one is not None)]
+    rows, stored = services.fleet.rows(), services.fleet.months(month)
+    suspect = {*stored.damaged, *stored.newer, *(row.workload for row in rows.read if row.unread)}
+    # Months are written before the row: where it has none, nothing of the ledger is in the month.
+    kept = {
+        row.workload: Month(row.workload, month, row.owner, row.read_at, MonthFigures())
+        for row in rows.read
+    }
+    kept |= {one.workload: one for one in stored.read}
+    names = {*workload_names(services.store), *rows.damaged, *rows.newer, *suspect}
+    missing = sorted(name for name in names if name in suspect or name not in kept)
+    read = at_once(lambda name: _read(name, month, services), missing)
+    months = [one for name, one in kept.items() if name not in suspect]
+    months += [one for one in read if one is not None]
     return Statement(
         stage=services.settings.stage,
         month=month,
         owner=owner,
         read_at=now,
         months=months if owner is None else of_owner(months, owner),
-        unread=[name for name, one in read if one is None],
+        unread=sorted({*missing} - {one.workload for one in months}),
         simulated=services.settings.simulated,
     )
 
