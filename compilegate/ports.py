@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol, TypeVar
@@ -90,7 +90,25 @@ class Ledger:
         if since is None:
             return history(self.raw.entries(workload, prefix))
         windows = ledger_keys.windows(prefix, since)
-        return history(chain(*(self.raw.entries(workload, *window) for window in windows)))
+        entries = chain(*(self.raw.entries(workload, *window) for window in windows))
+        return history(entries, since=since)
+
+    def enough(
+        self,
+        workload: str,
+        past: WorkloadHistory,
+        times: Iterable[float | None],
+        is_enough: Callable[[WorkloadHistory], bool],
+    ) -> WorkloadHistory:
+        """``past`` where it is enough, else the history since the first of these times that is.
+
+        Where none is, it is that since the last of them.
+        """
+        for since in times:
+            if is_enough(past):
+                break
+            past = self.history(workload, since=since)
+        return past
 
     def put_once(self, workload: str, record: LedgerRecordT) -> LedgerRecordT:
         """Write the record, or return the one that is already there.

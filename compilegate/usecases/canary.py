@@ -59,7 +59,8 @@ def open_canary(event: Mapping[str, Any], *, services: Services) -> dict[str, An
         number = len(opened.tokens)
         waiting = production.CanaryToken(now, opened.trial, opened.round, number, token)
         services.ledger.put_once(workload, waiting)
-    reason = opened.closed or canary.round_ending(opened, services.ledger.history(workload))
+    past = services.ledger.history(workload, since=opened.at)
+    reason = opened.closed or canary.round_ending(opened, past)
     if reason is not None:  # an earlier wait ended before it was reported
         reason = _close(opened, reason, workload, services)
         services.tokens.send_success(token, {"round": opened.round, "reason": reason})
@@ -77,8 +78,9 @@ def close_after_run(
     later one sees both.
     """
     past = services.ledger.history(workload, CANARY_ENTRIES)
-    if any(not one.reported for one in past.rounds):  # a trial waits for runs
-        past = services.ledger.history(workload)
+    waiting = [one.at for one in past.rounds if not one.reported]
+    if waiting:  # a trial waits for runs, which begin once its round is open
+        past = services.ledger.history(workload, since=min(waiting))
     over, is_too_late = canary.effect_of_run(run, past, job)
     if is_too_late:
         services.jobs.tag(run.job, {naming.TAG_RELEASE: REJECTED})
@@ -128,7 +130,10 @@ def release_models(event: Mapping[str, Any], *, services: Services) -> dict[str,
 def tag_models(trial: Trial, released: str | None, services: Services) -> dict[str, Any]:
     """Release the models of the arm ``released``, reject all others; the jobs by their new tag."""
     tagged: dict[str, Any] = {RELEASED: [], REJECTED: []}
-    for run in canary.held_runs(services.ledger.history(trial.workload), trial.trial):
+    opened = services.ledger.history(trial.workload, canary_entries(trial.trial)).rounds
+    since = min((one.at for one in opened), default=services.clock.now())
+    past = services.ledger.history(trial.workload, since=since)
+    for run in canary.held_runs(past, trial.trial):
         value = RELEASED if run.arm == released else REJECTED
         services.jobs.tag(run.job, {naming.TAG_RELEASE: value})
         tagged[value].append(run.job)

@@ -89,13 +89,11 @@ def test_two_looks_at_once_make_one_change(services: Any) -> None:
 def look_alone(services: Any, run: str) -> None:
     """A look that reads a ledger without what other looks have written."""
     ledger, real = services.ledger.raw, services.ledger.raw.entries
-    first: list[bool] = []
 
-    def stale(workload: str, prefix: str = "") -> Any:
-        result = real(workload, prefix)
-        if prefix or first:
+    def stale(workload: str, prefix: str = "", last: str | None = None) -> Any:
+        result = real(workload, prefix, last)
+        if last is None:
             return result
-        first.append(True)
         return [e for e in result if e["kind"] not in ("watch", "probation") and not late(e)]
 
     def late(entry: Any) -> bool:

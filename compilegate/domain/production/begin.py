@@ -17,7 +17,12 @@ from compilegate.domain.followers import PERMANENT, REFRESH_EVERY, STALE, WATCHE
 from compilegate.domain.production import fingerprint
 from compilegate.domain.production.attempts import Attempt, longest_run_seconds
 from compilegate.domain.production.canary import Choice, open_slot
-from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
+from compilegate.domain.production.history import (
+    DAY_SECONDS,
+    Promotion,
+    WorkloadHistory,
+    standing_promotion,
+)
 from compilegate.domain.production.holdback import holds_back
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.records.production import BegunRun, ProductionRun, Review
@@ -123,7 +128,7 @@ def next_arm(now: Situation) -> Choice:
     arm, why, confirm = flag.candidate, FLAG, False
     if asked is not None and (asked.confirm or asked.arm == BASELINE):
         arm, why, confirm = asked.arm, CONFIRM if asked.confirm else REFRESH, asked.confirm
-    elif flag.state in WATCHED and _since_baseline(now) >= now.refresh_every - 1:
+    elif flag.state in WATCHED and since_baseline(now) >= now.refresh_every - 1:
         arm, why = BASELINE, REFRESH
     elif flag.state == PERMANENT and now.held_back:
         arm, why = BASELINE, HOLDBACK
@@ -151,7 +156,7 @@ def _requested(now: Situation) -> RequestedArm | None:
     return None
 
 
-def _since_baseline(now: Situation) -> int:
+def since_baseline(now: Situation) -> int:
     """Runs of the candidate, begun ones too, since the last baseline run that is evidence."""
     count = 0
     for run in now.runs:
@@ -168,7 +173,8 @@ def _since_baseline(now: Situation) -> int:
 class RunStart:
     """One execution at the beginning of a run.
 
-    ``run`` is its id: two executions of the same scheduled time are one run.
+    ``run`` is its id: two executions of the same scheduled time are one run. One that starts more
+    than a day after that time is named by the day before its start.
     """
 
     workload: str
@@ -180,10 +186,13 @@ class RunStart:
     def from_event(cls, event: Mapping[str, Any]) -> Self:
         """Read the event: ``started`` and ``scheduled``, which may be None, are ISO times."""
         scheduled = event.get("scheduled")
+        moment = milliseconds(str(scheduled or event["started"]))
+        # Runs are found by the time of their ids; no schedule starts one as late as this.
+        moment = max(moment, milliseconds(str(event["started"])) - 1000 * DAY_SECONDS)
         return cls(
             workload=str(event["workload"]),
             execution=str(event["execution"]),
-            run=naming.trial_id(milliseconds(str(scheduled or event["started"]))),
+            run=naming.trial_id(moment),
             scheduled=None if scheduled is None else str(scheduled),
         )
 
@@ -212,7 +221,8 @@ def choose_run(inputs: BeginInput) -> BegunRun:
 
     Raises InvalidInputError where the baseline's cannot either.
     """
-    start, jobs, number = inputs.start, inputs.jobs, 1 + len(inputs.history.begun)
+    start, jobs, earlier = inputs.start, inputs.jobs, inputs.history.begun
+    number = len(earlier) + min((one.number for one in earlier), default=1)
     reading = _without_stale(inputs)
     now = situation(inputs.history, reading, jobs, now=inputs.now)
     choice = next_arm(replace(now, held_back=_is_held_back(inputs)))
@@ -290,10 +300,7 @@ def situation(
     A run that began longer ago than any run takes is not on its way any more: its execution was
     lost, and what it should have answered is asked again.
     """
-    try:
-        since = milliseconds(reading.flag.since or "") // 1000
-    except InvalidInputError:
-        since = 0
+    since = flag_since(reading.flag)
     recent = max(since, now - longest_run_seconds(jobs.trained.workload))
     return Situation(
         reading=reading,
@@ -306,6 +313,14 @@ def situation(
         canary=open_slot(history, now=now, job=jobs.trained.digest),
         review=next((one for one in reversed(history.reviews) if one.at >= since), None),
     )
+
+
+def flag_since(flag: Flag) -> int:
+    """When the flag took its present value, in epoch seconds; 0 where it does not say."""
+    try:
+        return milliseconds(flag.since or "") // 1000
+    except InvalidInputError:
+        return 0
 
 
 def milliseconds(text: str) -> int:

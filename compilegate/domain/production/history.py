@@ -47,9 +47,11 @@ class WorkloadHistory:
     """Everything that the ledger says of one workload, each kind in the order of time.
 
     Runs are ordered by when they started, not by when they were recorded: events arrive late and
-    out of order.
+    out of order. ``since`` (epoch seconds): it has no run that began before, nor its review, but
+    some of the day before; None where it has all that there is.
     """
 
+    since: float | None = None
     records: tuple[Record, ...] = ()
     readable_flags: tuple[FlagVersion, ...] = ()
     begun: tuple[production.BegunRun, ...] = ()
@@ -128,7 +130,7 @@ class WorkloadHistory:
         return tuple(one for one in self.rounds if one.trial == trial)
 
 
-def history(entries: Iterable[Mapping[str, Any]]) -> WorkloadHistory:
+def history(entries: Iterable[Mapping[str, Any]], *, since: float | None = None) -> WorkloadHistory:
     """Fold the entries of one workload, or those of a part of its ledger."""
     unique = {record.key: record for record in map(ledger.read, entries)}
     records = sorted(unique.values(), key=lambda record: (record.at, record.key))
@@ -140,6 +142,7 @@ def history(entries: Iterable[Mapping[str, Any]]) -> WorkloadHistory:
         return tuple(sorted(groups[kind], key=attrgetter(*order)) if order else groups[kind])
 
     return WorkloadHistory(
+        since=since,
         records=tuple(records),
         readable_flags=of(FlagVersion, "version"),
         begun=of(production.BegunRun, "at", "run"),

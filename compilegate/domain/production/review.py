@@ -20,8 +20,10 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.production import fingerprint, slower, watch
 from compilegate.domain.production.history import Promotion, WorkloadHistory
+from compilegate.domain.production.recent import Before
 from compilegate.domain.production.savings import applied
 from compilegate.domain.reasons import Reason
+from compilegate.domain.records.ledger import DamagedRecord
 from compilegate.domain.records.production import ProductionRun, Review, SpeedSum
 from compilegate.domain.workload.model import Policy
 
@@ -40,10 +42,10 @@ class ReviewInput:
     """What one review starts from; ``now`` in epoch seconds.
 
     ``evidence`` is the trial's, None where a person turned on what it has planned and not
-    measured. ``proven`` is what the trial was asked to train, ``registered`` what production is,
-    empty where a team trains without a registration; so is ``policy`` None. ``flag_name`` is the
-    parameter's. ``holdback`` is the share of runs on the baseline that the flag is to have,
-    ``speedup`` what the trial measured.
+    measured. ``before`` is what lies before the window of ``history``. ``proven`` is what the trial
+    was asked to train, ``registered`` what production is, empty where a team trains without a
+    registration; so is ``policy`` None. ``flag_name`` is the parameter's. ``holdback`` is the share
+    of runs on the baseline that the flag is to have, ``speedup`` what the trial measured.
     """
 
     workload: str
@@ -53,11 +55,18 @@ class ReviewInput:
     evidence: Mapping[str, Any] | None
     now: int
     flag_name: str
+    before: Before = field(default_factory=Before)
     proven: fingerprint.Fingerprint = field(default_factory=dict)
     registered: fingerprint.Fingerprint = field(default_factory=dict)
     policy: Policy | None = None
     holdback: float | None = None
     speedup: float | None = None
+
+    @property
+    def damaged(self) -> Sequence[DamagedRecord]:
+        """The entries since the promotion, and those of no known time, that cannot be read."""
+        since = self.promotion.at
+        return [one for one in self.history.damaged if one.at >= since or not one.at]
 
     @property
     def earlier(self) -> Sequence[Review]:
@@ -140,16 +149,20 @@ def _reviewed(
         verdict=str(decision.verdict) if decision else None,
         next=following if isinstance(following, ProbationStep) else None,
         reasons=tuple(decision.reasons) if decision else (),
-        notes=_slower_notes(inputs, speed)
-        if is_permanent
-        else watch.blind_spots(watched, promotion, inputs.history.damaged),
+        notes=(
+            _slower_notes(inputs, speed)
+            if is_permanent
+            else watch.blind_spots(watched, promotion, inputs.damaged)
+        ),
         speed=speed,
         changed=compared.changed,
         differs=tuple(sorted([*compared.differs, *amiss])),
         not_compared=compared.unknown,
-        runs=len(watched.runs),
+        runs=inputs.before.runs + len(watched.runs),
         unseen=len(watched.unseen),
-        launched_by=tuple(sorted({run.launched_by for run in watched.runs})),
+        launched_by=tuple(
+            sorted({*inputs.before.launched_by, *(run.launched_by for run in watched.runs)})
+        ),
         cooldown_days=policy.cooldown_days,
         transition=watch.flag_transition(promotion, findings, policy.on_stale),
     )

@@ -119,7 +119,7 @@ def probation_document(
         **rest,
         "phase": PROBATION,
         "promoted": promotion.candidate,
-        "quality": _quality(evidence, arms[BASELINE], earlier),
+        "quality": _quality(evidence, earlier),
         "arms": [
             {
                 **arms[name],
@@ -148,26 +148,31 @@ def _evidence(run: ProductionRun, order: int) -> Document:
     }
 
 
-def _quality(
-    evidence: Mapping[str, Any], baseline: Mapping[str, Any], earlier: Iterable[ProductionRun]
-) -> Document:
+def _quality(evidence: Mapping[str, Any], earlier: Iterable[ProductionRun]) -> Document:
     quality = dict(evidence["quality"])
     if quality.get("history"):
         return quality
-    trial = recorded(baseline["runs"])
-    own = {run.get("job") for run in baseline["runs"]}
-    past = [
+    past = history_runs(evidence, earlier)[-HISTORY_RUNS:]
+    walls = [wall for run in past if (wall := wall_seconds_of(run)) is not None]
+    quality["history"] = [metric_of(run) for run in past]
+    quality.setdefault("history_wall_seconds", walls)
+    return quality
+
+
+def history_runs(
+    evidence: Mapping[str, Any], earlier: Iterable[ProductionRun]
+) -> list[ProductionRun]:
+    """Those of the runs before a promotion that can serve as the baseline's history, in order."""
+    (baseline,) = (arm["runs"] for arm in evidence["arms"] if arm["name"] == BASELINE)
+    trial, own = recorded(baseline), {run.get("job") for run in baseline}
+    return [
         run
         for run in sorted(earlier, key=WHEN)
         if run.arm == BASELINE and run.counts and run.finished and run.job not in own
         if unreadable(run) is None
         if metric_of(run) is not None
         if not stale_reasons(trial, recorded([run.result]))
-    ][-HISTORY_RUNS:]
-    walls = [wall for run in past if (wall := wall_seconds_of(run)) is not None]
-    quality["history"] = [metric_of(run) for run in past]
-    quality.setdefault("history_wall_seconds", walls)
-    return quality
+    ]
 
 
 def blind_spots(

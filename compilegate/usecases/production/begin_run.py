@@ -19,6 +19,7 @@ from compilegate.domain.production.attempts import Attempt
 from compilegate.domain.production.fingerprint import planned
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
+from compilegate.domain.production.recent import enough_to_begin, windows
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun
 from compilegate.domain.workload.model import BASELINE, KEEP
@@ -48,7 +49,8 @@ def begin_run(event: Mapping[str, Any], *, services: Services) -> dict[str, Any]
         text = services.flags.read(name)
     except Exception as error:  # noqa: BLE001 - never prevents training, whatever it is
         problem = str(error)
-    past = services.ledger.history(start.workload)
+    since = windows(services.clock.now(), start.run)[0]
+    past = services.ledger.history(start.workload, since=since)
     begun = past.begun_run(start.run)
     if begun is not None:
         workload = spec_at(services.store, begun.spec_key).workload
@@ -79,7 +81,14 @@ def _read(
         reading.promotion,
         None,
     )
-    jobs = run_jobs(spec.job, services)
+    jobs, now = run_jobs(spec.job, services), services.clock.now()
+
+    def is_enough(one: WorkloadHistory) -> bool:
+        situation = begin.situation(one, reading, jobs, now=now)
+        return enough_to_begin(one, situation, spec.workload, run=start.run, at=now)
+
+    longer = windows(now, start.run)[1:]
+    past = services.ledger.enough(start.workload, past, longer, is_enough)
     if promotion is not None and spec.workload.policy.on_stale != KEEP:
         try:
             plan = load_plan(services.store, Trial(start.workload, promotion.trial, ""))
@@ -96,7 +105,7 @@ def _read(
         jobs=jobs,
         spec_key=spec.key,
         source_key=spec.source_key,
-        now=services.clock.now(),
+        now=now,
         proven=proven,
     )
 

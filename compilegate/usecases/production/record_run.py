@@ -6,6 +6,7 @@ The ledger's entry is written once: a repeated or late call reads it and answers
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,9 @@ from compilegate.domain.failures import ENDED, IN_PROGRESS
 from compilegate.domain.fields import Fields
 from compilegate.domain.production import ended_execution, recorded_run
 from compilegate.domain.production.attempts import AttemptEnd, RunAnswer
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.orphans import FAILED
+from compilegate.domain.production.recent import windows
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
 from compilegate.ports import Services
@@ -165,7 +168,11 @@ def record_ended_execution(event: Mapping[str, Any], *, services: Services) -> d
     answer: dict[str, list[str]] = {"recorded": [], "going_on": []}
     if end.workload is None:
         return answer  # a team's job: its event can be sent again
-    past = services.ledger.history(end.workload)
+    # The last but one of the windows is longer than an execution may take, and be looked for after.
+    past, times = WorkloadHistory(since=math.inf), windows(services.clock.now())[:-2]
+    past = services.ledger.enough(
+        end.workload, past, times, lambda one: one.run_of_execution(end.execution) is not None
+    )
     begun = past.run_of_execution(end.execution)
     if begun is None:  # a duplicate, or nothing to train
         return answer

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from compilegate.domain import naming
@@ -18,9 +19,16 @@ from compilegate.domain.decision import JUDGE_VERSION, Decision
 from compilegate.domain.errors import InvalidInputError, NotFoundError
 from compilegate.domain.flag_change import REVERT, TRAIN
 from compilegate.domain.judging.probation import Judge, judge_production
+from compilegate.domain.production.attempts import RUN_SECONDS, longest_run_seconds
 from compilegate.domain.production.fingerprint import planned, registered_fingerprint
 from compilegate.domain.production.history import Promotion, WorkloadHistory, standing_promotion
 from compilegate.domain.production.holdback import share_of
+from compilegate.domain.production.recent import (
+    Before,
+    before_window,
+    enough_to_review,
+    windows,
+)
 from compilegate.domain.production.review import ReviewInput, review_promotion
 from compilegate.domain.production.watch import PERMANENT
 from compilegate.domain.records.flags import FlagVersion
@@ -28,6 +36,7 @@ from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
 from compilegate.usecases.flag.change_flag import Changed, change_flag
 from compilegate.usecases.records import (
+    Spec,
     Trial,
     find_decision,
     find_plan,
@@ -51,7 +60,7 @@ def watch_production(
     NotFoundError where the records of the trial behind the promotion are gone.
     """
     workload, run = str(event["workload"]), str(event["run"])
-    past = services.ledger.history(workload)
+    past = services.ledger.history(workload, since=windows(services.clock.now(), run)[0])
     review = past.review_of(run)
     if review is None:
         promotion = standing_promotion(past.flags)
@@ -79,16 +88,25 @@ def _read(
     workload: str, run: str, promotion: Promotion, past: WorkloadHistory, services: Services
 ) -> ReviewInput:
     settings, store, trial = services.settings, services.store, Trial(workload, promotion.trial, "")
+    evidence, now = _evidence(trial, promotion, store), services.clock.now()
+    try:
+        spec: Spec | None = load_registered(workload, store)
+    except (NotFoundError, InvalidInputError):
+        spec = None  # a team trains without a registration
+    longest = longest_run_seconds(spec.workload) if spec else RUN_SECONDS
+    is_enough = partial(enough_to_review, promotion=promotion, evidence=evidence, longest=longest)
+    past = services.ledger.enough(workload, past, windows(now, run)[1:], is_enough)
     inputs = ReviewInput(
         workload=workload,
         run=run,
         promotion=promotion,
         history=past,
-        evidence=_evidence(trial, promotion, store),
-        now=services.clock.now(),
+        evidence=evidence,
+        now=now,
         flag_name=naming.flag_parameter(settings.stage, workload),
+        before=before_window(past, promotion, longest=longest) or Before(),
     )
-    if inputs.evidence is None:
+    if evidence is None:
         return inputs
     decision = _decision(promotion, past, store)
     speedup = decision.speedup if decision else None
@@ -98,10 +116,8 @@ def _read(
     if plan:
         proven = planned(plan.arm(promotion.candidate), spec_at(store, plan.spec_key).job)
         inputs = replace(inputs, proven=proven)
-    try:
-        spec = load_registered(workload, store)
-    except (NotFoundError, InvalidInputError):
-        return inputs  # a team trains without a registration
+    if spec is None:
+        return inputs
     facts = facts_for_workload(spec.workload, settings)
     return replace(
         inputs,

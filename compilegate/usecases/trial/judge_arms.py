@@ -15,6 +15,7 @@ from compilegate.domain.decision import CANARY
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
+from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.canary import OVERDUE
 from compilegate.domain.trial import judge_round
 from compilegate.domain.trial.evidence import ProductionFacts, TrialRecords, read_records
@@ -96,7 +97,9 @@ def _production(
     """Production's runs, read only where they are evidence."""
     if not opened.plan.runs_in_production:
         return ProductionFacts(canary_ended=canary_ended)
-    past = ledger.history(opened.trial.workload)
+    # Its canary runs, and production's own that it may count, are of the job that it measures.
+    since = opened.plan.started_at - longest_run_seconds(opened.spec.workload)
+    past = ledger.history(opened.trial.workload, since=since)
     digests: dict[str, str | None] = {}
     for key in dict.fromkeys(begun.spec_key for begun in past.begun):
         try:
