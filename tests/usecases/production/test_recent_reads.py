@@ -26,6 +26,7 @@ from compilegate.domain.production import canary, recent, watch
 from compilegate.domain.production.attempts import longest_run_seconds
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.production import BegunRun, ProductionRun, RegistrationChange
+from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Ledger
 from compilegate.usecases.production import announce_review
 from compilegate.usecases.production.begin_run import begin_run
@@ -34,10 +35,18 @@ from compilegate.usecases.records import to_json
 from compilegate.usecases.registered import load_registered
 from tests import fakes
 from tests.domain.evidence_builder import CENTRE, FINGERPRINT
+from tests.domain.evidence_builder import judge as tried
 from tests.domain.production.run_builder import BEGIN
 from tests.domain.workload_builder import SOUND
-from tests.usecases.production_builder import TRIAL, WORKLOAD, flag_of, promote, say
-from tests.usecases.trial_builder import SCRIPTED
+from tests.usecases.production_builder import (
+    TRIAL,
+    WORKLOAD,
+    flag_of,
+    promote,
+    say,
+    trial_evidence,
+)
+from tests.usecases.trial_builder import FLAG, SCRIPTED
 
 HOUR, DAY = 3600, 86_400
 LONGEST = longest_run_seconds(SOUND)
@@ -83,8 +92,9 @@ GAPS = st.one_of(
     st.integers(0, 400), st.integers(HOUR, 2 * DAY), st.integers(HOUR, 2 * DAY),
     st.integers(HOUR, 2 * DAY), st.integers(2 * DAY, 12 * DAY), st.integers(20 * DAY, 500 * DAY),
 )  # fmt: skip
-KINDS = ("begin", "begin", "begin", "end", "end", "end", "end", "team", "team", "set", "round")
-OUTCOMES = ({}, {}, {}, {"finished": False}, {"applied": False}, {"metric": None}, {"metric": "x"})
+KINDS = (*("begin", "end") * 3, *("team",) * 6, "set", "round")
+BAD = ({"finished": False}, {"applied": False}, {"metric": None}, {"metric": "x"})
+OUTCOMES = (*({},) * 8, *BAD)
 EVENTS = st.builds(
     Event, GAPS, st.sampled_from(KINDS), st.integers(0, 10**6), st.sampled_from(OUTCOMES)
 )
@@ -96,7 +106,7 @@ def recorded(began: float, now: int, arm: str, event: Event, **fields: Any) -> P
     return ProductionRun(
         run=run, job=f"{run}-{event.which % 3}", arm=arm, started_at=started, ended_at=now + 0.5,
         result={**RESULT, "fingerprint": dict(FINGERPRINT), **event.outcome}, at=now,
-        counts=event.which % 6 != 0, why="flag", **fields,
+        counts=event.which % 13 != 0, why="flag", **fields,
     )  # fmt: skip
 
 
@@ -115,6 +125,10 @@ class Play:
             arm = ("baseline", "compile")[event.which % 4 == 0]
             self.services.ledger.append(WORKLOAD, recorded(at - HOUR, at, arm, event))
         self.on = promote(self.services)
+        decided = tried(trial_evidence()).to_dict(FLAG)
+        self.services.store.put("decision.json", to_json(decided))
+        decision = TrialDecided(at, TRIAL, "promote", "decision.json")
+        self.services.ledger.append(WORKLOAD, decision)
         if known:
             first = RegistrationChange(1, True, at=at - 2 * DAY)
             self.services.ledger.append(WORKLOAD, first)
@@ -164,7 +178,7 @@ class Play:
         return replace(run, run=one.run)
 
     def team(self, event: Event, now: int) -> ProductionRun:
-        arm = ("compile", "baseline", "compile")[event.which % 3]
+        arm = "compile" if event.which % 7 else "baseline"
         return recorded(now - 2 * HOUR, now, arm, event, launched_by="team")
 
     def set(self, event: Event, now: int) -> None:
