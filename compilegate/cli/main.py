@@ -20,7 +20,6 @@ from compilegate.cli import flag
 from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
-from compilegate.cli.doctor import doctor
 from compilegate.cli.list import list_workloads
 from compilegate.cli.operating import drain, unlock
 from compilegate.cli.plan import plan
@@ -60,9 +59,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 # In the order of the help. Those without a function are found as entry points of other
-# distributions (distributions/exports, facts, init, judge, local).
+# distributions (distributions/checkup, exports, facts, init, judge, local).
 COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
-    "init": None, "check": check, "doctor": doctor, "try": None, "schema": schema, "plan": plan,
+    "init": None, "check": check, "doctor": None, "try": None, "schema": schema, "plan": plan,
     "facts": None, "register": register, "train": train, "run": run, "list": list_workloads,
     "status": status, "unlock": unlock, "drain": drain, "digest": digest, "statement": statement,
     "judge": None, "report": report, "export": None, "flag": flag.app, "local": None,

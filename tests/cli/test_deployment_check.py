@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from compilegate.adapters.deployment_facts import BOOTSTRAP_PARAMETER, read_network
-from compilegate.cli import deployment_check
-from compilegate.domain.deployment import Network, VpcSetting
 from compilegate.domain.errors import NotDeployedError
+from compilegate_checkup import account as deployment_check
+from compilegate_checkup.reading import BOOTSTRAP_PARAMETER, read_network
+from compilegate_checkup.rules import Network, VpcSetting
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.test_connect import cloudformation
@@ -176,7 +176,7 @@ def test_a_part_that_may_not_be_read_is_named_and_the_others_are_examined(
         error = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
         raise ClientError(error, "GetParameter")
 
-    monkeypatch.setattr(deployment_check.deployment_facts, "bootstrap_version", denied)
+    monkeypatch.setattr(deployment_check.reading, "bootstrap_version", denied)
 
     result = invoke("doctor", "--deployment", "--json")
 

@@ -11,7 +11,8 @@ from functools import cache
 from tools.docs.folders import ROOT
 
 CODE = (
-    "compilegate", "distributions/doctor/compilegate_doctor",
+    "compilegate", "distributions/checkup/compilegate_checkup",
+    "distributions/doctor/compilegate_doctor",
     "distributions/exports/compilegate_exports", "distributions/facts/compilegate_facts",
     "distributions/init/compilegate_init", "distributions/judge/compilegate_judge",
     "distributions/local/compilegate_local",

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.deployment import (
+from compilegate.domain.reasons import Severity
+from compilegate.domain.wording import sentences
+from compilegate_checkup.rules import (
     FILE,
     Demand,
     Endpoint,
@@ -23,8 +25,6 @@ from compilegate.domain.deployment import (
     examine_role,
     examine_setting,
 )
-from compilegate.domain.reasons import Severity
-from compilegate.domain.wording import sentences
 
 ITSELF = Permission("-1", groups=("sg-1",))
 OUT = Permission("-1", cidrs=("0.0.0.0/0",))

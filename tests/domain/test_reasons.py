@@ -27,8 +27,6 @@ from compilegate.domain.wording import names
 from compilegate.domain.workload.model import Candidate, Workload
 
 ROOT = Path(compilegate.__file__).parent
-# The check of a deployment has findings of its own.
-OWN_FINDINGS = ("domain/deployment", "cli/deployment_check")
 FINDINGS = {"finding", "finds"}
 MAKERS = {"Reason", "make", *FINDINGS}
 # Arguments of findings that are no constants, and what they may be.
@@ -61,11 +59,7 @@ Modules = dict[str, ast.Module]
 def modules() -> Modules:
     """Every module by its place; gone after this file, they take a hundred megabytes."""
     files = {str(file.relative_to(ROOT)): file for file in sorted(ROOT.rglob("*.py"))}
-    return {
-        name: ast.parse(file.read_text(encoding="utf-8"))
-        for name, file in files.items()
-        if not name.startswith(OWN_FINDINGS)
-    }
+    return {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in files.items()}
 
 
 def _called(call: ast.Call) -> str:

@@ -6,10 +6,9 @@ import uuid
 
 import pytest
 
-from compilegate.adapters import deployment_facts
-from compilegate.adapters.deployment_facts import read_network
-from compilegate.cli.deployment_check import Account, find_reasons
-from compilegate.domain.deployment import Demand, VpcSetting, examine_network
+from compilegate_checkup.account import Account, find_reasons
+from compilegate_checkup.reading import deployed_vpc, read_network
+from compilegate_checkup.rules import Demand, VpcSetting, examine_network
 from tests.e2e.conftest import App
 
 pytestmark = pytest.mark.e2e
@@ -20,7 +19,7 @@ def test_the_deployed_stage_has_everything_a_trial_needs(app: App) -> None:
     demand = Demand("bert", "ml.g5.xlarge", 1)
 
     assert [] == [one.code for one in find_reasons(account, [demand])]
-    assert deployment_facts.deployed_vpc(app.client("lambda"), "local") is None
+    assert deployed_vpc(app.client("lambda"), "local") is None
 
 
 def test_a_vpc_without_an_endpoint_or_an_open_group_until_it_has_both(app: App) -> None:

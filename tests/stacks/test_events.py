@@ -8,9 +8,9 @@ import pytest
 
 from compilegate.domain import naming
 from compilegate.domain.arithmetic import FLAG_PROBLEMS, NAMESPACE, ROWS_REPAIRED, STAGE
-from compilegate.domain.deployment import FILE
 from compilegate.domain.naming import LIVE
 from compilegate.domain.wording import sentences
+from compilegate_checkup.rules import FILE
 
 # Called by EventBridge, which does not wait for an answer.
 ASYNCHRONOUS = {"abort_trial", "record_run", "sweep", "weekly_digest"}

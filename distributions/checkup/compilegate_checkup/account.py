@@ -9,7 +9,6 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compilegate.adapters import deployment_facts
 from compilegate.adapters.sagemaker import ServiceQuotas
 from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import read_workload
@@ -17,9 +16,14 @@ from compilegate.cli.common import project
 from compilegate.cli.common.connect import stack_outputs
 from compilegate.cli.common.output import answer
 from compilegate.cli.common.session import Providers
-from compilegate.cli.doctor import Part
 from compilegate.domain.claims import LOCAL_STAGE
-from compilegate.domain.deployment import (
+from compilegate.domain.errors import NotDeployedError
+from compilegate.domain.naming import stack_name
+from compilegate.domain.reasons import Reason, Severity
+from compilegate.facts import load_facts, quota_codes
+from compilegate_checkup import TEMPLATES, reading
+from compilegate_checkup.command import Part
+from compilegate_checkup.rules import (
     Demand,
     VpcSetting,
     examine_bootstrap,
@@ -29,10 +33,6 @@ from compilegate.domain.deployment import (
     examine_setting,
     reason,
 )
-from compilegate.domain.errors import NotDeployedError
-from compilegate.domain.naming import stack_name
-from compilegate.domain.reasons import Reason, Severity
-from compilegate.facts import load_facts, quota_codes
 
 DENIED = ("AccessDenied", "AccessDeniedException", "UnauthorizedOperation")
 
@@ -78,7 +78,7 @@ def check_deployment(
     reasons = find_reasons(account, demands, only)
     findings = [one.to_finding() for one in reasons]
     document = {"stack": stack_name(account.stage), "region": region, "reasons": findings}
-    answer(document, "doctor_deployment", as_json=as_json, findings=reasons)
+    answer(document, TEMPLATES / "doctor_deployment", as_json=as_json, findings=reasons)
     severities = {one.severity for one in reasons}
     return next((one for one in (Severity.BLOCK, Severity.WARN) if one in severities), None)
 
@@ -101,7 +101,7 @@ def find_reasons(
 
 
 def _bootstrap(account: Account, _demands: Sequence[Demand]) -> Iterable[Reason]:
-    version = deployment_facts.bootstrap_version(account.client("ssm"))
+    version = reading.bootstrap_version(account.client("ssm"))
     return examine_bootstrap(version, account.region)
 
 
@@ -112,7 +112,7 @@ def _stack(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
         return [reason("not_deployed", problem=error.problem)]
     iam = account.client("iam")
     arns = [f"{outputs['JobRoles']}{demand.workload}" for demand in demands]
-    policies = {arn: deployment_facts.trust_policy(iam, arn) for arn in arns}
+    policies = {arn: reading.trust_policy(iam, arn) for arn in arns}
     return [one for arn, policy in policies.items() for one in examine_role(policy, arn)]
 
 
@@ -125,11 +125,11 @@ def _vpc(account: Account, demands: Sequence[Demand]) -> Iterable[Reason]:
     except NotDeployedError:
         used, differences = configured, []
     else:
-        used = deployment_facts.deployed_vpc(account.client("lambda"), account.stage)
+        used = reading.deployed_vpc(account.client("lambda"), account.stage)
         differences = list(examine_setting(configured, used))
     if not used:
         return differences
-    network = deployment_facts.read_network(account.client("ec2"), used)
+    network = reading.read_network(account.client("ec2"), used)
     return [*differences, *examine_network(network, demands)]
 
 

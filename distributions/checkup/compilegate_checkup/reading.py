@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compilegate.adapters.stores import listed, unless
-from compilegate.domain.deployment import (
+from compilegate.domain.naming import stack_name
+from compilegate_checkup.rules import (
     Endpoint,
     Network,
     Permission,
@@ -16,7 +17,6 @@ from compilegate.domain.deployment import (
     Subnet,
     VpcSetting,
 )
-from compilegate.domain.naming import stack_name
 
 # The qualifier of CDK's default synthesizer: where its bootstrap stack writes its version.
 BOOTSTRAP_PARAMETER = "/cdk-bootstrap/hnb659fds/version"

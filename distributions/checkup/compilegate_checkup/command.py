@@ -23,6 +23,7 @@ from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.reasons import Severity as ReasonSeverity
+from compilegate_checkup import TEMPLATES
 from compilegate_doctor import (
     BY_ID,
     MOST_BYTES,
@@ -118,7 +119,7 @@ def doctor(
             problem = f"has no effect {'with' if deployment else 'without'} --deployment"
             raise InvalidInputError(problem, field=name, fix="drop it or change --deployment")
     if deployment:
-        from compilegate.cli.deployment_check import check_deployment  # noqa: PLC0415 - boto3
+        from compilegate_checkup.account import check_deployment  # noqa: PLC0415 - boto3
 
         severity = check_deployment(
             session(ctx).providers,
@@ -172,7 +173,7 @@ def _answer(
     }  # fmt: skip
     counted = {kind: counts[kind] for kind in Severity if counts[kind]}
     answer(
-        document, "doctor", as_json=as_json, groups=_groups,
+        document, TEMPLATES / "doctor", as_json=as_json, groups=_groups,
         shown=[one for one in trained if one.findings or one.not_seen],
         totals=[f"{number} {WORDS[kind][number != 1]}" for kind, number in counted.items()],
     )  # fmt: skip

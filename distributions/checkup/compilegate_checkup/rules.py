@@ -1,7 +1,7 @@
 """Whether a deployment can work: its network, its account, and what can be wrong with either.
 
 The registry of reasons (``reasons.toml``) describes codes whose fix and source differ from case
-to case. Here every code has one of each, so ``deployment.toml`` holds the whole reason.
+to case. Here every code has one of each, so ``rules.toml`` holds the whole reason.
 """
 
 from __future__ import annotations
