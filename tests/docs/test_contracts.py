@@ -17,6 +17,7 @@ from compilegate.domain.decision import EXIT_CODES, FLAG_ACTIONS
 from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.fleet.row import NEEDS, PHASES, Row
+from compilegate.domain.fleet.statement import Statement
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import DrainMark
@@ -137,6 +138,19 @@ def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word: str) -> 
 )  # fmt: skip
 def test_every_ledger_key_is_on_the_page(key: str) -> None:
     assert key in PAGE
+
+
+def test_the_statement_has_the_keys_that_the_command_writes_and_adds_up() -> None:
+    shown = json.loads(SHOWN["statement"])
+    total = shown["total"]
+
+    assert keys(Statement("prod", "2026-11", None, 0, ()).document()) == keys(shown)
+    for one in ("entries", "micro_usd", "unknown"):
+        of_each = (total[name][one] for name in ("decided", "failed", "stopped"))
+        assert total["spent"][one] == sum(of_each)
+    assert total["entries"] == total["spent"]["entries"] + total["production"]["entries"]
+    for end in ("micro_usd", "low_micro_usd", "high_micro_usd"):
+        assert total["net"][end] == total["saved"][end] - total["spent"]["micro_usd"]
 
 
 def test_a_row_is_shown_with_every_field_and_every_word_that_it_may_hold() -> None:
