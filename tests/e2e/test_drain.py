@@ -46,7 +46,6 @@ def cloud(app: App) -> Cloud:
         executions=StepFunctionsExecutions(
             app.client("stepfunctions"), app.outputs["EvaluateStateMachine"]
         ),
-        overview=DynamoDbTable(dynamodb, table),
     )
 
 

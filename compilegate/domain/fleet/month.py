@@ -41,7 +41,7 @@ STOPPED = ("ABORTED", "Drained")
 QUANTILE = 1.6448536269514722  # two-sided 90 % of the normal distribution
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Amount:
     """Amounts of ledger entries: how many were summed, their sum, and how many have none."""
 
@@ -61,7 +61,7 @@ class Amount:
         return cls(*(sum(getattr(part, one.name) for part in parts) for one in fields(cls)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What runs saved, or would have saved, with its standard error.
 

@@ -33,7 +33,7 @@ NEEDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RowFlag:
     """The flag by the ledger; ``since`` (epoch seconds) is when it took this state and candidate.
 
@@ -49,7 +49,7 @@ class RowFlag:
     followed_at: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LastRun:
     """The production run that ended last, ``at`` in epoch seconds; ``ok``: to its end."""
 
@@ -58,7 +58,7 @@ class LastRun:
     ok: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DayOfRuns:
     """Runs that ended on a day, counted from 1970 in UTC, and how many of them failed."""
 
@@ -67,7 +67,7 @@ class DayOfRuns:
     failed: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Closed:
     """What was saved up to a month and with it (``2026-11``), which no later fold reads again."""
 
@@ -75,7 +75,7 @@ class Closed:
     saved: Estimate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Need:
     """Something that a person has to see to from epoch second ``since`` on; ``code`` of NEEDS."""
 
@@ -83,7 +83,7 @@ class Need:
     since: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """One workload; times in epoch seconds, money in whole micro-dollars, None where unknown.
 
