@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from compilegate.domain import naming
+from compilegate.domain.facts import Facts, Price
 from compilegate.domain.failures import ENDED, explain, job_end
 from compilegate.domain.fields import Fields
 from compilegate.domain.flag_change import Versions
@@ -115,9 +116,10 @@ def team_run(
     training: Training,
     versions: Versions,
     *,
+    facts: Facts,
     now: int,
 ) -> ProductionRun:
-    """The record of a team's job; ``training`` is what is registered."""
+    """The record of a team's job; ``training`` is what is registered, ``facts`` have prices."""
     end, arm = job_end(described, "", ""), tags.get(naming.TAG_ARM)
     result, counts, reason = judged_result(end, evidence, None)
     cluster = described.get("ResourceConfig") or {}
@@ -153,7 +155,17 @@ def team_run(
         reason=reason,
         decision_id=tags.get(naming.TAG_DECISION),
         instance_type=used[0],
+        usd=_usd(described, facts.price(str(used[0]))),
         billable_seconds=billable_seconds(described),
         details={"ending": str(end.ending)},
         at=now,
     )
+
+
+def _usd(described: Mapping[str, Any], price: Price | None) -> float | None:
+    """What a job cost; None where it is not billed, has no price, or has groups of instances."""
+    billable = billable_seconds(described)
+    instances = (described.get("ResourceConfig") or {}).get("InstanceCount")
+    if billable is None or price is None or instances is None:
+        return None
+    return billable / 3600 * price.usd_per_hour * int(instances)

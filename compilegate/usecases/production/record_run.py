@@ -29,7 +29,7 @@ from compilegate.usecases.canary import close_after_run
 from compilegate.usecases.flag.change_flag import flag_versions, repair_if_possible
 from compilegate.usecases.production.begin_run import run_jobs
 from compilegate.usecases.records import spec_at
-from compilegate.usecases.registered import load_registered
+from compilegate.usecases.registered import facts_for_workload, load_registered
 from compilegate.usecases.started_jobs import jobs_of_run
 
 logger = logging.getLogger("compilegate")
@@ -137,7 +137,13 @@ def record_team_run(event: Mapping[str, Any], *, services: Services) -> dict[str
     evidence = services.outputs.production_run(described, registered.quality.metric)
     versions = flag_versions(workload, services)
     run = ended_execution.team_run(
-        described, tags, evidence, registered.training, versions, now=now
+        described,
+        tags,
+        evidence,
+        registered.training,
+        versions,
+        facts=facts_for_workload(registered, services.settings),
+        now=now,
     )
     run = services.ledger.put_once(workload, run)
     close_after_run(workload, run, job=None, services=services)

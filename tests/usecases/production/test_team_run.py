@@ -75,8 +75,23 @@ def test_it_is_recorded_with_what_its_tags_and_its_output_say(production):
         run=naming.trial_id(began * 1000), job=job, arm="compile", started_at=began,
         ended_at=began + 7200, result=run.result, counts=True, why="team", launched_by="team",
         status="Completed", decision_id="d1", instance_type=SOUND.training.instance_type,
-        billable_seconds=7200, details={"ending": "completed"}, at=began + 7500,
+        usd=40.72, billable_seconds=7200, details={"ending": "completed"}, at=began + 7500,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("machines", "usd"),
+    [
+        ({"InstanceCount": 3}, 3 * 40.72), ({"InstanceType": "ml.gone.large"}, None),
+        ({"InstanceCount": None}, None),
+    ],
+)  # fmt: skip
+def test_it_costs_what_its_own_machines_do(production, machines, usd):
+    team_job(production, leaves=summary_tar(), machines=machines)
+    production.services.clock.seconds += 7500
+    recorded(production)
+
+    assert usd == production.runs()[0].usd
 
 
 ANOTHER = "arn:aws:iam::111122223333:role/another-team"
