@@ -485,11 +485,13 @@ class Workload(Section):
     facts: FactOverrides = key("own prices and images", factory=FactOverrides)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document this was read from, with every default written out."""
+        """The document this was read from, with every default written out that 0.2.0 reads."""
         candidates = [{"name": one.name, **one.overrides()} for one in self.candidates]
         document = {**plain(dataclasses.asdict(self)), "candidates": candidates, "schema": SCHEMA}
         if self.profile == Profile():
             del document["profile"]
+        if self.policy.holdback == Policy.holdback:
+            del document["policy"]["holdback"]
         return document
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from compilegate.domain import naming
 from compilegate.domain.production.holdback import holds_back, share_of
 from compilegate.domain.workload.model import Workload
+from compilegate.usecases.records import read_document
 from tests.domain.workload_builder import SOUND, change
 
 WEEK = 7 * 86_400
@@ -88,3 +89,9 @@ def test_workloads_with_the_same_schedule_are_drawn_apart() -> None:
 def test_nothing_is_held_back_where_the_team_or_the_flag_says_so() -> None:
     assert [] == held(job(holdback=0.0), 100)
     assert [] == held(job(holdback=0.3), 100, share=0.0)
+
+
+def test_a_document_without_a_share_of_its_own_is_one_that_0_2_0_reads() -> None:
+    assert "holdback" not in SOUND.to_dict()["policy"]
+    assert [0.0, 0.1] == [job(holdback=of).to_dict()["policy"]["holdback"] for of in (0.0, 0.1)]
+    assert job(holdback=0.1) == read_document(job(holdback=0.1).to_dict())
