@@ -93,6 +93,10 @@ class Ledger:
         entries = chain(*(self.raw.entries(workload, *window) for window in windows))
         return history(entries, since=since)
 
+    def recent(self, workload: str, since: float) -> WorkloadHistory:
+        """Its runs from epoch second ``since`` on and all of its trials, in one read."""
+        return history(self.raw.entries(workload, *ledger_keys.recent(since)), since=since)
+
     def enough(
         self,
         workload: str,

@@ -130,7 +130,7 @@ class Permissions:
 
     def read_lease(self) -> Statements:
         """Read who holds workloads' leases, many at a time."""
-        return self._table(["dynamodb:BatchGetItem"], "lock#*")
+        return self._table(["dynamodb:GetItem", "dynamodb:BatchGetItem"], "lock#*")
 
     def give_lease_back(self) -> Statements:
         """Release a workload's lease."""

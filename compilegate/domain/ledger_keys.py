@@ -37,7 +37,7 @@ def windows(prefix: str, since: float) -> list[tuple[str, str]]:
     Runs and their reviews are those from epoch second ``since`` on, and some from before it, as
     clocks differ; keys of all other kinds are as without it.
     """
-    first_run = naming.trial_id(max(0, round(1000 * (since - CLOCKS_APART_SECONDS))))
+    first_run = _first_run(since)
     rows = (
         (LOWEST, RUN_ENTRIES),
         (f"{RUN_ENTRIES}{first_run}", REVIEW_ENTRIES),
@@ -45,6 +45,15 @@ def windows(prefix: str, since: float) -> list[tuple[str, str]]:
     )
     wanted = [(max(first, prefix), min(last, f"{prefix}{HIGHEST}")) for first, last in rows]
     return [(first, last) for first, last in wanted if first < last]
+
+
+def recent(since: float) -> tuple[str, str]:
+    """The first and the last key of runs from epoch second ``since`` on and of all trials."""
+    return f"{RUN_ENTRIES}{_first_run(since)}", f"{TRIAL_ENTRIES}{HIGHEST}"
+
+
+def _first_run(since: float) -> str:
+    return naming.trial_id(max(0, round(1000 * (since - CLOCKS_APART_SECONDS))))
 
 
 def holds(key: str, prefix: str, last: str | None) -> bool:

@@ -39,6 +39,10 @@ class RowRepair:
         self._services = services
         self._now = services.clock.now()
 
+    def row(self, workload: str) -> Row | None:
+        """The row as it was at the beginning of the pass."""
+        return self._rows.get(workload)
+
     def check(self, workload: str, recent: WorkloadHistory, lease: str | None) -> str:
         """Fold the row anew where it lags; says what was done.
 

@@ -1,4 +1,4 @@
-"""Once a day: cleans up after ended executions, records the day's metrics, limits log retention.
+"""Once a day: cleans up after ended executions, checks rows, records the day's metrics.
 
 Safe to repeat. What the sweep did is in the ledger and published.
 """
@@ -6,29 +6,27 @@ Safe to repeat. What the sweep did is in the ledger and published.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
-from itertools import chain
 from typing import Any
 
-from compilegate.domain import arithmetic, ledger_keys, naming
+from compilegate.domain import arithmetic, naming
 from compilegate.domain.production import orphans
-from compilegate.domain.production.summaries import DayFigures, day_of
+from compilegate.domain.production.summaries import DayFigures
 from compilegate.domain.records.ledger import Swept
 from compilegate.domain.records.production import BegunRun
 from compilegate.domain.records.trials import TrialStarted
 from compilegate.ports import Services, Topic, TrainingLogs
 from compilegate.report.notifications.production import swept as swept_message
+from compilegate.usecases.fleet.repair import RowRepair, measure_repairs
 from compilegate.usecases.metrics import measure
-from compilegate.usecases.operations.left_jobs import Suspect, left_by, suspects
+from compilegate.usecases.operations.left_jobs import left_by
+from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
 from compilegate.usecases.production.record_run import record_ended_execution
 from compilegate.usecases.registered import for_each_workload, try_each
 from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
 
-# Lost runs are looked for as long as the queue of dead letters keeps the event (stacks/stack.py).
-LOOK_BACK_SECONDS = 14 * 24 * 3600
-DAY_SECONDS = 24 * 3600
 FIGURES = {
     "trial_usd": arithmetic.TRIAL_USD,
     "production_runs": arithmetic.PRODUCTION_RUNS,
@@ -49,20 +47,40 @@ def daily(
     topic: Topic,
     training_logs: TrainingLogs,
 ) -> dict[str, Any]:
-    """Do all three, the others also where one fails; returns what was swept."""
+    """Do all of it, the rest also where one fails; returns what was swept."""
+    around = look_around(services)
+    looks = around[1]
     try:
-        return sweep(event, services=services, topic=topic)
+        repaired = measure_repairs((look.row for look in looks if look.row), services)
+        return {**sweep(event, services=services, topic=topic, around=around), **repaired}
     finally:
         try:
-            measure_day(services=services)
+            measure_day(services=services, looks=looks)
         finally:
             training_logs.limit_retention()
 
 
-def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict[str, Any]:
+Around = tuple[Sequence[tuple[str, str]], Sequence[Look]]
+
+
+def look_around(services: Services) -> Around:
+    """Each leased workload with the execution that holds it, and a look at every ledger."""
+    leases = services.locks.holders(list(services.store.folders(naming.WORKLOADS_PREFIX)))
+    rows = RowRepair(services)
+
+    def look(workload: str) -> Look:
+        return look_at(workload, leases.get(workload), rows, services)
+
+    return sorted(leases.items()), for_each_workload(look, services.store)
+
+
+def sweep(
+    event: Mapping[str, Any], *, services: Services, topic: Topic, around: Around | None = None
+) -> dict[str, Any]:
     """Stop jobs and release leases that no running execution answers for, record lost runs.
 
-    Trials that have begun and whose execution has ended badly get an end.
+    Trials that have begun and whose execution has ended badly get an end. ``around`` is that of
+    ``look_around``.
 
     ``grace_seconds`` of the event shortens how long after an execution's end it is left alone.
     What fails does not keep back the rest; raises the last failure at the end, so that it sets off
@@ -70,11 +88,12 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     """
     grace_seconds = float(event.get("grace_seconds", orphans.GRACE_SECONDS))
     now, end_of = services.clock.now(), cache(services.ends.end_of)
-    names = list(services.store.folders(naming.WORKLOADS_PREFIX))
-    leases = sorted(services.locks.holders(names).items())
-    begun = chain(*for_each_workload(lambda name: _suspects(name, services, now), services.store))
+    leases, looks = around or look_around(services)
     suspected = [
-        one for one in begun if orphans.of_deployment(one.execution, services.settings.stage)
+        one
+        for look in looks
+        for one in look.suspects
+        if orphans.of_deployment(one.execution, services.settings.stage)
     ]
     executions = [*(one.execution for one in suspected), *(execution for _, execution in leases)]
     ends = {one: end for one in executions if (end := end_of(one)) is not None}
@@ -85,6 +104,7 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
         for job in left_by(one, services)
     ]
     left = orphans.orphans_by_workload(jobs, leases, ends, now=now, grace_seconds=grace_seconds)
+    unread = [(f"{look.workload} was not read", look.failure) for look in looks if look.failure]
     try:
         try_each(
             ((f"{workload} was not swept", workload) for workload in left),
@@ -92,9 +112,10 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
         )
     finally:
         try:
-            _end_lost_trials(services, grace_seconds, end_of)
+            _end_lost_trials(looks, services, grace_seconds, end_of)
         finally:
-            recorded = _record_lost_runs(services, grace_seconds, end_of)
+            recorded = _record_lost_runs(looks, services, grace_seconds, end_of)
+    try_each(unread, _fail)
     return {
         "stopped_jobs": sum(len(one.jobs) for one in left.values()),
         "released_leases": sum(len(one.leases) for one in left.values()),
@@ -102,12 +123,8 @@ def sweep(event: Mapping[str, Any], *, services: Services, topic: Topic) -> dict
     }
 
 
-def _suspects(workload: str, services: Services, now: int) -> list[Suspect]:
-    rows = ledger_keys.RUN_ENTRIES, ledger_keys.TRIAL_ENTRIES
-    runs, trials = (
-        services.ledger.history(workload, row, since=now - LOOK_BACK_SECONDS) for row in rows
-    )
-    return [*suspects(workload, runs, now=now), *suspects(workload, trials, now=now)]
+def _fail(failure: Exception) -> bool:
+    raise failure
 
 
 def _clean_up(
@@ -141,21 +158,20 @@ def _clean_up(
     return True
 
 
-def _record_lost_runs(services: Services, grace_seconds: float, end_of: EndOf) -> int:
+def _record_lost_runs(
+    looks: Iterable[Look], services: Services, grace_seconds: float, end_of: EndOf
+) -> int:
     """Record production runs whose execution has ended without its record; returns of how many.
 
     The event of it was lost, or its job went on alone and has ended since. An execution that ended
     less than ``grace_seconds`` ago is left to its event.
     """
     now = services.clock.now()
-
-    def unended(workload: str) -> list[tuple[str, BegunRun]]:
-        past = services.ledger.history(workload, ledger_keys.RUN_ENTRIES)
-        return [
-            (f"{workload}: run {one.run} was not recorded", one)
-            for one in past.begun
-            if one.run not in past.ended_runs and one.at > now - LOOK_BACK_SECONDS
-        ]
+    unended = (
+        (f"{look.workload}: run {one.run} was not recorded", one)
+        for look in looks
+        for one in look.runs
+    )
 
     def record(begun: BegunRun) -> bool:
         end = end_of(begun.execution)
@@ -165,24 +181,23 @@ def _record_lost_runs(services: Services, grace_seconds: float, end_of: EndOf) -
             return False
         return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])
 
-    return try_each(chain(*for_each_workload(unended, services.store)), record)
+    return try_each(unended, record)
 
 
-def _end_lost_trials(services: Services, grace_seconds: float, end_of: EndOf) -> int:
+def _end_lost_trials(
+    looks: Iterable[Look], services: Services, grace_seconds: float, end_of: EndOf
+) -> int:
     """End trials that have begun and have no end, though their execution has ended badly.
 
     The event of its end was lost, or the clean-up failed each time. No lease and no job need be
     left of it: a clean-up writes the start of a trial that was stopped before its first step, and
     may fail right after. Otherwise as for lost runs.
     """
-
-    def without_end(workload: str) -> list[tuple[str, TrialStarted]]:
-        past = services.ledger.history(workload, ledger_keys.TRIAL_ENTRIES)
-        return [
-            (f"{workload}: trial {one.trial} was not ended", one)
-            for one in past.started
-            if one.trial not in past.ended_trials
-        ]
+    without_end = (
+        (f"{look.workload}: trial {one.trial} was not ended", one)
+        for look in looks
+        for one in look.trials
+    )
 
     def end_trial(started: TrialStarted) -> bool:
         end = end_of(started.execution)
@@ -195,16 +210,21 @@ def _end_lost_trials(services: Services, grace_seconds: float, end_of: EndOf) ->
         abort_trial({"detail": end.detail}, services=services)
         return True
 
-    return try_each(chain(*for_each_workload(without_end, services.store)), end_trial)
+    return try_each(without_end, end_trial)
 
 
-def measure_day(*, services: Services) -> DayFigures:
+def measure_day(*, services: Services, looks: Iterable[Look] = ()) -> DayFigures:
     """Write the figures of the last 24 hours as metrics; a workload that cannot be read is logged.
 
-    Repeating it writes the same again, which the dashboard's daily maximum takes once.
+    ``looks`` are those of the sweep; what they do not say is read. Repeating it writes the same
+    again, which the dashboard's daily maximum takes once.
     """
-    days = for_each_workload(lambda name: _day(name, services), services.store)
-    total = sum(days, DayFigures())
+    known = {look.workload: look.day for look in looks}
+
+    def day(workload: str) -> DayFigures:
+        return known.get(workload) or day_by_ledger(workload, services)
+
+    total = sum(for_each_workload(day, services.store), DayFigures())
     values = asdict(total)
     figures = {metric: values[name] for name, metric in FIGURES.items()}
     measure(figures, "the figures of the last 24 hours", services)
@@ -212,15 +232,3 @@ def measure_day(*, services: Services) -> DayFigures:
         message = f"decisions of the last 24 hours: {verdict}"
         measure({arithmetic.DECISIONS: number}, message, services, **{arithmetic.VERDICT: verdict})
     return total
-
-
-def _day(workload: str, services: Services) -> DayFigures:
-    now = services.clock.now()
-    try:
-        past = services.ledger.history(workload)
-        for record in past.damaged:
-            logger.error("%s: %s", workload, record.problem)
-        return day_of(past, since=now - DAY_SECONDS, until=now)
-    except Exception:
-        logger.exception("%s: its day cannot be read", workload)
-        return DayFigures()
