@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 STACK_PREFIX = "compilegate"
@@ -201,15 +200,6 @@ def parse_run(run: str) -> RunId:
 def trial_job_prefix(workload: str, trial: str) -> str:
     """What the names of all jobs of a trial begin with."""
     return f"{JOB_PREFIX}-{workload}-{trial}-"
-
-
-def own_jobs(workload: str, trial: str, jobs: Iterable[str]) -> list[str]:
-    """Those that are of this trial, any retry of any run.
-
-    Others may begin alike: a workload's name may end like the trial's id.
-    """
-    own = re.compile(rf"{re.escape(trial_job_prefix(workload, trial))}[^-]+-r[^-]")
-    return [job for job in jobs if own.fullmatch(job)]
 
 
 def job_patterns(workload: str) -> tuple[str, ...]:

@@ -240,7 +240,7 @@ def _reviewed(view: HistoryView, review: Review) -> Iterator[Event]:
         yield replace(_event(view, review, "alarm", alarm=alarm), place=place)
     elif review.message_kind == SLOWER:
         text = "; ".join(note.message for note in review.notes)
-        yield replace(_event(view, review, SLOWER, reasons=text), place=place)
+        yield replace(_event(view, review, "slower", reasons=text), place=place)
     elif review.message_kind == "failed":
         text = "; ".join(reason.message for reason in review.reasons)
         yield replace(_event(view, review, "unproven", reasons=text), place=place)
