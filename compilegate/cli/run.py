@@ -6,23 +6,32 @@ Executions are started, followed to their end, and stopped.
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
+from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import WorkloadFile, package, read_workload
 from compilegate.cli.check import notes_on, read_files
 from compilegate.cli.common.cloud import Cloud, Keeper, check_registered
-from compilegate.cli.common.error_handling import FAILURE, STOPPED, worst_exit_code
+from compilegate.cli.common.error_handling import (
+    FAILURE,
+    STOPPED,
+    error_document,
+    worst_exit_code,
+)
+from compilegate.cli.common.error_handling import exit_code as error_exit_code
+from compilegate.cli.common.error_handling import explain as explained
 from compilegate.cli.common.outcome import Outcome, decision_rows, full_run_words, read_outcome
-from compilegate.cli.common.output import console, emit_json, show
+from compilegate.cli.common.output import console, emit_json, error_text, show
 from compilegate.cli.common.session import (
     REPORTS,
     Invocation,
@@ -40,16 +49,21 @@ from compilegate.domain.failures import IN_PROGRESS, explain
 from compilegate.domain.flag import OFF, parse_flag
 from compilegate.domain.notes import said
 from compilegate.domain.production.savings import metric_of, wall_seconds_of
+from compilegate.flags.backoff import BUSY
 from compilegate.usecases.drain_mark import refuse_if_drained
 from compilegate.usecases.records import Trial
 from compilegate.usecases.registered import load_registered
 from compilegate.usecases.registration import submit
-from compilegate.usecases.started_jobs import jobs_of_trial
 
 STOP_CAUSE = "stopped with Ctrl-C"
 STOP_SECONDS = 20.0
 LOST_AFTER = 10
 AWS_ERRORS = (BotoCoreError, ClientError, OSError)
+# Executions that are read at a time; each takes a description and some of its jobs.
+LOOKS_AT_ONCE = 10
+# Times as long between two looks, where a service asks for fewer calls.
+SLOWEST = 12.0
+_CHANCE = random.SystemRandom()
 
 
 def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
@@ -62,36 +76,68 @@ def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
     return files
 
 
-def start(files: Sequence[WorkloadFile], cloud: Cloud) -> list[TrialWatcher]:
-    """Upload every workload, then start their executions; all of them or none.
+@dataclass(frozen=True)
+class NotStarted:
+    """A file of which no trial was started, and why."""
 
-    Raises DrainedError, before anything is uploaded, while the deployment is drained.
+    file: Path
+    error: Exception
+    workload: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For ``--json``, beside the outcomes of those that were."""
+        return {
+            "workload": self.workload,
+            "file": str(self.file),
+            "trial": None,
+            "verdict": "not_started",
+            **error_document(self.error),
+        }
+
+
+def start(
+    files: Sequence[WorkloadFile], cloud: Cloud, refused: list[NotStarted] | None = None
+) -> list[TrialWatcher]:
+    """Upload every workload and start its execution.
+
+    Where one cannot start, it is added to ``refused`` and the others go on; without that list the
+    started ones are stopped. Raises DrainedError, before anything is uploaded, while the deployment
+    is drained.
     """
     refuse_if_drained(cloud.services)
-    store, trial_id = cloud.services.store, naming.trial_id(time.time_ns() // 1_000_000)
-    for file in files:
-        read_workload(file.path, store=store)
-    # With what the report of its trial has to say of its script.
-    packages = [replace(package(file), notes=notes_on(file)) for file in files]
-    trials = [submit(one, trial=trial_id, store=store) for one in packages]
+    trial_id = naming.trial_id(time.time_ns() // 1_000_000)
     started: list[TrialWatcher] = []
-    try:
-        for trial in trials:
-            name = naming.execution_name(trial.workload, trial.trial)
-            payload = {
-                "workload": trial.workload, "trial": trial.trial, "spec_key": trial.spec_key,
-            }  # fmt: skip
-            started.append(TrialWatcher(trial, cloud.executions.start(name, payload), cloud))
-    except BaseException:
-        stop(started, cloud, "another trial of the same command could not start")
-        raise
+    for file in files:
+        try:
+            started.append(_started(file, trial_id, cloud))
+        except Exception as error:
+            if refused is None:
+                stop(started, cloud, "another trial of the same command could not start")
+                raise
+            refused.append(NotStarted(file.path, error, file.workload.name))
+        except BaseException:
+            stop(started, cloud)
+            raise
     return started
 
 
+def _started(file: WorkloadFile, trial_id: str, cloud: Cloud) -> TrialWatcher:
+    store = cloud.services.store
+    read_workload(file.path, store=store)
+    # With what the report of its trial has to say of its script.
+    trial = submit(replace(package(file), notes=notes_on(file)), trial=trial_id, store=store)
+    name = naming.execution_name(trial.workload, trial.trial)
+    payload = {"workload": trial.workload, "trial": trial.trial, "spec_key": trial.spec_key}
+    return TrialWatcher(trial, cloud.executions.start(name, payload), cloud)
+
+
 def start_or_go_on(
-    files: Sequence[WorkloadFile], running: Sequence[str], cloud: Cloud
+    files: Sequence[WorkloadFile],
+    running: Sequence[str],
+    cloud: Cloud,
+    refused: list[NotStarted] | None = None,
 ) -> tuple[list[TrialWatcher], list[TrialWatcher]]:
-    """The trials of these workloads in their order, and others that go on.
+    """The trials of these workloads in their order, and others that go on; ``refused`` as there.
 
     ``running`` are executions of a local cloud that was killed and started again. A workload whose
     trial goes on is given no second one: the two would wait for each other.
@@ -105,10 +151,31 @@ def start_or_go_on(
             f"The local cloud had been killed; {name} goes on, with the file and the code that it "
             "was started with.", err=True,
         )  # fmt: skip
-    new = start([file for file in files if file.workload.name not in started], cloud)
+    new = start([file for file in files if file.workload.name not in started], cloud, refused)
     started |= {item.trial.workload: item for item in new}
-    asked_for = [started.pop(file.workload.name) for file in files]
+    names = [file.workload.name for file in files]
+    asked_for = [started.pop(name) for name in names if name in started]
     return asked_for, list(started.values())
+
+
+class Looks:
+    """Reads executions in turn, a few at a time: however many there are, the services' rates hold.
+
+    One that has ended is not read again.
+    """
+
+    def __init__(self, watchers: Sequence[Watcher]) -> None:
+        self._watchers, self._views = watchers, dict[int, View]()
+        self._next = 0
+
+    def take(self) -> list[View]:
+        """The views so far, after the next look."""
+        numbers, count = range(len(self._watchers)), len(self._watchers)
+        going = [n for n in numbers if n not in self._views or self._views[n].state.running]
+        for number in sorted(going, key=lambda n: (n - self._next) % count)[:LOOKS_AT_ONCE]:
+            self._views[number] = self._watchers[number].read()
+            self._next = number + 1
+        return [self._views[number] for number in sorted(self._views)]
 
 
 def watch(
@@ -123,16 +190,18 @@ def watch(
     """Show progress until every execution has ended; returns the last view of each.
 
     ``on_look`` gets the views each time, ``on_end`` the last view of each once it has ended.
-    Raises EnvironmentNotReadyError after ten failures in a row to read them.
+    Raises EnvironmentNotReadyError after ten failures in a row to read them; where a service only
+    asks for fewer calls, they are read less often.
     """
-    lost, ended = 0, set[int]()
+    looks, lost, slower, ended = Looks(watchers), 0, 1.0, set[Trial]()
     with screen(console) as show:
         while True:
             try:
-                views = [watcher.read() for watcher in watchers]
-                lost = 0
+                views = looks.take()
+                lost, slower = 0, 1.0
             except AWS_ERRORS as error:
-                lost += 1
+                slower = min(2 * slower, SLOWEST)
+                lost += error_code(error) not in BUSY
                 if lost >= LOST_AFTER:
                     raise EnvironmentNotReadyError(
                         f"the {what} can no longer be watched ({error}); it continues",
@@ -142,26 +211,27 @@ def watch(
                 show(views)
                 if on_look:
                     on_look(views)
-                for number, view in enumerate(views):
-                    if on_end and not view.state.running and number not in ended:
-                        ended.add(number)
+                for view in views:
+                    if on_end and not view.state.running and view.trial not in ended:
+                        ended.add(view.trial)
                         on_end(view)
-                if not any(view.state.running for view in views):
+                if len(views) == len(watchers) and not any(one.state.running for one in views):
                     return views
-            time.sleep(poll_seconds)
+            # Several commands at once do not stay in step.
+            time.sleep(poll_seconds * slower * _CHANCE.uniform(0.8, 1.2))
 
 
 def stop(started: Sequence[TrialWatcher], cloud: Cloud, cause: str = STOP_CAUSE) -> None:
-    """Stop the executions and wait a moment for their jobs to end."""
+    """Stop the executions and wait a moment for their jobs to end, those that were seen."""
     for item in started:
         with contextlib.suppress(*AWS_ERRORS):
             cloud.executions.stop(item.arn, cause)
+    jobs = [job for item in started for job in item.active_jobs]
     deadline = time.monotonic() + STOP_SECONDS
     with contextlib.suppress(*AWS_ERRORS):
         while time.monotonic() < deadline and any(
             one["TrainingJobStatus"] == IN_PROGRESS
-            for item in started
-            for one in jobs_of_trial(item.trial, None, cloud.services).values()
+            for one in cloud.services.jobs.describe_all(jobs).values()
         ):
             time.sleep(0.2)
 
@@ -179,13 +249,15 @@ def run(
     compilegate run workloads/article-bert.yaml
     compilegate run workloads/demo-lm.yaml workloads/demo-tabular.yaml --local
 
-    Several files are evaluated at the same time. With --local, Ctrl-C stops the trials; in AWS
-    they continue.
+    Several files are evaluated at the same time. One that cannot start is named, with its reason,
+    and the others go on; with --json its verdict is not_started. With --local, Ctrl-C stops the
+    trials; in AWS they continue.
 
-    Exit code 0 promote, 10 stay off or ineligible, 11 inconclusive, 13 invalid, 1 failure, also to
-    write the report; of several the worst.
+    Exit code 0 promote, 10 stay off or ineligible, 11 inconclusive, 13 invalid, 2 bad input, 1
+    failure, also to start or to write the report; of several the worst.
     """
-    workloads, quiet = read_workloads(files), invocation.as_json
+    workloads, refused = _readable(files)
+    quiet = invocation.as_json
     if invocation.local:
         console(stderr=quiet).print(
             "Starting the embedded cloud if it does not run, deploying the app …"
@@ -193,28 +265,44 @@ def run(
         with invocation.session.providers.started_local(keep=False) as local:
             goes_on = local.started_now and local.resumed
             running = local.cloud.executions.running_arns() if goes_on else ()
-            outcomes = _evaluate(workloads, local.cloud, out, quiet=quiet, running=running)
+            outcomes = _evaluate(workloads, local.cloud, out, refused, quiet=quiet, running=running)
     else:
-        outcomes = _evaluate(workloads, invocation.open_cloud(), out, quiet=quiet)
+        outcomes = _evaluate(workloads, invocation.open_cloud(), out, refused, quiet=quiet)
     if invocation.as_json:
-        documents = [outcome.to_dict() for outcome in outcomes]
+        documents = [one.to_dict() for one in outcomes] + [one.to_dict() for one in refused]
         emit_json(documents[0] if len(documents) == 1 else documents)
     else:
         for outcome in outcomes:
             show_outcome(outcome)
-    raise typer.Exit(worst_exit_code([outcome.exit_code for outcome in outcomes]))
+    codes = [*(one.exit_code for one in outcomes), *(error_exit_code(one.error) for one in refused)]
+    raise typer.Exit(worst_exit_code(codes))
+
+
+def _readable(paths: Sequence[Path]) -> tuple[list[WorkloadFile], list[NotStarted]]:
+    """The files that can be evaluated, and the others; raises the error where there is no other."""
+    outcomes = list(read_files(paths))
+    files = [one for _, one in outcomes if isinstance(one, WorkloadFile)]
+    refused = [NotStarted(path, one) for path, one in outcomes if isinstance(one, Exception)]
+    if not files:
+        raise refused[0].error
+    return files, refused
 
 
 def _evaluate(
     files: Sequence[WorkloadFile],
     cloud: Cloud,
     out: Path,
+    refused: list[NotStarted],
     *,
     quiet: bool,
     running: Sequence[str] = (),
 ) -> list[Outcome]:
-    asked_for, others = start_or_go_on(files, running, cloud)
+    asked_for, others = start_or_go_on(files, running, cloud, refused)
     started = [*asked_for, *others]
+    if not started:
+        raise refused[0].error
+    for one in refused:
+        typer.echo(error_text(f"{one.file} was not started: {explained(one.error)}"), err=True)
     keeper = Keeper(cloud) if cloud.is_local else None
     look = keeper.look if keeper else None
     try:

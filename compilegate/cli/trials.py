@@ -41,7 +41,7 @@ from compilegate.usecases.started_jobs import names_of_run, names_of_runs, reque
 
 _PREFIX = re.compile(PROGRESS_LINE)
 # Of a run whose job is not known so many names are asked for at a time: each may have thirty.
-NAMES_A_LOOK = 10
+NAMES_A_LOOK = 5
 
 
 @dataclass
@@ -154,6 +154,11 @@ class Watcher(ABC):
     def read(self) -> View:
         """As it is now."""
 
+    @property
+    def active_jobs(self) -> list[str]:
+        """Names of its jobs that had not ended when it was last read."""
+        return [name for name, job in self._jobs.items() if job.active]
+
     @abstractmethod
     def _placed(self, job: JobView) -> JobView | None:
         """The job with its arm and price, once they are known; None for a foreign one."""
@@ -163,14 +168,14 @@ class Watcher(ABC):
         """Names of jobs that may have begun since they were last asked for."""
 
     def _read_jobs(self) -> tuple[JobView, ...]:
-        active = [name for name, job in self._jobs.items() if job.active]
         new = (name for name in self._new_names() if name not in self._jobs)
-        described = self._cloud.services.jobs.describe_all([*active, *new])
+        described = self._cloud.services.jobs.describe_all([*self.active_jobs, *new])
         for name, one in described.items():
             job = self._placed(read_job(name, one, self._jobs.get(name), self._cloud))
             if job is not None:
                 self._jobs[name] = job
-        return tuple(self._jobs.values())
+        by_start = sorted(self._jobs.values(), key=lambda job: job.started_at or math.inf)
+        return tuple(by_start)
 
 
 class TrialWatcher(Watcher):
@@ -213,7 +218,8 @@ class TrialWatcher(Watcher):
         names = names_of_runs(self.trial, [run for run in runs if run.text not in seen])
         names.sort(key=naming.retries)
         self._turn = self._turn + NAMES_A_LOOK if self._turn < len(names) else 0
-        return {*names[:NAMES_A_LOOK], *names[self._turn : self._turn + NAMES_A_LOOK]}
+        in_turn = names[self._turn : self._turn + NAMES_A_LOOK]
+        return dict.fromkeys([*names[:NAMES_A_LOOK], *in_turn])
 
     def _placed(self, job: JobView) -> JobView | None:
         run = naming.job_run(self.trial.workload, self.trial.trial, job.name)

@@ -129,21 +129,43 @@ def test_of_several_the_worst_exit_code_and_a_list_of_outcomes(
     assert 11 == result.exit_code
 
 
-def test_where_one_cannot_start_the_others_are_stopped(
+def test_one_that_cannot_start_is_named_and_the_others_go_on(
     tmp_path: Path, invoke: Invoke, aws: Cloud
 ) -> None:
-    def refuse_the_second(payload: dict[str, Any]) -> None:
+    def start(payload: dict[str, Any]) -> None:
         if payload["workload"] == "two":
             raise ValueError("refused")
+        decided(aws, payload, metrics=GOOD)
 
-    executions(aws).on_start = refuse_the_second
+    executions(aws).on_start = start
+    one, two = two_projects(tmp_path)
+    wrong = write_project(tmp_path / "c", ("model:", "no_model:"))
+
+    result = invoke("run", wrong, one, two, "--json")
+
+    outcome, *not_started = json.loads(result.stdout)
+    assert (1, "promote") == (result.exit_code, outcome["verdict"])
+    assert [(str(wrong), None, "bad_input"), (str(two), "two", "unexpected")] == [
+        (entry["file"], entry["workload"], entry["error"]["kind"]) for entry in not_started
+    ]
+    assert {"not_started"} == {entry["verdict"] for entry in not_started}
+    assert all(f"{file} was not started" in result.stderr for file in (wrong, two))
+    assert {} == executions(aws).stopped
+    assert 2 == invoke("run", wrong, one).exit_code
+
+
+def test_where_none_can_start_it_is_the_error_of_the_first(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    def refuse(payload: dict[str, Any]) -> None:
+        raise ValueError(f"{payload['workload']} refused")
+
+    executions(aws).on_start = refuse
 
     result = invoke("run", *two_projects(tmp_path))
 
     assert 1 == result.exit_code
-    assert "Error: ValueError: refused" in result.stderr
-    stopped = [arn for arn in executions(aws).stopped if ":one-" in arn]
-    assert 1 == len(stopped)
+    assert "Error: ValueError: one refused" in result.stderr
 
 
 @pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt, 130), (BrokenPipeError, 141)])

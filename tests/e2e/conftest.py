@@ -14,12 +14,15 @@ from typing import Any
 
 import pytest
 
+from compilegate.adapters.sagemaker import SageMakerJobs
 from compilegate.adapters.stores import DynamoDbTable, S3Store
 from compilegate.adapters.workload_files import make_bundle
 from compilegate.domain import naming
 from compilegate.domain.workload.file import parse_workload
 from compilegate.ports import Ledger
+from compilegate.usecases.records import Trial
 from compilegate.usecases.registration import Package, submit
+from compilegate.usecases.started_jobs import requested_runs
 from compilegate_localcloud import api
 from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.places import REPOSITORY, Places
@@ -75,14 +78,14 @@ class Running:
         }
 
     def jobs(self) -> dict[str, str]:
-        """Status of every job of the trial, by run id."""
+        """Status of every job of the trial, of up to three tries, by run id and try."""
+        trial = Trial(self.workload, self.trial, "")
+        runs = requested_runs(trial, self.app.store)
+        names = [name for run in runs for name in naming.tries(self.job(run.text), 2)]
+        described = SageMakerJobs(self.app.client("sagemaker")).describe_all(names)
         prefix = naming.trial_job_prefix(self.workload, self.trial)
-        sagemaker = self.app.client("sagemaker")
-        pages = sagemaker.get_paginator("list_training_jobs").paginate(NameContains=prefix)
         return {
-            job["TrainingJobName"].removeprefix(prefix): job["TrainingJobStatus"]
-            for page in pages
-            for job in page["TrainingJobSummaries"]
+            name.removeprefix(prefix): one["TrainingJobStatus"] for name, one in described.items()
         }
 
     def request(self, run: str) -> dict[str, Any]:
@@ -168,8 +171,9 @@ class App:
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """With permissions enforced: whatever is run here needs no more than the roles grant."""
-    with deployed(tmp_path_factory.mktemp("cloud"), enforce_iam=True) as deployed_app:
+    """With permissions enforced and at AWS's published rates: what is run here needs no more."""
+    home = tmp_path_factory.mktemp("cloud")
+    with deployed(home, "--hold-rates", enforce_iam=True) as deployed_app:
         yield deployed_app
 
 

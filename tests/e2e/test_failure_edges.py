@@ -10,6 +10,7 @@ import pytest
 from compilegate.adapters.state_machines import StepFunctionsExecutions
 from compilegate.domain import naming
 from distributions.localcloud.tests.failures import Failure, inject, kill_job
+from distributions.localcloud.tests.helpers import eventually
 from tests.e2e.conftest import Running
 
 pytestmark = pytest.mark.e2e
@@ -132,17 +133,21 @@ def test_a_report_that_cannot_be_written_does_not_unsay_the_decision(trial, app)
 def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(trial, app):
     """As a lost answer of CreateTrainingJob leaves one behind."""
     running = trial(slow="compile")
-    job = running.wait_for_full_run(CANDIDATE)
-    run = naming.job_run(running.workload, running.trial, job)
-    key = naming.request_key(running.workload, running.trial, run.text)
-    request = json.loads(app.store.get(key))
+    eventually(lambda: "Completed" in running.jobs().values(), 60, "no speed job ends")
+    inject(app.cloud.state(), Failure.THROTTLED, count=1)  # of the first full run
+    second_try = eventually(
+        lambda: next((job for job in running.jobs() if job.endswith("-r1")), None), 60,
+        "no job is asked for again",
+    )  # fmt: skip
+    run = second_try.removesuffix("-r1")
+    request = running.request(run)
     request["HyperParameters"]["hang"] = json.dumps("compile")
-    duplicate = running.job(f"{run.text}-r9")
+    duplicate = running.job(f"{run}-r0")
     app.client("sagemaker").create_training_job(**{**request, "TrainingJobName": duplicate})
     running.output()
     plan = running.record("evidence")["plan"]
     assert plan["usd_by_job"][duplicate] > 0
     assert sum(plan["usd_by_job"].values()) == pytest.approx(plan["spent_usd"])
     running.wait_until_released()
-    assert running.jobs()[f"{run.text}-r9"] in ("Stopping", "Stopped")
+    assert running.jobs()[f"{run}-r0"] in ("Stopping", "Stopped")
     assert "promote" == running.record("decision")["verdict"]

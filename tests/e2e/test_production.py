@@ -10,7 +10,7 @@ import pytest
 
 from compilegate.domain import naming
 from distributions.localcloud.tests.failures import Failure, inject
-from distributions.localcloud.tests.helpers import eventually
+from distributions.localcloud.tests.helpers import eventually, jobs_named
 from tests.e2e.production import Production, iso
 
 pytestmark = pytest.mark.e2e
@@ -238,9 +238,7 @@ def wait_for_training(app, workload, seconds=30.0):
     sagemaker = app.client("sagemaker")
 
     def training():
-        listed = sagemaker.list_training_jobs(NameContains=f"cg-{workload.name}-")
-        names = [job["TrainingJobName"] for job in listed["TrainingJobSummaries"]]
-        for name in names:
+        for name in jobs_named(sagemaker, f"cg-{workload.name}-"):
             described = sagemaker.describe_training_job(TrainingJobName=name)
             if described["SecondaryStatus"] == "Training":
                 return name

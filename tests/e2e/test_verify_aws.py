@@ -24,6 +24,7 @@ from compilegate.domain.workload.model import Workload
 from compilegate_localcloud import api
 from compilegate_localcloud.lifecycle import LocalCloud
 from compilegate_localcloud.places import find_places
+from distributions.localcloud.tests.helpers import jobs_named
 from tests.e2e.conftest import App
 from tests.training.jobs import QUICK
 from tools.verify_aws import jobs
@@ -78,10 +79,8 @@ def left_behind(app: App, trial: str) -> list[str]:
     """Everything of a verification that is still there; of all where no trial is named."""
     left = [key for prefix in (naming.WORKLOADS_PREFIX, naming.EXPERIMENTS_PREFIX)
             for key in keys(app, f"{prefix}{WORKLOAD}/")]  # fmt: skip
-    active = app.client("sagemaker").list_training_jobs(
-        NameContains=naming.trial_job_prefix(WORKLOAD, trial), StatusEquals="InProgress"
-    )
-    left += [job["TrainingJobName"] for job in active["TrainingJobSummaries"]]
+    prefix = naming.trial_job_prefix(WORKLOAD, trial)
+    left += jobs_named(app.client("sagemaker"), prefix, StatusEquals="InProgress")
     machines = app.client("stepfunctions").list_state_machines()["stateMachines"]
     left += [one["name"] for one in machines if one["name"].startswith(stack_name(trial))]
     queues = app.client("sqs").list_queues(QueueNamePrefix=stack_name(trial))

@@ -11,6 +11,7 @@ import pytest
 
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.naming import parse_run
+from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import InfrastructureFailureError
 from tests.domain.workload_builder import COMPILE, SOUND
@@ -194,6 +195,24 @@ def test_a_third_round_lost_to_the_cloud_fails_the_trial_and_is_no_verdict(servi
     assert [1, 2, 3] == evidence(services)["plan"]["lost_rounds"]
     with pytest.raises(NotFoundError):
         load(services, "decision")
+
+
+def test_rounds_that_only_waited_for_the_quota_fail_no_trial_and_are_none_of_its_rounds(
+    services: Any,
+) -> None:
+    most = rounds.max_rounds(1)
+    first_round(services)
+    for number in range(1, most + 3):
+        waited = {**lost_to_the_cloud(f"s{number - 1}"), "waited": True}
+        asked = call_judge(services, number, [waited], asks_speed())
+        assert ("continue", [f"s{number}"]) == (asked["verdict"], names(asked))
+
+    plan = evidence(services)["plan"]
+    assert [*range(1, most + 3)] == plan["waited_rounds"]
+    assert "lost_rounds" not in plan
+    both = [{**lost_to_the_cloud(f"s{most + 2}"), "waited": True}, lost_to_the_cloud("s999")]
+    call_judge(services, most + 3, both, asks_speed())
+    assert [most + 3] == evidence(services)["plan"]["lost_rounds"]
 
 
 def test_a_run_without_an_explanation_is_looked_up(services: Any) -> None:

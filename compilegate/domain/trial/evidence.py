@@ -83,10 +83,14 @@ class JobRecord:
 
 @dataclass(frozen=True)
 class TrialRecords:
-    """Everything that is recorded: the jobs, and the rounds in which the cloud failed one."""
+    """Everything that is recorded: the jobs, and the rounds in which the cloud failed one.
+
+    ``waited_rounds`` are those of which a job only waited for the account's quota.
+    """
 
     jobs: tuple[JobRecord, ...] = ()
     lost_rounds: tuple[int, ...] = ()
+    waited_rounds: tuple[int, ...] = ()
 
     @property
     def with_runs(self) -> frozenset[str]:
@@ -111,7 +115,8 @@ def read_records(document: Mapping[str, Any] | None) -> TrialRecords:
                 job = str(record.get("job") or "") if isinstance(record, Mapping) else ""
                 own = by_job.get(job, JobRecord(job))
                 by_job[job] = own.with_run(str(arm["name"]), record, path)
-    return TrialRecords(tuple(by_job.values()), tuple(plan.get("lost_rounds", ())))
+    rounds = (tuple(plan.get(name, ())) for name in ("lost_rounds", "waited_rounds"))
+    return TrialRecords(tuple(by_job.values()), *rounds)
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,11 @@ class TrialEvidence:
         """The evidence with a round in which the cloud could not run a job."""
         lost = (*self.records.lost_rounds, number)
         return replace(self, records=replace(self.records, lost_rounds=lost))
+
+    def with_waited_round(self, number: int) -> TrialEvidence:
+        """The evidence with a round that waited for the account's quota."""
+        waited = (*self.records.waited_rounds, number)
+        return replace(self, records=replace(self.records, waited_rounds=waited))
 
     @cached_property
     def jobs(self) -> tuple[JobRecord, ...]:
@@ -161,6 +171,11 @@ class TrialEvidence:
     def lost_rounds(self) -> tuple[int, ...]:
         """Rounds in which the cloud could not run a job, in order."""
         return tuple(sorted(set(self.records.lost_rounds)))
+
+    @property
+    def waited_rounds(self) -> tuple[int, ...]:
+        """Rounds that waited for the account's quota, in order."""
+        return tuple(sorted(set(self.records.waited_rounds)))
 
     @property
     def usd_by_job(self) -> dict[str, float]:
@@ -249,6 +264,7 @@ class TrialEvidence:
                 **asdict(trial_plan),
                 "usd_by_job": self.usd_by_job,
                 **({"lost_rounds": list(self.lost_rounds)} if self.lost_rounds else {}),
+                **({"waited_rounds": list(self.waited_rounds)} if self.waited_rounds else {}),
                 **({"unmeasured_by_job": unmeasured} if unmeasured else {}),
             },
             "arms": [self._arm_document(arm) for arm in self.arms if not self._is_control(arm)],

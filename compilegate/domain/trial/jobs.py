@@ -49,6 +49,7 @@ class EndedJob:
     ``infrastructure``: the cloud could not run it. ``described`` is SageMaker's description, empty
     where it never saw the job. ``asked_arms`` are the arms that a speed job on nodes of its own was
     asked to measure. ``output`` is read only of a job that completed and is not recorded yet.
+    ``waited``: it could not be run because the account's quota left no room for it.
     """
 
     run: naming.RunId
@@ -57,6 +58,7 @@ class EndedJob:
     reason: str | None = None
     infrastructure: bool = False
     timed_out: bool = False
+    waited: bool = False
     stopped_by_trial: bool = False
     described: Mapping[str, Any] = field(default_factory=dict)
     asked_arms: tuple[str, ...] = ()
@@ -72,6 +74,7 @@ class EndedJob:
             reason=outcome.get("reason"),
             infrastructure=bool(outcome.get("infrastructure")),
             timed_out=bool(outcome.get("timed_out")),
+            waited=bool(outcome.get("waited")),
         )
 
     @classmethod
@@ -89,6 +92,7 @@ class EndedJob:
             "status": self.status,
             "reason": self.reason,
             **({} if self.status == COMPLETED else failure),
+            **({"waited": True} if self.waited else {}),
         }
 
     def with_description(self, described: Mapping[str, Any]) -> Self:

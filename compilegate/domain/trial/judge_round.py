@@ -15,7 +15,6 @@ from typing import Any
 from compilegate.domain import naming
 from compilegate.domain.decision import Decision, QualityStep, RequestedFullRun, SpeedStep, Verdict
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
 from compilegate.domain.planning.arms import ArmPlan, controls_of
@@ -190,8 +189,13 @@ def _quality_requests(
 def _before_its_jobs(facts: RoundFacts) -> TrialEvidence:
     """Evidence of the rounds before, with what was spent, lost and made by production since."""
     evidence = TrialEvidence(facts.workload, facts.plan, facts.records)
-    if any(job.infrastructure and not job.controls(facts.plan.arms) for job in facts.ended):
+    lacking = [
+        job for job in facts.ended if job.infrastructure and not job.controls(facts.plan.arms)
+    ]
+    if any(not job.waited for job in lacking):
         evidence = evidence.with_lost_round(facts.round)
+    elif lacking:
+        evidence = evidence.with_waited_round(facts.round)
     prices = [price_record(job, evidence, now=facts.now)
               for job in (*facts.ended, *facts.duplicates)]  # fmt: skip
     production = production_records(
@@ -210,7 +214,8 @@ def _failure(
             f"stopped before the end, not by this trial: {', '.join(stopped)}",
             fix="see in CloudTrail who called StopTrainingJob, then run the trial again",
         )
-    broken = [job for job in jobs if job.infrastructure]
+    # A quota in use is waited for as long as the trial may take.
+    broken = [job for job in jobs if job.infrastructure and not job.waited]
     if len(evidence.lost_rounds) <= LOST_ROUNDS or not broken:
         return None
     return InfrastructureFailureError(f"{broken[0].job} could not run: {broken[0].reason}")
@@ -241,19 +246,16 @@ class RoundEffect(StrEnum):
     STOP = "stop"
 
 
-def round_effect(
-    job: EndedJob, arms: Sequence[ArmPlan], *, error: str | None, jobs_in_round: int
-) -> RoundEffect:
+def round_effect(job: EndedJob, arms: Sequence[ArmPlan], *, jobs_in_round: int) -> RoundEffect:
     """What the end of ``job`` means for its round.
 
-    ``arms`` are the plan's, needed only for a job of a node group; ``error`` is the state
-    machine's, None where its task did not fail. A control decides nothing, and a quota that left
-    no room for a job says nothing about the others.
+    ``arms`` are the plan's, needed only for a job of a node group. A control decides nothing, and
+    a quota that left no room for a job says nothing about the others.
     """
     if job.run.group and job.controls(arms):
         return RoundEffect.NONE
     if job.infrastructure or job.stopped_by_others:
-        return RoundEffect.NONE if error == RESOURCE_LIMIT_ERROR else RoundEffect.STOP
+        return RoundEffect.NONE if job.waited else RoundEffect.STOP
     if job.run.is_speed or jobs_in_round <= 1:
         return RoundEffect.NONE
     return RoundEffect.LOOK

@@ -155,7 +155,7 @@ class PlannedStep:
         """More rounds than a sound trial needs, or than one execution's history holds."""
         step, plan, jobs = self.step, self.evidence.plan, self.evidence.usd_by_job
         most = most_rounds(plan.candidates, plan.max_quality_runs, plan.quality_mode)
-        if rounds_done >= most:
+        if rounds_done - len(self.evidence.waited_rounds) >= most:
             return Reason("too_many_rounds", f"not decided after {most} rounds")
         most_jobs = len(step.arms)
         if isinstance(step, SpeedStep):

@@ -17,7 +17,7 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidEvidenceError
-from compilegate.domain.failures import COMPLETED
+from compilegate.domain.failures import COMPLETED, RESOURCE_LIMIT_ERROR
 from compilegate.domain.judging.judge import judge as shipped_judge
 from compilegate.domain.judging.probation import Judge
 from compilegate.domain.naming import RunId
@@ -95,10 +95,11 @@ def on_job_ended(
     job = EndedJob(run, name, COMPLETED)
     if event.get("status") != COMPLETED:
         job = EndedJob.failed(run, name, str(event.get("cause", "")))
+        job = replace(job, waited=event.get("error") == RESOURCE_LIMIT_ERROR)
     own = job.was_stopped and stopped_by_trial(name, trial, services.store)
     job, lost = replace(job, stopped_by_trial=own), list[int]()
     arms = load_plan(services.store, trial).arms if run.group else ()
-    effect = round_effect(job, arms, error=event.get("error"), jobs_in_round=len(runs))
+    effect = round_effect(job, arms, jobs_in_round=len(runs))
     if effect is RoundEffect.STOP:
         stop_runs(trial, runs, services=services)
     if effect is RoundEffect.LOOK:

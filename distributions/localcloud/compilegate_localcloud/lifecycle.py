@@ -58,17 +58,20 @@ class LocalCloud:
         region: str = DEFAULT_REGION,
         enforce_iam: bool = False,
         inject_failures: bool = False,
+        hold_rates: bool = False,
         quotas: Mapping[str, int] | None = None,
         extra_arguments: tuple[str, ...] = (),
     ) -> RunState:
         """Start the emulator and wait until it serves.
 
         ``quotas`` are instances that training jobs may use at once by type; others have no limit.
+        ``hold_rates``: AWS's published rates and quotas of calls and resources hold.
         Raises NotReadyError if it runs already or does not come up.
         """
         arguments = [*extra_arguments, "--region", region]
         arguments += ["--enforce-iam"] if enforce_iam else []
         arguments += ["--inject-failures"] if inject_failures else []
+        arguments += ["--hold-rates"] if hold_rates else []
         arguments += ["--quotas", json.dumps(dict(quotas))] if quotas else []
         with self._joining():
             running = self._serving()

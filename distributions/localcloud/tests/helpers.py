@@ -110,8 +110,7 @@ class Trainer:
         """Also where the job does not exist yet."""
 
         def trains():
-            listed = self.client("sagemaker").list_training_jobs(NameContains=name)
-            jobs = listed["TrainingJobSummaries"]
+            jobs = jobs_named(self.client("sagemaker"), name)
             return jobs and self.describe(name)["SecondaryStatus"] == "Training"
 
         eventually(trains, seconds, f"{name} does not train")
@@ -216,3 +215,9 @@ def wait_for_none(run_id, seconds=8):
             return []
         time.sleep(0.1)
     return left
+
+
+def jobs_named(sagemaker, part, **filters):
+    """Names of the jobs whose names contain a text, of every page."""
+    pages = sagemaker.get_paginator("list_training_jobs").paginate(NameContains=part, **filters)
+    return [job["TrainingJobName"] for page in pages for job in page["TrainingJobSummaries"]]

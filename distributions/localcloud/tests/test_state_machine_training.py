@@ -6,6 +6,7 @@ import time
 import pytest
 
 from distributions.localcloud.tests.failures import Failure
+from distributions.localcloud.tests.helpers import jobs_named
 
 pytestmark = pytest.mark.e2e
 
@@ -232,5 +233,4 @@ def test_a_field_that_the_integration_does_not_know_ends_the_execution_past_ever
 
     assert (result["status"], result["error"]) == ("FAILED", "States.Runtime")
     assert 'The field "ProfilerConfig" is not supported by Step Functions' in result["cause"]
-    listed = trainer.client("sagemaker").list_training_jobs(NameContains=request["TrainingJobName"])
-    assert not listed["TrainingJobSummaries"]
+    assert not jobs_named(trainer.client("sagemaker"), request["TrainingJobName"])

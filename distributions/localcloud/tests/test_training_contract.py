@@ -1,10 +1,11 @@
 """What a training script can rely on, the same as in a SageMaker container."""
 
 import json
+from datetime import timedelta
 
 import pytest
 
-from distributions.localcloud.tests.helpers import BUCKET
+from distributions.localcloud.tests.helpers import BUCKET, jobs_named
 
 pytestmark = pytest.mark.e2e
 
@@ -258,10 +259,18 @@ def test_tags_can_be_read_and_added(trainer, client):
     assert {t["Key"]: t["Value"] for t in tags} == {"compilegate:stage": "quality", "owner": "ml"}
 
 
-def test_jobs_are_listed_newest_first_and_by_part_of_their_name(trainer, client):
+def test_jobs_are_listed_newest_first_and_filtered_by_page(trainer, client):
+    """A page is one of all jobs: none of it may be left, and another page follow."""
     names = [trainer.start("", name=f"listed-{number}") for number in range(2)]
     for name in names:
         trainer.wait(name)
-    listed = client("sagemaker").list_training_jobs(NameContains="listed-")["TrainingJobSummaries"]
+    sagemaker = client("sagemaker")
+    page = sagemaker.list_training_jobs(NameContains="listed-0", MaxResults=1)
+    first = sagemaker.describe_training_job(TrainingJobName="listed-0")["CreationTime"]
+    later = first + timedelta(milliseconds=1)
 
-    assert [job["TrainingJobName"] for job in listed] == ["listed-1", "listed-0"]
+    assert jobs_named(sagemaker, "listed-") == ["listed-1", "listed-0"]
+    assert [] == page["TrainingJobSummaries"]
+    assert jobs_named(sagemaker, "listed-0") == ["listed-0"]
+    assert jobs_named(sagemaker, "listed-", CreationTimeAfter=later) == ["listed-1"]
+    assert jobs_named(sagemaker, "listed-", StatusEquals="InProgress") == []

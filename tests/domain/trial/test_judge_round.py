@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
-from compilegate.domain.failures import RESOURCE_LIMIT_ERROR
 from compilegate.domain.trial.jobs import STOP_SECONDS, EndedJob
 from compilegate.domain.trial.judge_round import LOST_ROUNDS, RoundEffect, round_effect
 from tests.domain.trial.plans import arm
@@ -25,7 +24,7 @@ EFFECTS: dict[str, tuple[dict[str, Any], RoundEffect]] = {
     "stopped by somebody else": ({"status": "Stopped"}, RoundEffect.STOP),
     "not run by the cloud": (INFRASTRUCTURE, RoundEffect.STOP),
     "a speed job not run by the cloud": ({**INFRASTRUCTURE, "run": SPEED}, RoundEffect.STOP),
-    "no quota": ({**INFRASTRUCTURE, "error": RESOURCE_LIMIT_ERROR}, RoundEffect.NONE),
+    "no quota": ({**INFRASTRUCTURE, "waited": True}, RoundEffect.NONE),
     "a control not run by the cloud": ({**INFRASTRUCTURE, "run": CONTROL}, RoundEffect.NONE),
 }
 
@@ -34,17 +33,17 @@ EFFECTS: dict[str, tuple[dict[str, Any], RoundEffect]] = {
 def test_only_what_says_something_about_the_others_has_an_effect(
     ended: dict[str, Any], effect: RoundEffect
 ) -> None:
-    values = {"run": FULL, "status": "Completed", "error": None, "jobs": 3, **ended}
-    run, error, jobs = (values.pop(key) for key in ("run", "error", "jobs"))
+    values = {"run": FULL, "status": "Completed", "jobs": 3, **ended}
+    run, jobs = (values.pop(key) for key in ("run", "jobs"))
     job = EndedJob(naming.parse_run(run), "j", **values)
 
-    assert effect is round_effect(job, ARMS, error=error, jobs_in_round=jobs)
+    assert effect is round_effect(job, ARMS, jobs_in_round=jobs)
 
 
 def test_a_full_run_needs_no_arms() -> None:
     job = EndedJob(naming.parse_run(FULL), "j", "Completed")
 
-    assert RoundEffect.LOOK is round_effect(job, (), error=None, jobs_in_round=2)
+    assert RoundEffect.LOOK is round_effect(job, (), jobs_in_round=2)
 
 
 def test_the_figures_that_these_tests_go_by() -> None:

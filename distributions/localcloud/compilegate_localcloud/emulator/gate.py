@@ -56,7 +56,7 @@ class Gate:
             return
         else:
             signed = {**scope, SIGNED_SERVICE: admitted.scope}
-            await self._inner(signed, _again(admitted.body, receive), send)
+            await self._inner(signed, again(admitted.body, receive), send)
 
     def _check_origin(self, request: Incoming) -> None:
         """No page may use a key it got hold of; one can give its own name this machine's address.
@@ -83,7 +83,7 @@ async def read_body(receive: Receive) -> bytes:
             return b"".join(parts)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def again(body: bytes, receive: Receive) -> Receive:
     """Hands the body on that has been read here."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -49,6 +49,7 @@ from compilegate_localcloud.emulator.journal.file import UnusableError
 from compilegate_localcloud.emulator.journal.recorder import Recorder
 from compilegate_localcloud.emulator.journal.requests import Recording
 from compilegate_localcloud.emulator.journal.restore import keep_job, open_recorder, restore
+from compilegate_localcloud.emulator.published_rates import PublishedRates
 from compilegate_localcloud.emulator.sagemaker.service import TrainingService
 from compilegate_localcloud.emulator.settings import Settings, give_up
 from compilegate_localcloud.names import ADMIN_PATH
@@ -170,7 +171,8 @@ async def _serve(parts: _Parts, listener: socket.socket) -> None:
     config.graceful_timeout = 0.1
     config.loglevel = "WARNING"
     recording = Recording(ministack_app.app, parts.recorder)
-    admin = AdminApi(recording, settings, parts.service, parts.loader)
+    limited = PublishedRates(recording) if settings.hold_rates else recording
+    admin = AdminApi(limited, settings, parts.service, parts.loader)
     application = Gate(admin, listener.getsockname()[1])
     announced = asyncio.create_task(_announce(parts, listener))
     announced.add_done_callback(_end_if_it_failed)

@@ -30,6 +30,7 @@ class Settings(Home):
     attached: bool
     enforce_iam: bool
     inject_failures: bool
+    hold_rates: bool
     record_expressions: bool
     slots: int
     stop_grace_seconds: float
@@ -71,6 +72,7 @@ def parse_arguments(arguments: Sequence[str]) -> Settings:
     parser.add_argument("--attached", action="store_true")
     parser.add_argument("--enforce-iam", action="store_true")
     parser.add_argument("--inject-failures", action="store_true")
+    parser.add_argument("--hold-rates", action="store_true")
     parser.add_argument("--record-expressions", action="store_true")
     parser.add_argument("--slots", type=int, default=usable_cores())
     # 120 s on AWS, in which the script trains on because it gets no signal.

@@ -9,7 +9,14 @@ from urllib.parse import parse_qs
 
 from ministack import app
 
-from compilegate_localcloud.emulator.gate import Application, Message, Receive, Send, read_body
+from compilegate_localcloud.emulator.gate import (
+    Application,
+    Message,
+    Receive,
+    Send,
+    again,
+    read_body,
+)
 from compilegate_localcloud.emulator.journal.changing import FORM, changes
 from compilegate_localcloud.emulator.journal.recorder import Recorder
 from compilegate_localcloud.emulator.journal.states import loaded_services
@@ -36,7 +43,7 @@ class Recording:
         body = b""
         if headers.get("content-type", "").startswith(FORM):
             body = await read_body(receive)
-            receive = _once(body, receive)
+            receive = again(body, receive)
         if not changes(service, scope["method"], scope["path"], headers, body):
             await self._inner(scope, receive, send)
             return
@@ -69,12 +76,3 @@ def _states(service: str) -> list[str]:
     if config is None or service == CLOUDFORMATION:
         return list(loaded_services())
     return [str(config.get("state_key", config["module"]))]
-
-
-def _once(body: bytes, receive: Receive) -> Receive:
-    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive_again() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return receive_again
