@@ -43,8 +43,8 @@ def windows(prefix: str, since: float) -> list[tuple[str, str]]:
         (f"{RUN_ENTRIES}{first_run}", REVIEW_ENTRIES),
         (f"{REVIEW_ENTRIES}{first_run}", HIGHEST),
     )
-    wanted = [(max(first, prefix), min(last, f"{prefix}{HIGHEST}")) for first, last in rows]
-    return [(first, last) for first, last in wanted if first < last]
+    clipped = [(max(first, prefix), min(last, f"{prefix}{HIGHEST}")) for first, last in rows]
+    return [(first, last) for first, last in clipped if first < last]
 
 
 def recent(since: float) -> tuple[str, str]:

@@ -193,14 +193,14 @@ def _flag(history: WorkloadHistory, before: RowFlag | None) -> RowFlag | None:
         for run in history.runs
         if run.ended_at >= since and (run.arm == flag.candidate or run.launched_by == TRAIN)
     ]
-    known = before.followed_at if before is not None and before.since == since else None
+    earlier = before.followed_at if before is not None and before.since == since else None
     return RowFlag(
         flag.state,
         flag.enabled,
         flag.candidate,
         since=since,
         version=versions[-1].version,
-        followed_at=_newest([known, *followed]),
+        followed_at=_newest([earlier, *followed]),
     )
 
 

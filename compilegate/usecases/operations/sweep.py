@@ -219,10 +219,10 @@ def measure_day(*, services: Services, looks: Iterable[Look] = ()) -> DayFigures
     ``looks`` are those of the sweep; what they do not say is read. Repeating it writes the same
     again, which the dashboard's daily maximum takes once.
     """
-    known = {look.workload: look.day for look in looks}
+    seen = {look.workload: look.day for look in looks}
 
     def day(workload: str) -> DayFigures:
-        return known.get(workload) or day_by_ledger(workload, services)
+        return seen.get(workload) or day_by_ledger(workload, services)
 
     total = sum(for_each_workload(day, services.store), DayFigures())
     values = asdict(total)
