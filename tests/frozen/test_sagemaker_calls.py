@@ -125,7 +125,9 @@ def test_no_step_lists_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "cloud", watched)
     monkeypatch.setattr(entries, "step", counted)
     for name in TOLD:
-        SCENARIOS[name]()
+        made = SCENARIOS[name]()
+    keys = {"pk": {"S": f"workload#{NAME}"}, "sk": {"S": "run#0"}}
+    made.step("project", Records=[{"dynamodb": {"Keys": keys, "SequenceNumber": "1"}}])
     for step in ("settle_run", "judge_arms", "abort_trial", "sweep"):
         in_progress(step)
 

@@ -296,6 +296,26 @@ def test_one_workload_that_fails_does_not_keep_back_the_others(cloud: Cloud) -> 
     assert {"Stopped"} == {cloud.status(first), cloud.status(second)}
 
 
+def test_jobs_that_cannot_be_read_do_not_keep_back_the_others(cloud: Cloud) -> None:
+    first = cloud.job(f"{TRIAL[:-1]}0", workload="a")
+    second = cloud.job(TRIAL)
+    for execution in (f"{TRIAL[:-1]}0", TRIAL):
+        cloud.ended(execution, "SUCCEEDED")
+    jobs: Any = cloud.services.jobs
+    tags = jobs.tags
+
+    def broken(job: str) -> Mapping[str, str]:
+        if job == first:
+            raise ConnectionError("SageMaker does not answer")
+        answer: Mapping[str, str] = tags(job)
+        return answer
+
+    jobs.tags = broken
+    with pytest.raises(ConnectionError):
+        cloud.sweep()
+    assert ("InProgress", "Stopped") == (cloud.status(first), cloud.status(second))
+
+
 @pytest.fixture
 def measured() -> Any:
     memory = services()

@@ -21,7 +21,7 @@ from compilegate.ports import Services, Topic, TrainingLogs
 from compilegate.report.notifications.production import swept as swept_message
 from compilegate.usecases.fleet.repair import RowRepair, measure_repairs
 from compilegate.usecases.metrics import measure
-from compilegate.usecases.operations.left_jobs import left_by
+from compilegate.usecases.operations.left_jobs import Suspect, left_by
 from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
 from compilegate.usecases.production.record_run import record_ended_execution
 from compilegate.usecases.registered import for_each_workload, try_each
@@ -97,14 +97,14 @@ def sweep(
     ]
     executions = [*(one.execution for one in suspected), *(execution for _, execution in leases)]
     ends = {one: end for one in executions if (end := end_of(one)) is not None}
-    jobs = [
-        job
+    over = [
+        one
         for one in suspected
         if one.execution in ends and orphans.is_over(ends[one.execution], now, grace_seconds)
-        for job in left_by(one, services)
     ]
+    jobs, unread = _left(over, services)
     left = orphans.orphans_by_workload(jobs, leases, ends, now=now, grace_seconds=grace_seconds)
-    unread = [(f"{look.workload} was not read", look.failure) for look in looks if look.failure]
+    unread += [(f"{look.workload} was not read", look.failure) for look in looks if look.failure]
     try:
         try_each(
             ((f"{workload} was not swept", workload) for workload in left),
@@ -121,6 +121,20 @@ def sweep(
         "released_leases": sum(len(one.leases) for one in left.values()),
         "recorded_runs": recorded,
     }
+
+
+def _left(
+    suspects: Iterable[Suspect], services: Services
+) -> tuple[list[orphans.TaggedJob], list[tuple[str, Exception]]]:
+    """The jobs that these executions left, and of which that could not be read, and why."""
+    jobs: list[orphans.TaggedJob] = []
+    unread: list[tuple[str, Exception]] = []
+    for one in suspects:
+        try:
+            jobs += left_by(one, services)
+        except Exception as error:
+            unread.append((f"the jobs of {one.execution} were not read", error))
+    return jobs, unread
 
 
 def _fail(failure: Exception) -> bool:
