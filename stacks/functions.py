@@ -133,6 +133,7 @@ STEPS = (
     # Both list the workloads, and use a whole processor: ten thousand files are parsed.
     Step("weekly_digest", (
         read(SPECS, REGISTRATIONS, RECORDS), can.tell_absent_from_denied, can.read_ledger,
+        can.read_rows,
     ), seconds=540, megabytes=1769, machine=SCHEDULE),
     Step("sweep", (
         can.stop_jobs, can.read_tags_of_jobs, can.read_executions, can.tell_absent_from_denied,

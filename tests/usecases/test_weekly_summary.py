@@ -11,6 +11,7 @@ from compilegate.domain import naming
 from compilegate.domain.flag import Flag
 from compilegate.domain.records.production import CanaryRound, Review
 from compilegate.domain.records.trials import ApprovalRequested
+from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.operations.weekly_summary import digests, fleet, send_digests
 from compilegate.usecases.records import to_json
 from tests.decision_builder import decision_document, saving
@@ -294,3 +295,39 @@ def test_a_digest_of_another_week_is_of_the_seven_days_before(cloud: Any) -> Non
 
     (digest,) = digests(cloud, until=NOW - 7 * DAY)
     assert {"baseline": 2} == body(digest.notification)["figures"]["runs"]
+
+
+def test_beside_a_row_the_runs_of_the_week_are_read_and_those_that_may_have_ended_in_it(
+    cloud: Any,
+) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 500 * DAY, usd_per_run=4.0)
+    for day in range(500, 0, -1):
+        ran(cloud, "bert", NOW - day * DAY, "compile" if day % 5 else "baseline", usd=7.0)
+    run = naming.trial_id((NOW - DAY) * 1000)
+    write(cloud, "bert", Review(NOW - DAY, run, TRIAL, "compile", runs=400))
+    by_ledger = only(cloud)
+    fold_workload("bert", cloud)
+    read: list[int] = []
+    entries = cloud.ledger.raw.entries
+
+    def counted(*place: str) -> Any:
+        found = entries(*place)
+        read.append(len(found))
+        return found
+
+    cloud.ledger.raw.entries = counted
+    assert by_ledger.text == only(cloud).text
+    assert "$0.00 over 400 runs" in by_ledger.text
+    assert 97 <= sum(read) <= 102
+
+
+def test_runs_that_a_review_has_counted_are_known_however_long_ago_it_was(cloud: Any) -> None:
+    register(cloud, "bert", "ml")
+    promote(cloud, "bert", NOW - 400 * DAY)
+    ran(cloud, "bert", NOW - 300 * DAY, "compile")
+    run = naming.trial_id((NOW - 300 * DAY) * 1000)
+    write(cloud, "bert", Review(NOW - 300 * DAY, run, TRIAL, "compile", runs=1))
+    fold_workload("bert", cloud)
+
+    assert "bert (compile, 1" in only(cloud).text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from compilegate.domain import ledger_keys
@@ -63,7 +63,7 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
         if lease is not None or found.suspects or found.runs or found.trials:
             return replace(found, day=None)
         row = rows.row(workload) if found.row == SOUND else None
-        return replace(found, day=figures_of_day(workload, past, row, services))
+        return replace(found, day=_day(workload, lambda: past, row, services))
     except Exception as error:
         logger.exception("%s: its ledger cannot be read", workload)
         return Look(workload, failure=error)
@@ -72,40 +72,46 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
 def day_by_ledger(workload: str, services: Services) -> DayFigures:
     """The figures of the last 24 hours by the ledger alone; none where it cannot be read."""
     since = services.clock.now() - LOOK_BACK_SECONDS
+    return _day(workload, lambda: services.ledger.recent(workload, since), None, services)
+
+
+def _day(
+    workload: str, recent: Callable[[], WorkloadHistory], row: Row | None, services: Services
+) -> DayFigures:
+    """By what was read, and the row, where there is one; none where something cannot be read."""
     try:
-        past = services.ledger.recent(workload, since)
-        return figures_of_day(workload, past, None, services)
+        past = recent()
+        for record in past.damaged:
+            logger.error("%s: %s", workload, record.problem)
+        return _figures(workload, past, row, services)
     except Exception:
         logger.exception("%s: its day cannot be read", workload)
         return DayFigures()
 
 
-def figures_of_day(
+def _figures(
     workload: str, past: WorkloadHistory, row: Row | None, services: Services
 ) -> DayFigures:
-    """The figures of the last 24 hours; what ``past`` and the row do not say is read."""
-    until = services.clock.now()
+    until, ledger = services.clock.now(), services.ledger
     since = until - DAY_SECONDS
-    for record in past.damaged:
-        logger.error("%s: %s", workload, record.problem)
     runs = past.runs
     if not _has_whole_day(runs, row, since) or any(
         run.arm != BASELINE and booked_at(run) >= since for run in runs
-    ):  # a saving is told by the runs of months
-        months = services.ledger.history(
-            workload, ledger_keys.RUN_ENTRIES, since=history_since(month_at(since))
-        )
-        runs = months.runs
+    ):  # what a run saved is told by the runs of months
+        began = history_since(month_at(since))
+        runs = ledger.history(workload, ledger_keys.RUN_ENTRIES, since=began).runs
+    past = replace(past, runs=runs)
     if row is not None and row.flag is not None:
-        day = day_of(replace(past, runs=runs), since=since, until=until)
-        return replace(day, flags_on=int(row.flag.enabled))
-    flags = services.ledger.history(workload, ledger_keys.FLAG_ENTRIES).flags
-    return day_of(replace(past, runs=runs, readable_flags=flags), since=since, until=until)
+        figures = day_of(past, since=since, until=until)
+        return replace(figures, flags_on=int(row.flag.enabled))
+    flags = ledger.history(workload, ledger_keys.FLAG_ENTRIES).flags
+    return day_of(replace(past, readable_flags=flags), since=since, until=until)
 
 
 def _has_whole_day(runs: Sequence[ProductionRun], row: Row | None, since: float) -> bool:
-    """Whether all runs of the day are there: one that ended in it may have begun long before."""
+    """Whether all runs that ended since then are there: one may have begun long before."""
     if row is None:
         return False
-    last = None if row.last_run is None else row.last_run.at
-    return last is None or last < since or any(int(run.ended_at) == last for run in runs)
+    first = since // DAY_SECONDS
+    ended = sum(run.ended_at // DAY_SECONDS >= first for run in runs)
+    return ended == sum(one.runs for one in row.days if one.day >= first)

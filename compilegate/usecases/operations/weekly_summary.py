@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compilegate.domain.claims import Notification, stated_usd_per_run
 from compilegate.domain.errors import NotFoundError
+from compilegate.domain.fleet.row import Row
+from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory, promotions
+from compilegate.domain.production.savings import Savings
 from compilegate.domain.production.summaries import (
     ExpectedSavings,
     Fleet,
@@ -18,6 +21,7 @@ from compilegate.domain.production.summaries import (
     WeeklySummary,
     weekly_summary,
 )
+from compilegate.domain.production.watch import ON_PROBATION
 from compilegate.ports import ObjectStore, Services, Topic
 from compilegate.report.notifications.weekly_summary import digest, is_quiet
 from compilegate.usecases.records import UNREADABLE, Trial, find_decision, load_spec
@@ -98,7 +102,12 @@ def send_digests(_event: Mapping[str, Any], *, services: Services, topic: Topic)
 
 def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned]:
     owners: dict[str | None, _Owned] = defaultdict(_Owned)
-    for read in for_each_workload(lambda name: _read(name, services, window), services.store):
+    rows = {row.workload: row for row in services.fleet.rows().read}
+
+    def read_one(name: str) -> tuple[str | None, str, WeeklySummary | None] | None:
+        return _read(name, rows.get(name), services, window)
+
+    for read in for_each_workload(read_one, services.store):
         if read is not None:
             owner, workload, summary = read
             if summary is None:
@@ -109,11 +118,12 @@ def _read_all(services: Services, window: TimeWindow) -> dict[str | None, _Owned
 
 
 def _read(
-    name: str, services: Services, window: TimeWindow
+    name: str, row: Row | None, services: Services, window: TimeWindow
 ) -> tuple[str | None, str, WeeklySummary | None] | None:
     """One workload's owner, name and week, None for a week that cannot be read.
 
-    None for a workload that production does not train, nor did this week.
+    None for a workload that production does not train, nor did this week. Its row says what was
+    saved before, so that only runs of this week are read, however long they took.
     """
     try:
         registration = load_registration(services.store, name)
@@ -124,13 +134,37 @@ def _read(
         return None, name, None
     owner = registration.owner
     try:
-        past = services.ledger.history(name)
+        since = None if row is None else window.since - RUN_SECONDS
+        past = services.ledger.history(name, since=since)
+        if past.flag.state == ON_PROBATION and not past.reviews:
+            past = services.ledger.history(name)  # how many runs the last review had counted
         expected = _expected(name, past, registration.spec_key, services.store)
         summary = weekly_summary(name, past, window, owner=owner, expected=expected)
+        if row is not None and expected is not None:
+            summary = replace(summary, savings=_saved(row, expected))
     except Exception:
         logger.exception("%s: its week cannot be read", name)
         return owner, name, None
     return (owner, name, summary) if registration.active or summary.runs else None
+
+
+def _saved(row: Row, expected: ExpectedSavings) -> Savings:
+    """What was saved so far, beside what trials expected of as many runs if all expected the same.
+
+    A run that failed counts among the compared ones, with what it cost.
+    """
+    known, usd = row.saved, set(expected.usd_per_run.values())
+    per_run = usd.pop() if len(usd) == 1 else None
+    return Savings(
+        runs=known.runs + known.unknown,
+        compared_runs=known.runs,
+        unknown_runs=known.unknown,
+        priced_runs=known.runs,
+        micro_usd=known.micro_usd,
+        se_micro_usd=known.se_micro_usd,
+        baseline_at=row.baseline_at,
+        expected_usd=None if per_run is None else per_run * known.runs,
+    )
 
 
 def _expected(

@@ -1,0 +1,101 @@
+"""What the daily pass reads of a ledger: little, and its figures are those of the whole ledger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compilegate.domain.production.summaries import DayFigures, day_of
+from compilegate.usecases.fleet.project import fold_workload
+from compilegate.usecases.fleet.repair import SOUND, RowRepair
+from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
+from compilegate.usecases.operations.sweep import sweep
+from tests.domain.fleet.ledgers import ledgers
+from tests.fakes import MemoryTopic, services
+from tests.usecases.production_ledger import DAY, NOW, decided, promote, ran, write
+
+HOUR = 3600
+
+
+def look(of: Any) -> Look:
+    return look_at("w", None, RowRepair(of), of)
+
+
+@pytest.fixture(autouse=True)
+def never_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No row is compared with its whole ledger because of the day."""
+    monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: False)
+
+
+@given(ledger=ledgers(), later=st.integers(0, 2 * DAY))
+def test_the_figures_of_a_day_are_those_of_the_whole_ledger(ledger: Any, later: int) -> None:
+    of: Any = services()
+    for at, records in ledger:
+        of.clock.seconds = at
+        for record in records:
+            write(of, "w", record)
+    fold_workload("w", of)
+    of.clock.seconds += later
+    now = of.clock.now()
+
+    whole = day_of(of.ledger.history("w"), since=now - DAY, until=now)
+    by_row = look(of).day
+    if by_row is not None:
+        assert rounded(whole) == rounded(by_row)
+    assert rounded(whole) == rounded(day_by_ledger("w", of))
+
+
+def rounded(day: DayFigures) -> DayFigures:
+    """Sums of floats, in whichever order."""
+    return replace(day, production_usd=round(day.production_usd, 6))
+
+
+def test_years_of_runs_are_not_read_and_one_read_is_enough_without_a_candidates_run() -> None:
+    of: Any = services()
+    promote(of, "w", NOW - 700 * DAY)
+    write(of, "w", decided("t", NOW - 700 * DAY))
+    for day in range(700, -1, -1):
+        ran(of, "w", NOW - day * DAY, "baseline" if day < 9 else "compile")
+    of.clock.seconds = NOW
+    fold_workload("w", of)
+    read: list[int] = []
+    entries = of.ledger.raw.entries
+
+    def counted(*place: str) -> Any:
+        found = entries(*place)
+        read.append(len(found))
+        return found
+
+    of.ledger.raw.entries = counted
+    of.clock.seconds += HOUR
+    found: Any = look(of)
+    assert (SOUND, 1, 1) == (found.row, found.day.production_runs, found.day.flags_on)
+    assert [17] == read  # half a month of runs and the trial's decision
+
+    ran(of, "w", NOW + 60, "compile")
+    fold_workload("w", of)
+    read.clear()
+    of.clock.seconds += HOUR
+    found = look(of)
+    assert (SOUND, 2) == (found.row, found.day.production_runs)
+    recent, months = read
+    assert (18, True) == (recent, 90 <= months <= 125)
+
+
+def test_what_may_still_change_is_measured_after_the_sweep_and_what_fails_is_kept() -> None:
+    of: Any = services()
+    assert look_at("w", "arn:aws:states:::w-t", RowRepair(of), of).day is None
+
+    def broken(*_: str) -> None:
+        raise ConnectionError("DynamoDB does not answer")
+
+    of.ledger.raw.entries = broken
+    failed = look(of)
+    assert (DayFigures(), "DynamoDB does not answer") == (failed.day, str(failed.failure))
+    of.store.put("workloads/w/specs/1.json", b"{}")
+    with pytest.raises(ConnectionError):
+        sweep({}, services=of, topic=MemoryTopic())
