@@ -49,7 +49,7 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
     now = services.clock.now()
     try:
         past = services.ledger.recent(workload, now - LOOK_BACK_SECONDS)
-        found = Look(
+        look = Look(
             workload,
             suspects=tuple(suspects(workload, past, now=now)),
             runs=[
@@ -60,10 +60,10 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
             trials=[one for one in past.started if one.trial not in past.ended_trials],
             row=rows.check(workload, past, lease),
         )
-        if lease is not None or found.suspects or found.runs or found.trials:
-            return replace(found, day=None)
-        row = rows.row(workload) if found.row == SOUND else None
-        return replace(found, day=_day(workload, lambda: past, row, services))
+        if lease is not None or look.suspects or look.runs or look.trials:
+            return replace(look, day=None)
+        row = rows.row(workload) if look.row == SOUND else None
+        return replace(look, day=_day(workload, lambda: past, row, services))
     except Exception as error:
         logger.exception("%s: its ledger cannot be read", workload)
         return Look(workload, failure=error)
