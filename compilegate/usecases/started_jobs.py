@@ -58,8 +58,11 @@ def jobs_of_trial(trial: Trial, records: TrialRecords | None, services: Services
 def requested_runs(trial: Trial, store: ObjectStore) -> list[naming.RunId]:
     """The runs whose requests were ever written: no job starts without one."""
     prefix = naming.requests_prefix(trial.workload, trial.trial)
+    of = trial.workload, trial.trial
     names = (key.removeprefix(prefix).removesuffix(".json") for key in store.keys(prefix))
-    return [naming.parse_run(name) for name in names]
+    jobs = (f"{naming.job_base(*of, name)}{naming.FIRST_TRY}" for name in names)
+    # Whatever else lies there is no run.
+    return [run for job in jobs if (run := naming.job_run(*of, job)) is not None]
 
 
 def names_of_runs(trial: Trial, runs: Iterable[naming.RunId]) -> list[str]:

@@ -141,7 +141,8 @@ def test_a_job_without_a_waiting_execution_is_stopped_and_paid_for(trial, app):
     )  # fmt: skip
     run = second_try.removesuffix("-r1")
     request = running.request(run)
-    request["HyperParameters"]["hang"] = json.dumps("compile")
+    arm = "compile" if naming.parse_run(run).arm_index == CANDIDATE else "baseline"
+    request["HyperParameters"]["hang"] = json.dumps(arm)
     duplicate = running.job(f"{run}-r0")
     app.client("sagemaker").create_training_job(**{**request, "TrainingJobName": duplicate})
     running.output()

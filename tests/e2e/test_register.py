@@ -57,7 +57,7 @@ def cloud_of(app: App) -> Cloud:
         ),
     )  # fmt: skip
     logs = JobLogs(app.client("logs"))
-    return Cloud(services, nobody, logs, nobody, 0.1, starts)
+    return Cloud(services, nobody, logs, 0.1, starts)
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ def _left(
     for one in suspects:
         try:
             jobs += left_by(one, services)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised once the others were swept
             unread.append((f"the jobs of {one.execution} were not read", error))
     return jobs, unread
 
