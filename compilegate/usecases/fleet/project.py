@@ -62,23 +62,24 @@ def fold_workload(workload: str, services: Services, changed: Iterable[str] = ()
         if stored.newer:
             logger.warning("%s: its row is of a newer release", workload)
             return
-        row, months = fold(workload, stored.item, services, changed)
+        row, months = fold(base_of(workload, stored.item, changed), services, stored.item)
         if write_fold(row, months, stored, services):
             return
     raise ContestedRowError(f"others wrote the row of {workload} {ATTEMPTS} times meanwhile")
 
 
-def fold(
-    workload: str, previous: Row | None, services: Services, changed: Iterable[str] = ()
-) -> tuple[Row, list[Month]]:
-    """The row and the months by the ledger, read from where the row before ends."""
-    now, base = services.clock.now(), base_of(workload, previous, changed)
+def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row, list[Month]]:
+    """The row and the months by the ledger, read from where ``base`` ends.
+
+    Where the ledger cannot be read, the row ``before`` stays but for a need of a person.
+    """
+    workload, now = base.workload, services.clock.now()
     after = None if base.closed is None else base.closed.through
     try:
         past = services.ledger.history(workload, since=read_since(base))
     except BROKEN:
         logger.exception("%s: its ledger cannot be read", workload)
-        return unreadable(Row(workload) if previous is None else previous, now), []
+        return unreadable(base if before is None else before, now), []
     registered = registered_of(past)
     months = months_of(past, workload, owner=registered.get("owner"), now=now, after=after)
     job = _job(workload, registered.get("spec_key"), services)

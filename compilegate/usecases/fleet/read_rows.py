@@ -48,7 +48,7 @@ def read_fleet(services: Services) -> Fleet:
     stored = {*(row.workload for row in items.read), *items.damaged, *items.newer}
     missing = [name for name in names if name not in stored]
     lacking = [*items.damaged, *missing]
-    folded = at_once(lambda name: fold(name, None, services)[0], lacking[:MOST_FOLDED])
+    folded = at_once(lambda name: fold(Row(name), services)[0], lacking[:MOST_FOLDED])
     left = {*lacking[MOST_FOLDED:]}
     rows = (row for row in chain(items.read, folded) if row.upto or row.unread)
     return Fleet(

@@ -68,7 +68,7 @@ class RowRepair:
     def _fold(self, workload: str) -> str:
         """From the whole ledger; the row may have been written since all rows were read."""
         stored = self._services.fleet.row(workload)
-        row, months = fold(workload, None, self._services)
+        row, months = fold(Row(workload), self._services, stored.item)
         if stored.newer:
             return SOUND
         if stored.item is not None and _alike(row, stored.item):

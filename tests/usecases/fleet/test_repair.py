@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.fleet.month import month_at, months_between
-from compilegate.domain.fleet.row import FOLD
+from compilegate.domain.fleet.row import FOLD, Need, Row
 from compilegate.domain.ledger_keys import RUN_ENTRIES
-from compilegate.ports import FleetTable, Services
+from compilegate.ports import FleetTable, Ledger, Services
 from compilegate.usecases.fleet.project import fold, fold_workload, project
 from compilegate.usecases.fleet.repair import (
     BUDGET_SECONDS,
@@ -30,7 +30,7 @@ from compilegate.usecases.fleet.repair import (
 )
 from tests.domain.fleet.ledgers import BEGIN, ledgers
 from tests.fakes import FixedClock, MemoryFleet, services
-from tests.usecases.fleet.test_project import batch
+from tests.usecases.fleet.test_project import Spied, batch
 from tests.usecases.production_ledger import DAY, NOW, decided, ran, write
 
 
@@ -117,6 +117,22 @@ def test_a_damaged_row_is_repaired_and_one_of_a_newer_release_counted(
 
     assert outcome == check(of)
     assert (text == raw.item("fleet", "a")) == (outcome == NEWER)
+
+
+def test_a_ledger_that_is_broken_where_no_day_reads_it_leaves_the_rest_of_its_row() -> None:
+    raw = Spied()
+    of = replace(services(), ledger=Ledger(raw))
+    write(of, "a", decided("t1", NOW - 3600, spent_usd=2.0))
+    fold_workload("a", of)
+    recent = of.ledger.history("a")
+    raw.broken["a"] = ValueError()
+    later(of, DAY)
+
+    assert [REPAIRED, SOUND] == [Comparing(of).check("a", recent, None) for _ in range(2)]
+    found = of.fleet.rows().read[0]
+    assert ([Need("unreadable", NOW + DAY)], 2_000_000) == (
+        [*found.needs], found.trials.micro_usd,
+    )  # fmt: skip
 
 
 def test_a_lease_that_the_row_does_not_know_is_a_lag() -> None:
@@ -211,7 +227,7 @@ def test_whatever_the_stream_does_the_pass_leaves_what_the_ledger_says(
     whole = of.ledger.history("w")
     Comparing(of).check("w", whole, None)
 
-    row, _ = fold("w", None, of)
+    row, _ = fold(Row("w"), of)
     found = of.fleet.row("w").item
     assert found is not None
     assert row == replace(found, read_at=row.read_at, closed=row.closed)
