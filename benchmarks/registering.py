@@ -117,7 +117,7 @@ class Remote:
             roles=me, quotas=me, tokens=me, ends=me, clock=me,
             settings=Settings("dev", "us-east-1", "arn:aws:iam::111122223333:role/dev-"),
         )  # fmt: skip
-        return Cloud(services, me, me, me, 0.0, Production(me, me))
+        return Cloud(services, me, me, 0.0, Production(me, me))
 
 
 def measure(count: int = WORKLOADS, call_seconds: float = CALL_SECONDS) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pytest
 
-from benchmarks import checks, digests, flag_reads, registering, results
+from benchmarks import checks, digests, flag_reads, holdback, registering, results
 from compilegate.flags.backoff import Backoff
 from compilegate.usecases.records import read_document
 from compilegate.usecases.registered import AT_ONCE
@@ -103,3 +103,20 @@ def test_what_is_on_file_was_measured_with_the_client_as_it_is() -> None:
 
     assert asdict(Backoff()) == stored["backoff"]
     assert [0] * len(stored["bursts"]) == [row["fell_to_baseline"] for row in stored["bursts"]]
+
+
+def test_what_is_booked_is_simulated_by_production_itself_and_holds_the_truth() -> None:
+    measured = holdback.coverage(holdback.Job(3, 0.01, 0.03), 2)
+    lost = holdback.loss(holdback.Job(24, 0.01, lost_week=8, lost=1.0), 2)
+    stored = json.loads(results.path("holdback").read_text())
+
+    assert (28, 2) == (measured["months"], measured["years"])
+    assert measured["median_error"] < 0.05
+    assert 2 == lost["alarmed"]
+    for growth in holdback.GROWTHS:
+        cells = [cell for cell in stored["growth"] if cell["growth"] == growth]
+        assert len(holdback.SCHEDULES) * len(holdback.SPREADS) == len(cells)
+        months = sum(cell["covered"] for cell in cells) / sum(cell["months"] for cell in cells)
+        assert 0.88 <= months <= 0.93
+        years = [cell["years_covered"] / cell["years"] for cell in cells]
+        assert 0.93 <= min(years)
