@@ -8,28 +8,17 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import entry_points
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from compilegate import __version__
-from compilegate.cli import flag
-from compilegate.cli.check import check
 from compilegate.cli.common.error_handling import ErrorHandlingGroup
 from compilegate.cli.common.session import Session
-from compilegate.cli.list import list_workloads
-from compilegate.cli.operating import drain, unlock
-from compilegate.cli.plan import plan
-from compilegate.cli.register import register
-from compilegate.cli.report import digest, report
-from compilegate.cli.run import run, train
-from compilegate.cli.schema import schema
-from compilegate.cli.statement import statement
-from compilegate.cli.status import status
-from compilegate.cli.synth import synth
 
 # A person who presses again after this time wants an end to what still goes on.
 REPEATED_SECONDS = 5.0
@@ -52,27 +41,60 @@ class Stop:
             raise KeyboardInterrupt
 
 
-app = typer.Typer(
-    cls=ErrorHandlingGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,  # help reads the same on a terminal and in a file
-    pretty_exceptions_enable=False,
-)
-# In the order of the help. Those without a function are found as entry points of other
-# distributions (distributions/checkup, exports, facts, init, judge, local).
-COMMANDS: Mapping[str, typer.Typer | Callable[..., None] | None] = {
-    "init": None, "check": check, "doctor": None, "try": None, "schema": schema, "plan": plan,
-    "facts": None, "register": register, "train": train, "run": run, "list": list_workloads,
-    "status": status, "unlock": unlock, "drain": drain, "digest": digest, "statement": statement,
-    "judge": None, "report": report, "export": None, "flag": flag.app, "local": None,
-    "synth": synth, "demo": None, "demo-production": None,
+# Module and name of each command, in the order of the help. Those without are found as entry points
+# of other distributions (distributions/checkup, exports, facts, init, judge, local).
+COMMANDS: Mapping[str, tuple[str, str] | None] = {
+    "init": None, "check": ("check", "check"), "doctor": None, "try": None,
+    "schema": ("schema", "schema"), "plan": ("plan", "plan"), "facts": None,
+    "register": ("register", "register"), "train": ("run", "train"), "run": ("run", "run"),
+    "list": ("list", "list_workloads"), "status": ("status", "status"),
+    "unlock": ("operating", "unlock"), "drain": ("operating", "drain"),
+    "digest": ("report", "digest"), "statement": ("statement", "statement"), "judge": None,
+    "report": ("report", "report"), "export": None, "flag": ("flag", "app"), "local": None,
+    "synth": ("synth", "synth"), "demo": None, "demo-production": None,
 }  # fmt: skip
-_of_others = {one.name: one.load() for one in entry_points(group="compilegate.commands")}
-for _name, _command in {**COMMANDS, **_of_others}.items():
-    if isinstance(_command, typer.Typer):
-        app.add_typer(_command, name=_name)
-    elif _command:
-        app.command(_name)(_command)
+OF_OTHERS = "compilegate.commands"
+# Help reads the same on a terminal and in a file.
+STYLE: dict[str, Any] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+
+class _Commands(ErrorHandlingGroup):
+    """Commands that are loaded one by one: to load all of them takes longer than most of them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        # The names that a mistyped one is compared with.
+        self.commands: dict[str, Any] = dict.fromkeys(COMMANDS)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
+        """Those that are installed, in the order of the help."""
+        of_others = [one.name for one in entry_points(group=OF_OTHERS)]
+        names = dict.fromkeys((*COMMANDS, *of_others))
+        return [name for name in names if COMMANDS.get(name) or name in of_others]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, None where there is none."""
+        if self.commands.get(cmd_name) is None and (command := _load(cmd_name)):
+            self.commands[cmd_name] = command
+        return super().get_command(ctx, cmd_name)
+
+
+def _load(name: str) -> Any:
+    if place := COMMANDS.get(name):
+        module, attribute = place
+        command = getattr(import_module(f"compilegate.cli.{module}"), attribute)
+    else:
+        of_others = entry_points(group=OF_OTHERS, name=name)
+        command = next((one.load() for one in of_others), None)
+    group = typer.Typer(**STYLE)
+    if isinstance(command, typer.Typer):
+        group.add_typer(command, name=name)
+    elif command is not None:
+        group.command(name)(command)
+    return typer.main.get_group(group).commands.get(name)
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, **STYLE)
 
 
 def _version(show: bool) -> None:

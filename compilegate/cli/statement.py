@@ -44,7 +44,7 @@ def statement(
     \b
     compilegate statement --month 2026-11
     compilegate statement --month 2026-11 --csv > 2026-11.csv
-    compilegate statement --month 2026-11 --owner ml-platform --page statement.html
+    compilegate statement --month 2026-11 --owner nlp --page statement.html
     """
     if as_csv and (invocation.as_json or page is not None):
         raise InvalidInputError(

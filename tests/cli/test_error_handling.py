@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -35,15 +36,14 @@ from tests.cli.conftest import Invoke
 from tests.fake_clouds import FakeProviders
 
 
-def leaves(group: typer.Typer, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    commands = [(*prefix, str(command.name)) for command in group.registered_commands]
-    for nested in group.registered_groups:
-        assert nested.typer_instance is not None
-        commands += leaves(nested.typer_instance, (*prefix, str(nested.name)))
-    return commands
+def leaves(group: Any, prefix: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    nested = getattr(group, "list_commands", None)
+    names = nested(None) if nested else ()
+    found = [leaves(group.get_command(None, name), (*prefix, name)) for name in names]
+    return [leaf for below in found for leaf in below] or [prefix]
 
 
-@pytest.mark.parametrize("command", leaves(app), ids=" ".join)
+@pytest.mark.parametrize("command", leaves(typer.main.get_command(app)), ids=" ".join)
 def test_every_command_has_help_with_an_example_and_takes_json(
     command: tuple[str, ...], invoke: Invoke
 ) -> None:
@@ -124,7 +124,7 @@ def test_every_error_is_one_message_and_with_json_one_document_too(
     assert (first["fix"] or "").startswith(fix or "")
 
 
-@pytest.mark.parametrize("command", leaves(app), ids=" ".join)
+@pytest.mark.parametrize("command", leaves(typer.main.get_command(app)), ids=" ".join)
 def test_a_wrong_command_line_is_a_document_wherever_json_stands(
     command: tuple[str, ...], invoke: Invoke
 ) -> None:
@@ -229,7 +229,7 @@ def test_no_summary_of_a_command_is_cut(
 
 def test_every_workload_file_in_the_help_exists(invoke: Invoke) -> None:
     root = Path(__file__).parents[2]
-    texts = [invoke(*command, "--help").stdout for command in leaves(app)]
+    texts = [invoke(*command, "--help").stdout for command in leaves(typer.main.get_command(app))]
     named = {file for text in texts for file in re.findall(r"\bworkloads/[\w-]+\.yaml", text)}
 
     assert "workloads/article-bert.yaml" in named

@@ -7,8 +7,8 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -24,10 +24,9 @@ TRACKED = subprocess.run(
 PAGES = [ROOT / name for name in TRACKED if name.endswith(".md") and (ROOT / name).exists()]
 
 
-def commands(
-    group: click.Command, path: tuple[str, ...] = ()
-) -> Iterator[tuple[str, click.Command]]:
-    for name, command in getattr(group, "commands", {}).items():
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    for name in group.list_commands(None):
+        command = group.get_command(None, name)
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
         else:
