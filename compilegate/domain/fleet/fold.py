@@ -161,10 +161,10 @@ def _upto(
 ) -> dict[str, str]:
     """The newest sort key of each section, and the trial that holds the workload."""
     upto = {section: key for section, key in before.items() if section != LEASE}
-    for record in history.records:
-        if record.key.startswith(SECTIONS):
-            section = record.key.split("#")[0]
-            upto[section] = max(record.key, upto.get(section, ""))
+    for key in (record.key for record in history.records):
+        if key.startswith(SECTIONS):
+            section = key.partition("#")[0]
+            upto[section] = max(key, upto.get(section, ""))
     return upto if leased is None else {**upto, LEASE: leased}
 
 
