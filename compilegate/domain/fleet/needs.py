@@ -21,31 +21,28 @@ WEEK_SECONDS = 7 * DAY_SECONDS
 
 def phase_of(history: WorkloadHistory, leased: str | None) -> dict[str, Any]:
     """The fields of a row that say what its trial does; ``leased`` is the trial that holds it."""
-    waiting = [(one.asked.at, one.trial) for one in history.approvals if one.answer is None]
+    waiting = [one.asked for one in history.approvals if one.answer is None]
     if waiting:
-        return _phase(rows.APPROVAL, *max(waiting))
+        return _phase(rows.APPROVAL, waiting[-1].at, waiting[-1].trial)
     begun = [
         (one.at, one.trial) for one in history.started if one.trial not in history.ended_trials
     ]
     if begun:
         at, trial = max(begun)
         rounds = [one.at for one in history.rounds_of(trial) if one.closed is None]
-        return (
-            _phase(rows.CANARY, max(rounds), trial) if rounds else _phase(rows.MEASURING, at, trial)
-        )
+        phase = rows.CANARY if rounds else rows.MEASURING
+        return _phase(phase, [at, *rounds][-1], trial)
     decided = [one.at for one in history.decided if one.trial == leased]
-    if leased is not None and decided:
-        return _phase(rows.APPLYING, max(decided), leased)
-    return {}
+    return _phase(rows.APPLYING, decided[-1], leased) if decided else {}
 
 
-def _phase(phase: str, since: int, trial: str) -> dict[str, Any]:
+def _phase(phase: str, since: int, trial: str | None) -> dict[str, Any]:
     return {"phase": phase, "trial": trial, "phase_since": since}
 
 
 def needs_of(row: Row, history: WorkloadHistory, leased: str | None) -> tuple[Need, ...]:
     """What needs a person, the most urgent first; of a retired workload no more than must end."""
-    needs = [*_needs_of_ledger(row, history, leased)]
+    needs = [*_needs_of_ledger(history, leased)]
     if row.active or not row.registered:
         needs += [*_needs_of_flag(row), *_failed(row, history)]
     return tuple(sorted(needs, key=urgency))
@@ -56,16 +53,17 @@ def urgency(need: Need) -> int:
     return rows.NEEDS.index(need.code)
 
 
-def _needs_of_ledger(row: Row, history: WorkloadHistory, leased: str | None) -> Iterator[Need]:
-    if row.phase == rows.APPROVAL and row.phase_since is not None:
-        yield Need(rows.APPROVE, row.phase_since)
+def _needs_of_ledger(history: WorkloadHistory, leased: str | None) -> Iterator[Need]:
+    waiting = [one.asked.at for one in history.approvals if one.answer is None]
+    if waiting:
+        yield Need(rows.APPROVE, waiting[-1])
     unread = [record.at for record in history.records if isinstance(record, UnknownRecord)]
     if unread:
         yield Need(rows.UNREADABLE, min(unread))
     # An answer is followed by the last steps of the execution, as a decision is.
     answered = [one.answer.at for one in history.approvals if one.trial == leased and one.answer]
     ended = [at for at, trial in _ends(history) if trial == leased]
-    if ended and row.phase != rows.APPROVAL:
+    if ended and not waiting:
         yield Need(rows.LEASE_STAYS, max(ended + answered) + GRACE_SECONDS)
 
 

@@ -88,9 +88,13 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
 
 
 def _job(workload: str, spec_key: str | None, services: Services) -> Workload | None:
+    """What is registered; of one that cannot be read the row says no more than of none.
+
+    Sent again, its records would keep back those of all other workloads for a day.
+    """
     try:
         return spec_at(services.store, spec_key, of=workload).workload if spec_key else None
-    except (CompilegateError, *BROKEN):
+    except Exception:
         logger.exception("%s: what is registered cannot be read", workload)
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -49,6 +50,16 @@ def flag(version: int, at: int, state: str, candidate: str = "compile") -> FlagV
 
 def opened(at: int) -> CanaryRound:
     return CanaryRound("t1", 1, (), {}, "job", at, 60, False, at)
+
+
+@dataclass(frozen=True)
+class DamagedFlag(LedgerRecord):
+    """A change of the flag that does not say what it changed."""
+
+    kind = "flag"
+    key_form = "flag#00000001"
+
+    at: int
 
 
 STARTED = TrialStarted(10, EXECUTION.format("t1"))
@@ -100,10 +111,11 @@ ON = flag(1, BEGIN, "permanent")
     ("records", "lease", "needs"),
     [
         ([], None, []),
-        # An answer that is due; the oldest open question.
+        # An answer that is due.
         ([ASKED], None, [("approve", 50)]),
         ([ASKED, ANSWER], None, []),
-        # Entries that cannot be read, since the first.
+        # Entries that cannot be read, since the first; of the flag nothing is known then.
+        ([DamagedFlag(70)], None, [("unreadable", 70)]),
         ([Damaged(70), Damaged(80)], None, [("unreadable", 70)]),
         # The flag.
         ([flag(1, 20, "reverted")], None, [("reverted", 20)]),
@@ -143,6 +155,12 @@ ON = flag(1, BEGIN, "permanent")
         ([STARTED, DECIDED, ASKED], HELD, [("approve", 50)]),
         ([STARTED, DECIDED, ASKED, ANSWER], HELD, [("lease_stays", 60 + GRACE)]),
         ([STARTED, DECIDED], EXECUTION.format("t2"), []),
+        ([STARTED, DECIDED, ApprovalRequested(50, 500, "t0"), ApprovalAnswer(
+            90, "t0", "human:ana", approved=True,
+        )], HELD, [("lease_stays", 40 + GRACE)]),
+        ([flag(1, 20, "stale"), RegistrationChange(1, active=True, at=90)], None, [
+            ("stale", 20),
+        ]),
         # Of a retired workload no more than what has to end.
         ([ON, ASKED, FAILED_RUN, RegistrationChange(1, active=False, at=90)], None, [
             ("approve", 50),

@@ -14,7 +14,7 @@ from compilegate.domain.fleet.row import Need, Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.ports import FleetTable, Ledger, Services
 from compilegate.usecases.fleet.project import ATTEMPTS, project
-from tests.fakes import MemoryFleet, MemoryLedger, services
+from tests.fakes import MemoryFleet, MemoryLedger, MemoryStore, services
 from tests.usecases.production_ledger import NOW, decided, promote, ran, register, started, write
 
 EXECUTION = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
@@ -175,16 +175,22 @@ def test_a_row_has_what_is_registered_and_what_runs_have_saved() -> None:
     assert ("nlp", 10_000_000) == (month.owner, month.figures.production.micro_usd)
 
 
-@pytest.mark.parametrize("spec", [None, b"{", b'{"workload": {}}'])
-def test_a_registration_that_cannot_be_read_leaves_the_rest_of_the_row(spec: bytes | None) -> None:
-    of = cloud()
+class OutOfReach(MemoryStore):
+    """A bucket that does not answer."""
+
+    def get(self, key: str) -> bytes:
+        raise ConnectionError
+
+
+@pytest.mark.parametrize("spec", [None, b"{", b'{"workload": {}}', "out of reach"])
+def test_a_registration_that_cannot_be_read_leaves_the_rest_of_the_row(spec: Any) -> None:
+    of = cloud(store=OutOfReach()) if spec == "out of reach" else cloud()
     document = {"owner": "nlp", "spec_key": "workloads/a/specs/d1.json"}
     write(of, "a", RegistrationChange(1, active=True, at=NOW, document=document))
-    if spec is not None:
+    if isinstance(spec, bytes):
         of.store.put("workloads/a/specs/d1.json", spec)
 
-    project(batch("a registered#1"), services=of)
-
+    assert {"batchItemFailures": []} == project(batch("a registered#1"), services=of)
     assert ("nlp", None) == (row("a", of).owner, row("a", of).instance)
 
 
