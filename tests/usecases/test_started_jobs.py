@@ -61,6 +61,17 @@ def test_every_job_of_a_trial_is_seen_whichever_tries_were_refused(tries: dict[s
         assert expected == set(jobs_of_trial(OF, recorded, services))
 
 
+def test_of_a_recorded_run_only_the_recorded_jobs_are_asked_for() -> None:
+    services, asked = fakes.services(), list[str]()
+    services.jobs.describe_all = lambda names: asked.extend(names) or {}  # type: ignore[assignment, method-assign]
+    for run in ("s0", "q1a17"):
+        services.store.put(naming.request_key("bert-docs", TRIAL, run), b"{}")
+    of_production = JobRecord("cg-bert-docs-0mabc123-p0-r0", 1.0)
+    jobs_of_trial(OF, TrialRecords((JobRecord(job("s0", 3), 1.0), of_production)), services)
+
+    assert [job("s0", 3), *(job("q1a17", n) for n in range(MOST_RETRIES + 1))] == asked
+
+
 BEGUN = BegunRun(0, "r", "e", "compile", "flag", 1, 1, "s", "c")
 
 

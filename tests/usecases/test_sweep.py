@@ -154,12 +154,12 @@ def test_what_started_as_its_execution_was_stopped_is_stopped_if_of_this_deploym
     assert (status == "Stopped") == ("swept" in cloud.entries())
 
 
-@pytest.mark.parametrize(("days", "status"), [(1, "Stopped"), (3, "InProgress")])
+@pytest.mark.parametrize(("seconds", "status"), [(0, "Stopped"), (1, "InProgress")])
 def test_two_sweeps_look_at_what_a_clean_up_may_have_missed(
-    cloud: Cloud, days: int, status: str
+    cloud: Cloud, seconds: int, status: str
 ) -> None:
     job = cloud.job(TRIAL)
-    cloud.cleaned_up(TRIAL, cloud.now - days * 24 * HOURS)
+    cloud.cleaned_up(TRIAL, cloud.now - 48 * HOURS - seconds)
     cloud.ended(TRIAL, "ABORTED")
     cloud.sweep()
 
@@ -184,11 +184,14 @@ def test_a_run_may_go_on_after_a_job_that_brought_no_model(
     first = jobs.descriptions.pop(job.replace("-p1-", "-p0-"))
     jobs.descriptions[job] = {**first, "TrainingJobName": job}
     done = ended_as["status"] == "Completed"
-    write(cloud.services, "w", ProductionRun(
+    run = ProductionRun(
         run=RUN_ID, job=job.replace("-p1-", "-p0-"), started_at=0.0, ended_at=0.0,
         result={"finished": done}, counts=True, why="flag", at=cloud.now - hours * HOURS,
         **{"arm": "baseline", **ended_as},
-    ))  # fmt: skip
+    )  # fmt: skip
+    later = {"run": f"{RUN_ID[:-1]}z", "job": "cg-w-z-p9-r0", "result": {"finished": not done}}
+    for record in (run, replace(run, **later, status="Completed")):
+        write(cloud.services, "w", record)
     cloud.ended(RUN, "ABORTED")
     cloud.sweep()
 
