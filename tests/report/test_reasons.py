@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from compilegate.domain.arithmetic import ratio
+from compilegate.domain.decision import Verdict
 from compilegate.domain.formats import MINUS
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.reasons import advice, registry
+from compilegate.domain.reasons import Reason, advice, registry
 from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.statements import FAILURES, shown_reasons
 from compilegate.report.words import lede
@@ -127,6 +128,61 @@ def test_a_difference_below_0_has_the_minus_of_the_figures() -> None:
 
     (shown,) = read_trial_report(source).reasons
     assert recorded.replace("-", MINUS) == shown.message
+
+
+CAUSES = {
+    "its own arm's": ("compile", "", "compile: broke (short block 0: of compile)"),
+    "of no arm: the baseline's": (None, "", "compile: broke (short block 0: of baseline)"),
+    "of an arm without evidence": ("other", "", "compile: broke."),
+    "with a fix of its own": ("compile", "do it", "compile: broke (short block 0: of compile)"),
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_failure_has_the_cause_of_its_own_arm_and_its_own_fix(name: str) -> None:
+    evidence = document(metrics=GOOD)
+    for who in ("baseline", "compile"):
+        runs(evidence, who, "speed")[0].update(finished=False, step_seconds=[], reason=f"of {who}.")
+    trial, (of, fix, message) = trial_of(evidence), CAUSES[name]
+    recorded = Reason("candidate_crashed", "compile: broke.", of, fix=fix)
+    (shown,) = shown_reasons(replace(trial.judged, reasons=(recorded,)), trial.measured)
+
+    assert (message, fix or advice("candidate_crashed")) == (shown.message, shown.fix)
+
+
+@pytest.mark.parametrize("code", ["speedup_proven", "full_run_disagrees"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"full_runs": 0}, {"predicted": None}, {"lower_bound": None}, None, {"verdict": "promote"},
+     {"arm": "other"}],
+)  # fmt: skip
+def test_the_blocks_figure_is_as_recorded_where_a_part_of_the_sentence_is_unknown(
+    code: str, changes: dict[str, Any] | None
+) -> None:
+    evidence = document(metrics={name: sample(6, 2.5, 0.001) for name in ("baseline", "compile")})
+    for run in runs(evidence):
+        run["wall_seconds"] *= 1.5
+    trial = trial_of(evidence)
+    speed = trial.judged.speedup
+    assert speed is not None
+    recorded = Reason(code, "as recorded", "compile")
+    judged = replace(trial.judged, reasons=(recorded,), speedup=speed)
+    if changes is None:
+        judged = replace(judged, speedup=None)
+    elif "verdict" in changes:
+        judged = replace(judged, verdict=Verdict(changes["verdict"]))
+    elif "arm" in changes:
+        judged = replace(judged, reasons=(replace(recorded, arm="other"),))
+    else:
+        judged = replace(judged, speedup=replace(speed, **changes))
+
+    assert "as recorded" == shown_reasons(judged, trial.measured)[0].message
+    whole = replace(trial.judged, reasons=(recorded,))
+    assert "as recorded" != shown_reasons(whole, trial.measured)[0].message
+    other = replace(whole, candidate="other", reasons=(replace(recorded, arm="other"),))
+    for one, measured in ((whole, None), (other, trial.measured)):
+        rephrased = "as recorded" != shown_reasons(one, measured)[0].message
+        assert rephrased == (code == "speedup_proven")
 
 
 def test_without_evidence_reasons_are_as_recorded_with_what_helps() -> None:
