@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import math
@@ -22,6 +23,7 @@ from compilegate.cli.common.session import Session
 
 # A person who presses again after this time wants an end to what still goes on.
 REPEATED_SECONDS = 5.0
+OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
 
 class Stop:
@@ -137,6 +139,8 @@ def main(command: typer.Typer = app, name: str = "compilegate") -> None:
 
     SIGTERM and SIGHUP are handled like Ctrl-C, so that it cleans up.
     """
+    # A fleet has a million objects, hardly one in a cycle, and most commands end soon.
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     stop = Stop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup, on purpose

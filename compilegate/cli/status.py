@@ -44,7 +44,7 @@ def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
     ``undetailed`` is of how many workloads runs, trials and ignored jobs were not looked up.
     """
     services, now = cloud.services, cloud.services.clock.now()
-    names = [workload] if workload else list(fleet.names)
+    names = [workload] if workload else fleet.names
     detailed = names if len(names) <= DETAILED else []
     pasts = dict(zip(detailed, at_once(lambda name: _past(name, services), detailed), strict=True))
     running = _running(cloud, workload, fleet, pasts)

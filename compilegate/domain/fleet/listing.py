@@ -6,6 +6,7 @@ Counts and sums are of every row that was chosen, not of the few that are shown.
 from __future__ import annotations
 
 import difflib
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from typing import Any
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.flag import STATES as FLAG_STATES
 from compilegate.domain.fleet.month import Amount, Estimate
+from compilegate.domain.fleet.needs import urgency
 from compilegate.domain.fleet.row import NEEDS, NO_TRIAL, PHASES, STALE, UNREADABLE, Row
 
 # Of a workload that production no longer trains.
@@ -179,7 +181,7 @@ def in_order(rows: Sequence[Row], sort: str, now: float, *, reverse: bool = Fals
 def _urgency(row: Row, now: float) -> tuple[float, ...]:
     """What needs a person first, the longest first; then trials, then by saving; retired last."""
     due = row.due(now)
-    first = (NEEDS.index(due[0].code), due[0].since) if due else (len(NEEDS), 0)
+    first = (urgency(due[0]), due[0].since) if due else (math.inf, 0)
     return (*first, state_of(row) == RETIRED, row.phase == NO_TRIAL, -row.saved.micro_usd)
 
 
@@ -201,7 +203,7 @@ def counts_of(rows: Collection[Row], now: float) -> Counts:
 
 
 def _ordered(counted: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
-    return {one: counted[one] for one in order if counted[one]}
+    return {one: counted[one] for one in (*order, *counted) if one in counted}
 
 
 def totals_of(rows: Collection[Row]) -> Totals:

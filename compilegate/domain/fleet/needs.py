@@ -50,7 +50,7 @@ def needs_of(row: Row, history: WorkloadHistory, leased: str | None) -> tuple[Ne
 
 def urgency(need: Need) -> int:
     """By which needs are ordered, the most urgent first."""
-    return rows.NEEDS.index(need.code)
+    return rows.NEEDS.index(need.code) if need.code in rows.NEEDS else len(rows.NEEDS)
 
 
 def _needs_of_ledger(history: WorkloadHistory, leased: str | None) -> Iterator[Need]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
@@ -36,15 +35,10 @@ class Fleet:
 
 def read_fleet(services: Services) -> Fleet:
     """The fleet as its rows say; a few that are missing or damaged are folded from the ledger."""
-    gc.disable()  # it would look for cycles among a million new objects, again and again
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            listing = pool.submit(workload_names, services.store)
-            items = services.fleet.rows()
-            names = listing.result()
-    finally:
-        gc.freeze()
-        gc.enable()
+    with ThreadPoolExecutor(1) as pool:
+        listing = pool.submit(workload_names, services.store)
+        items = services.fleet.rows()
+        names = listing.result()
     stored = {*(row.workload for row in items.read), *items.damaged, *items.newer}
     missing = [name for name in names if name not in stored]
     lacking = [*items.damaged, *missing]
