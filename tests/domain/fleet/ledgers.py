@@ -49,8 +49,10 @@ class Growing:
     run: str = ""
 
     def entries(self, kind: str) -> list[LedgerRecord]:
-        """The next of a kind."""
+        """The next of a kind, by a clock that may be a day ahead or behind."""
+        at, self.now = self.now, self.now + self.draw(st.sampled_from([0, 0, 0, -DAY, DAY]))
         made: list[LedgerRecord] = getattr(self, kind)()
+        self.now = at
         return made
 
     def ran(self) -> list[LedgerRecord]:
