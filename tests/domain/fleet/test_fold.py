@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.fleet.fold import base_of, read_since, row_of
-from compilegate.domain.fleet.month import months_of
-from compilegate.domain.fleet.row import Row
+from compilegate.domain.fleet.fold import base_of, lags, read_since, row_of
+from compilegate.domain.fleet.month import Amount, month_at, months_of, window_of
+from compilegate.domain.fleet.row import FOLD, DayOfRuns, LastRun, Row, RowFlag
+from compilegate.domain.naming import trial_id
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import Review, SpeedSum
+from compilegate.domain.records.production import TEAM, RegistrationChange, Review, SpeedSum
+from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.ports import Ledger
-from tests.domain.fleet.ledgers import BEGIN, KINDS, ledgers
+from tests.domain.fleet.ledgers import BEGIN, DAY, EXECUTION, KINDS, Damaged, ledgers
+from tests.domain.production.run_builder import production_run
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemoryLedger
 
@@ -64,3 +68,103 @@ def test_a_lost_speed_up_needs_a_person_while_the_promotion_is_permanent() -> No
         for length in (1, 2, 3)
     ]
     assert [[], ["slower_now"], ["stale"]] == codes
+
+
+def stale(run: str) -> FlagVersion:
+    to = Flag(False, "stale", "compile").to_json()
+    return FlagVersion(2, BEGIN + 40 * DAY, "c2", "train", "stale", "why", to, details={"run": run})
+
+
+RUNS = [
+    production_run(1, "baseline", at=BEGIN + DAY + 30_000),
+    production_run(33, "baseline", counts=False),
+    production_run(33, "compile", job="j2"),
+    production_run(34, "baseline", finished=False),
+    production_run(39, "p4d", launched_by=TEAM),
+    production_run(40, "p4d", finished=False, usd=7.0, launched_by=TEAM),
+]
+RECORDS: list[LedgerRecord] = [
+    RegistrationChange(1, active=False, at=5, document={"owner": "before"}),
+    RegistrationChange(2, active=True, at=6, document={"owner": "nlp", "spec_key": "s"}),
+    FlagVersion(
+        1, BEGIN, "c1", "evaluate", "enable", "why", Flag(True, "permanent", "compile").to_json()
+    ),
+    stale(RUNS[-1].run),
+    Review(BEGIN + 20 * DAY, RUNS[0].run, "t", "compile", differs=("before",)),
+    Review(BEGIN + 40 * DAY, RUNS[-1].run, "t", "compile", differs=("image", "source")),
+    TrialDecided(BEGIN, "t1", "promote", spent_usd=2.5),
+    TrialFailed(BEGIN, "t2", error="States.Timeout"),
+    *RUNS,
+]
+
+
+def test_every_field_of_a_row() -> None:
+    """The week of the last run alone is counted; a baseline that does not count is none."""
+    past = history(record.to_entry() for record in RECORDS)
+    now = BEGIN + 41 * DAY
+    last = int(RUNS[-1].ended_at)
+
+    row = fold(Row("w"), past, now)
+
+    assert ("nlp", True, True) == (row.owner, row.registered, row.active)
+    assert RowFlag("stale", False, "compile", BEGIN + 40 * DAY, 2, None) == row.flag
+    assert ("ml.g5.48xlarge", 1, "pytorch 2.13.0", "transformer", 3) == (
+        row.instance, row.instances, row.image, row.family, row.runs_per_week,
+    )  # fmt: skip
+    assert LastRun(last, "p4d", ok=False) == row.last_run
+    day = last // DAY
+    assert (
+        DayOfRuns(day - 6, 1, 1), DayOfRuns(day - 1, 1, 0), DayOfRuns(day, 1, 1)
+    ) == row.days  # fmt: skip
+    assert int(RUNS[0].ended_at) == row.baseline_at
+    assert Amount(1, 2_500_000, 1) == row.trials
+    assert ("image", "source") == row.stale
+    assert -7_000_000 == row.saved.micro_usd
+    assert {
+        "registered": "registered#00000002", "flag": "flag#00000002", "trial": "trial#t2#failed",
+        "run": RUNS[-1].key, "watch": f"watch#{RUNS[-1].run}",
+    } == row.upto  # fmt: skip
+    assert (now, FOLD, 0) == (row.read_at, row.fold, row.unread)
+
+
+def test_a_row_of_closed_months_goes_on_from_them() -> None:
+    entries = [record.to_entry() for record in RECORDS]
+    early, late = (fold(Row("w"), history(entries), BEGIN + days * DAY) for days in (41, 90))
+
+    assert (month_at(BEGIN - 20 * DAY), month_at(BEGIN + 60 * DAY)) == (
+        early.closed.through, late.closed.through,
+    )  # fmt: skip
+    assert (0, late.saved) == (early.closed.saved.micro_usd, late.closed.saved)
+    since, first = read_since(late), window_of(month_at(BEGIN + 90 * DAY)).since
+    assert since is not None
+    assert since < first - 56 * DAY
+
+
+def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough() -> None:
+    row = fold(Row("w"), history(record.to_entry() for record in RECORDS), BEGIN + 400 * DAY)
+    old, new = trial_id(1000 * BEGIN), trial_id(1000 * (BEGIN + 399 * DAY))
+
+    assert row == base_of("w", row) == base_of("w", row, [f"run#{new}#j", "flag#1", "lock"])
+    assert Row("w") == base_of("w", row, [f"run#{new}#j", f"watch#{old}"])
+    assert Row("w") == base_of("w", None) == base_of("w", replace(row, fold=FOLD - 1))
+    assert Row("w") == base_of("w", replace(row, unread=1))
+    assert read_since(Row("w")) is None
+
+
+def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:
+    entries = [record.to_entry() for record in RECORDS]
+    row = fold(Row("w"), history(entries), BEGIN + 41 * DAY, lease=EXECUTION.format("t1"))
+
+    def lagging(*more: LedgerRecord, lease: str = "t1", of: Row = row) -> bool:
+        recent = history([*entries[-2:], *(one.to_entry() for one in more)])
+        return lags(of, recent, EXECUTION.format(lease))
+
+    assert [False, True, True, True, True, True, False] == [
+        lagging(),
+        lagging(TrialDecided(1, "t3", "stay_off")),
+        lagging(lease="t2"),
+        lags(row, history(entries), None),
+        lagging(Damaged(BEGIN)),
+        lagging(of=replace(row, fold=FOLD - 1)),
+        lagging(Damaged(BEGIN), of=replace(row, unread=1)),
+    ]
