@@ -32,7 +32,7 @@ from compilegate.usecases.registered import at_once
 
 LAST = 3
 # Of more workloads, runs and trials are not looked up; nor more approvals and leases than these.
-DETAILED, ASKED, LEASED = 20, 8, 200
+DETAILED, ASKED, LEASED = 20, 5, 200
 Document = dict[str, Any]
 Pasts = Mapping[str, WorkloadHistory]  # by workload
 UNDER_WAY, WAITS = "under way", "waits for machines"

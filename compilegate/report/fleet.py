@@ -66,7 +66,8 @@ def _tables(fleet: Fleet, tasks: dict[str, Row]) -> list[Table]:
     marked = frozenset(place for place, one in enumerate(listed) if tasks[one.workload][0] > 0)
     note = f"{'Marked rows need a person. ' if marked else ''}{UNKNOWN} is unknown."
     if more > 0:
-        note += f" {plural(more, 'workload')} more: save a page for one owner (--owner)."
+        note += f" {plural(more, 'workload')} more: save a page for one owner (--owner), or ask"
+        note += " `compilegate list`."
     listed_rows = [_row(one, tasks[one.workload], fleet.stage) for one in listed]
     return [Table("fleet", "Workloads", COLUMNS, listed_rows, note, marked, stacked=True)]
 

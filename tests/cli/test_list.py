@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -196,6 +198,24 @@ def test_on_a_terminal_it_can_be_watched(
     assert ["4 need a person", "3 need a person"] == [
         line.partition(", ")[2] for line in shown.splitlines() if line.startswith("Stage prod")
     ]
+
+
+def test_a_mistyped_name_costs_one_listing_that_ends(
+    invoke: Invoke, stage: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+
+    def endless(_prefix: str) -> Iterator[str]:
+        for number in itertools.count():
+            listed.append(f"ads-{number}")
+            yield listed[-1]
+
+    monkeypatch.setattr(stage.services.store, "folders", endless)
+    refused = invoke("flag", "show", "ads-7x")
+
+    assert 2 == refused.exit_code
+    assert "did you mean ads-7" in refused.stderr
+    assert 10_000 == len(listed)
 
 
 def test_a_stage_without_workloads_says_how_to_begin(

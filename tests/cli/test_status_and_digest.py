@@ -142,7 +142,7 @@ def test_of_a_large_stage_the_list_is_shown_and_what_needs_a_person_alone_is_loo
         one["execution"].removesuffix("-0mabc123"): one["phase"] for one in document["running"]
     }
     assert ["in-trial"] == [lock["workload"] for lock in document["locks"]]
-    assert {"_deployment", *(f"w{number:02}" for number in range(4, 12))} == set(read)
+    assert {"_deployment", *(f"w{number:02}" for number in range(7, 12))} == set(read)
     assert (43, 23, 20) == (
         document["undetailed"], document["list"]["more"], len(document["list"]["rows"]),
     )  # fmt: skip
