@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain.formats import money
 from compilegate.domain.production.history import history
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun, RegistrationChange, Review
@@ -340,3 +341,15 @@ def test_where_it_stands_follows_from_what_came_last(
 
     assert state == label(view).text
     assert ([], []) == ([w for w in named if w not in text], [w for w in unnamed if w in text])
+
+
+def test_what_was_saved_is_shown_with_its_interval() -> None:
+    made = [replace(run, usd=10.0 + place % 5) for place, run in enumerate(
+        runs(*["baseline", "compile"] * 6))]  # fmt: skip
+    view = view_of(made, flag(1, 0, ON))
+    (card,) = [card for card in metric_cards(view) if card.name == "Saved so far"]
+
+    assert view.savings is not None
+    low, high = view.savings.interval_usd
+    assert low < (view.savings.saved_usd or 0) < high
+    assert f"{money(low)} to {money(high)} with 90 % confidence" in card.note

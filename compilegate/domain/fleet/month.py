@@ -19,6 +19,7 @@ from compilegate.domain.flag_change import flag_of
 from compilegate.domain.followers import STALE
 from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.ratio import NORMAL_QUANTILE
 from compilegate.domain.production.savings import (
     OPEN_SECONDS,
     Savings,
@@ -38,7 +39,6 @@ MONTH = re.compile(r"[1-9]\d{3}-(0[1-9]|1[0-2])")
 CLOSES_AFTER = OPEN_SECONDS
 # The error of a trial that was stopped: Step Functions' status, or what a drain gives.
 STOPPED = ("ABORTED", "Drained")
-QUANTILE = 1.6448536269514722  # two-sided 90 % of the normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Estimate:
     @property
     def interval_micro_usd(self) -> tuple[int, int]:
         """The 90 % interval."""
-        half = round(QUANTILE * self.se_micro_usd)
+        half = round(NORMAL_QUANTILE * self.se_micro_usd)
         return self.micro_usd - half, self.micro_usd + half
 
     @classmethod

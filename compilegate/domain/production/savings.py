@@ -21,7 +21,7 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.economics import micro_usd
 from compilegate.domain.failures import COMPLETED
 from compilegate.domain.outside import is_figure
-from compilegate.domain.production.ratio import Point, Ratio, ratio_of
+from compilegate.domain.production.ratio import NORMAL_QUANTILE, Point, Ratio, ratio_of
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import BASELINE
 
@@ -113,6 +113,12 @@ class Savings:
     def saved_usd(self) -> float | None:
         """In USD; None without any run whose saving is known."""
         return self.micro_usd / 1e6 if self.priced_runs else None
+
+    @property
+    def interval_usd(self) -> tuple[float, float]:
+        """The 90 % interval of the sum, in USD."""
+        half = NORMAL_QUANTILE * self.se_micro_usd
+        return (self.micro_usd - half) / 1e6, (self.micro_usd + half) / 1e6
 
     def to_dict(self) -> dict[str, Any]:
         """For programs: with the sum in USD, too."""
