@@ -2,7 +2,7 @@
 
     python -m tools.archive_judge COMMIT
 
-``compilegate/judges`` then replays what that judge decided.
+``compilegate judge --replay`` then repeats what that judge decided.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from compilegate.judges import FOLDER
+from compilegate_judge.judges import FOLDER
 
 # In a process of its own, where nothing else has been loaded.
 LOADED = """

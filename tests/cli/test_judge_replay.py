@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from compilegate import judges
 from compilegate.cli.common.cloud import Cloud
 from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.place import PROJECT
-from compilegate.usecases.trial import replay as replaying
 from compilegate_judge import command as screen
+from compilegate_judge import judges
+from compilegate_judge import replay as replaying
 from tests.cli.conftest import Invoke
 from tools.archive_judge import archive
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from compilegate import judges
 from compilegate.adapters.state_machines import StepFunctions
 from compilegate.domain.flag_change import Override
 from compilegate.usecases.flag.approval import answer_approval, waiting_approvals
-from compilegate.usecases.trial.replay import find_decision, replay
+from compilegate_judge.replay import find_decision, replay
 from distributions.localcloud.tests.helpers import eventually
 from tests import fakes
 
@@ -55,7 +54,7 @@ def test_a_promotion_waits_and_takes_effect_once_somebody_agrees(trial, app):
     again = answer_approval(running.workload, ANA, approved=True, services=services(app))
     assert (True, False) == (again.repeated, again.woken)
     decision = find_decision(output["decision_id"], [running.workload], services(app))
-    assert replay(decision, services(app), judges).comparison.equal
+    assert replay(decision, services(app)).comparison.equal
 
 
 def test_a_promotion_that_somebody_refuses_leaves_the_flag_and_ends_well(trial, app):

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from compilegate import judges
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import InvalidEvidenceError
-from compilegate.domain.judging.replay import compare
 from compilegate.place import PROJECT
-from stacks.assets import SOURCES
+from compilegate_judge import judges
+from compilegate_judge.comparison import compare
 from tests.domain.evidence_builder import GOOD, document, judge
 from tools.archive_judge import archive
 
@@ -76,8 +75,3 @@ def test_an_archive_loads_nothing_of_the_present_package(archived: Path) -> None
 def test_evidence_that_an_archive_cannot_read_is_refused(shelf: None) -> None:
     with pytest.raises(InvalidEvidenceError, match="schema"):
         judges.decide(JUDGE_VERSION, {"schema": 7}, FLAG)
-
-
-def test_no_lambda_carries_the_archives() -> None:
-    """A Lambda decides what is new; only ``judge --replay`` repeats."""
-    assert not [source for source in SOURCES if "compilegate/judges".startswith(source)]

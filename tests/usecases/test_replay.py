@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from compilegate import judges
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.place import PROJECT
 from compilegate.usecases.records import Trial, load_record, save_decision, save_record, to_json
-from compilegate.usecases.trial import replay as replaying
 from compilegate.usecases.trial.apply_flag import record_decision
 from compilegate.usecases.trial.judge_arms import judge_arms
-from compilegate.usecases.trial.replay import Replay, find_decision, replay
+from compilegate_judge import judges
+from compilegate_judge import replay as replaying
+from compilegate_judge.replay import Replay, find_decision, replay
 from tests.domain.evidence_builder import GOOD, document, judge
 from tests.usecases.trial_builder import (
     EVENT,
@@ -44,7 +44,7 @@ def recorded(services: Any, evidence: dict[str, Any]) -> str:
 
 
 def again(services: Any, decision_id: str) -> Replay:
-    return replay(find_decision(decision_id, [NAME], services), services, judges)
+    return replay(find_decision(decision_id, [NAME], services), services)
 
 
 def promoted() -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from compilegate import judges
 from compilegate.domain import naming
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import NotFoundError
@@ -23,7 +22,7 @@ from compilegate.report.notifications.review import SUBJECTS
 from compilegate.usecases.production.announce_review import history_page
 from compilegate.usecases.production.begin_run import begin_run
 from compilegate.usecases.records import to_json
-from compilegate.usecases.trial.replay import find_decision, replay
+from compilegate_judge.replay import find_decision, replay
 from tests.domain.evidence_builder import BASE_WALL, CENTRE, FINGERPRINT, MINE_WALL, judge
 from tests.domain.workload_builder import SOUND, change
 from tests.usecases.production_builder import (
@@ -461,7 +460,7 @@ def test_the_last_decision_of_a_probation_is_recorded_and_can_be_replayed(
     assert (1, transition.decided_at) == (last.based_on, last.decided_at)
     again = watch(services, review.run)
     assert (verdict, review.decision_key) == (again["verdict"], again["decision_key"])
-    replayed = replay(find_decision(str(last.decision_id), [WORKLOAD], services), services, judges)
+    replayed = replay(find_decision(str(last.decision_id), [WORKLOAD], services), services)
     assert verdict == replayed.recorded["verdict"]
     assert replayed.comparison is not None
     assert replayed.comparison.equal

@@ -15,7 +15,6 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from compilegate import judges
 from compilegate.cli.common import project
 from compilegate.cli.common.cloud import check_workload_exists
 from compilegate.cli.common.error_handling import BAD_INPUT, INVALID_EVIDENCE
@@ -43,8 +42,8 @@ from compilegate.domain.trial.silent_arms import silent_arms
 from compilegate.report.statements import shown_reasons
 from compilegate.report.words import control_sentences
 from compilegate.usecases.registered import workload_names
-from compilegate.usecases.trial.replay import find_decision, replay
 from compilegate_judge import TEMPLATES
+from compilegate_judge.replay import find_decision, replay
 
 # Evidence documents that ``compilegate judge`` reads: one, or a stream of lines.
 
@@ -346,7 +345,7 @@ def _replay(invocation: Invocation, decision_id: str, workload: str | None) -> i
     if workload:
         check_workload_exists(workload, cloud)
     workloads = [workload] if workload else workload_names(cloud.services.store)
-    replayed = replay(find_decision(decision_id, workloads, cloud.services), cloud.services, judges)
+    replayed = replay(find_decision(decision_id, workloads, cloud.services), cloud.services)
     comparison, then = replayed.comparison, replayed.decision.judge_version
     document = {
         **asdict(replayed.record),

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from compilegate.domain import job_output, naming
 from compilegate.domain.codec import read
 from compilegate.domain.decision import JUDGE_VERSION, Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError, NotFoundError
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.judge import judge as ask_judge
-from compilegate.domain.judging.probation import Judge
-from compilegate.domain.judging.replay import Comparison, compare
+from compilegate.domain.judging.judge import judge
 from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.domain.records.trials import TrialDecided
 from compilegate.ports import Services
+from compilegate_judge import judges
+from compilegate_judge.comparison import Comparison, compare
 
 DECISION = "decision"
 EVIDENCE_INVALID = "evidence_invalid"
@@ -39,18 +39,6 @@ class DecisionRecord:
     trial: str
     decision_key: str
     evidence_key: str
-
-
-class Archive(Protocol):
-    """Earlier judges (compilegate/judges)."""
-
-    def is_archived(self, version: str) -> bool:
-        """Whether it has the judge of that version."""
-        ...
-
-    def decide(self, version: str, evidence: object, flag: str) -> Mapping[str, Any]:
-        """The decision document of that judge; raises InvalidEvidenceError."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -89,9 +77,7 @@ def find_decision(
     )  # fmt: skip
 
 
-def replay(
-    record: DecisionRecord, services: Services, archive: Archive, judge: Judge = ask_judge
-) -> Replay:
+def replay(record: DecisionRecord, services: Services) -> Replay:
     """Decide again on the recorded evidence and compare every field.
 
     Raises InvalidInputError for a decision of a judge that is neither today's nor archived.
@@ -105,7 +91,7 @@ def replay(
     except NotFoundError as error:
         return Replay(record, recorded, None, f"its evidence is gone: {error}")
     try:
-        again = _again(decision, evidence, archive, judge)
+        again = _again(decision, evidence)
     except InvalidEvidenceError as error:
         # The judge refuses to read the evidence: so it did then, or the evidence has changed.
         again = {**recorded, "reasons": [{"code": EVIDENCE_INVALID, "message": str(error)}]}
@@ -118,14 +104,12 @@ def replay(
     return Replay(record, recorded, compare(recorded, again))
 
 
-def _again(
-    decision: Decision, evidence: object, archive: Archive, judge: Judge
-) -> Mapping[str, Any]:
+def _again(decision: Decision, evidence: object) -> Mapping[str, Any]:
     version, flag = decision.judge_version, decision.flag.name if decision.flag else ""
     if version == JUDGE_VERSION:
         return judge(read_evidence(evidence)).to_dict(flag)
-    if archive.is_archived(version):
-        return archive.decide(version, evidence, flag)
+    if judges.is_archived(version):
+        return judges.decide(version, evidence, flag)
     raise InvalidInputError(
         f"was decided by a judge that this release does not have; its own is {JUDGE_VERSION}",
         field="--replay", value=f"judge {version}",
