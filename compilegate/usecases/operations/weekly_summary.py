@@ -153,17 +153,17 @@ def _saved(row: Row, expected: ExpectedSavings) -> Savings:
 
     A run that failed counts among the compared ones, with what it cost.
     """
-    known, usd = row.saved, set(expected.usd_per_run.values())
+    saved, usd = row.saved, set(expected.usd_per_run.values())
     per_run = usd.pop() if len(usd) == 1 else None
     return Savings(
-        runs=known.runs + known.unknown,
-        compared_runs=known.runs,
-        unknown_runs=known.unknown,
-        priced_runs=known.runs,
-        micro_usd=known.micro_usd,
-        se_micro_usd=known.se_micro_usd,
+        runs=saved.runs + saved.unknown,
+        compared_runs=saved.runs,
+        unknown_runs=saved.unknown,
+        priced_runs=saved.runs,
+        micro_usd=saved.micro_usd,
+        se_micro_usd=saved.se_micro_usd,
         baseline_at=row.baseline_at,
-        expected_usd=None if per_run is None else per_run * known.runs,
+        expected_usd=None if per_run is None else per_run * saved.runs,
     )
 
 
