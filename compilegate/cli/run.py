@@ -66,16 +66,6 @@ SLOWEST = 12.0
 _CHANCE = random.SystemRandom()
 
 
-def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
-    """Read every file before anything starts; raises InvalidInputError for the first wrong one."""
-    files = []
-    for _, outcome in read_files(paths):
-        if isinstance(outcome, InvalidInputError):
-            raise outcome
-        files.append(outcome)
-    return files
-
-
 @dataclass(frozen=True)
 class NotStarted:
     """A file of which no trial was started, and why."""

@@ -27,6 +27,7 @@ from rich.text import Text
 from compilegate import __version__
 from compilegate.adapters.workload_files import FOLDER as DATA
 from compilegate.adapters.workload_files import SCRIPT, WorkloadFile
+from compilegate.cli.check import read_files
 from compilegate.cli.common.cloud import Cloud, StartedCloud
 from compilegate.cli.common.error_handling import FAILURE, STOPPED
 from compilegate.cli.common.outcome import Outcome, decision_rows, read_outcome
@@ -37,7 +38,6 @@ from compilegate.cli.register import register_files
 from compilegate.cli.report import page_files, save_history
 from compilegate.cli.run import (
     STOP_CAUSE,
-    read_workloads,
     show_outcome,
     start,
     start_run,
@@ -46,7 +46,7 @@ from compilegate.cli.run import (
 )
 from compilegate.cli.trials import RunWatcher, TrialWatcher, View
 from compilegate.domain.decision import Decision, Verdict
-from compilegate.domain.errors import EnvironmentNotReadyError
+from compilegate.domain.errors import EnvironmentNotReadyError, InvalidInputError
 from compilegate.domain.flag import Flag
 from compilegate.domain.flag_change import TRAIN, Override
 from compilegate.domain.formats import UNKNOWN, clock, fixed, plural
@@ -144,6 +144,16 @@ def demo(
     answer(document, TEMPLATES / "demo", as_json=as_json, keep=keep)
     if any(outcome.exit_code == FAILURE for outcome in outcomes):
         raise typer.Exit(FAILURE)
+
+
+def read_workloads(paths: Sequence[Path]) -> list[WorkloadFile]:
+    """Read every file before anything starts; raises InvalidInputError for the first wrong one."""
+    files = []
+    for _, outcome in read_files(paths):
+        if isinstance(outcome, InvalidInputError):
+            raise outcome
+        files.append(outcome)
+    return files
 
 
 def put_in_place() -> None:
