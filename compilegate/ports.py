@@ -184,7 +184,7 @@ class FleetTable:
 
     def row(self, workload: str) -> Stored[Row]:
         """A workload's row, read consistently."""
-        return _stored(Row, self.raw.item(ROWS, workload))
+        return _stored(Row, workload, self.raw.item(ROWS, workload))
 
     def put_row(self, row: Row, previous: str) -> bool:
         """Write a row over the version ``previous``; returns whether it was still that one."""
@@ -196,14 +196,14 @@ class FleetTable:
 
     def month(self, month: str, workload: str) -> Stored[Month]:
         """A workload's month, read consistently."""
-        return _stored(Month, self.raw.item(f"{MONTHS}{month}", workload))
+        return _stored(Month, workload, self.raw.item(f"{MONTHS}{month}", workload))
 
     def put_month(self, month: Month, previous: str) -> bool:
         """Write a month over the version ``previous``; returns whether it was still that one."""
         return self._put(f"{MONTHS}{month.month}", month, previous)
 
     def _items(self, kind: type[Item], place: str) -> Items[Item]:
-        items = [(name, _stored(kind, text)) for name, text in sorted(self.raw.items(place))]
+        items = [(name, _stored(kind, name, text)) for name, text in sorted(self.raw.items(place))]
         unread = [(name, stored.newer) for name, stored in items if stored.item is None]
         return Items(
             read=tuple(stored.item for _, stored in items if stored.item is not None),
@@ -222,12 +222,13 @@ ROWS, MONTHS = "fleet", "month#"
 VERSIONS = ("schema", "fold")
 
 
-def _stored(kind: type[Any], text: str) -> Stored[Any]:
+def _stored(kind: type[Any], workload: str, text: str) -> Stored[Any]:
     try:
         document = json.loads(text)
         if any(document[one.name] > one.default for one in fields(kind) if one.name in VERSIONS):
             return Stored(None, text, newer=True)
-        return Stored(codec.read(kind, document), text)
+        item = codec.read(kind, document)
+        return Stored(item if item.workload == workload else None, text)
     except BROKEN:
         return Stored(None, text)
 

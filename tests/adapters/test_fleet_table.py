@@ -57,7 +57,10 @@ def test_rows_come_by_name_and_say_which_could_not_be_read(raw: RawFleet) -> Non
     assert Stored(None, text(schema=2), newer=True) == table.row("later")
 
 
-@pytest.mark.parametrize("broken", ["{", "[]", "1", "{}", '{"schema": 1}', '{"schema": "2"}'])
+@pytest.mark.parametrize(
+    "broken",
+    ["{", "[]", "1", "{}", '{"schema": 1}', '{"schema": "2"}', text(workload="of another")],
+)
 def test_a_damaged_row_is_replaced(broken: str) -> None:
     table = FleetTable(MemoryFleet({("fleet", "w"): broken}))
 

@@ -42,6 +42,7 @@ class Growing:
     """A ledger while it is drawn; ``now`` moves on with each entry."""
 
     draw: Callable[[Any], Any]
+    apart: int = 0
     now: int = BEGIN
     flags: int = 0
     trials: int = 0
@@ -49,8 +50,8 @@ class Growing:
     run: str = ""
 
     def entries(self, kind: str) -> list[LedgerRecord]:
-        """The next of a kind, by a clock that may be a day ahead or behind."""
-        at, self.now = self.now, self.now + self.draw(st.sampled_from([0, 0, 0, -DAY, DAY]))
+        """The next of a kind, by a clock that may be ahead or behind."""
+        at, self.now = self.now, self.now + self.apart * self.draw(st.sampled_from([0, 0, -1, 1]))
         made: list[LedgerRecord] = getattr(self, kind)()
         self.now = at
         return made
@@ -150,9 +151,14 @@ KINDS = [
 
 
 @st.composite
-def ledgers(draw: Any, kinds: list[str] = KINDS) -> list[tuple[int, list[LedgerRecord]]]:
-    """What is written, and when (epoch seconds), in the order of time; up to three years."""
-    ledger = Growing(draw)
+def ledgers(
+    draw: Any, kinds: list[str] = KINDS, apart: int = 0
+) -> list[tuple[int, list[LedgerRecord]]]:
+    """What is written, and when (epoch seconds), in the order of time; up to three years.
+
+    ``apart`` is how many seconds clocks may be ahead or behind.
+    """
+    ledger = Growing(draw, apart)
     written = []
     for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=40)):
         ledger.now += draw(st.sampled_from([60, DAY, 5 * DAY, 30 * DAY, 200 * DAY]))

@@ -33,7 +33,7 @@ def fold(base: Row, past: WorkloadHistory, now: int, lease: str | None = None) -
     return row_of(base, past, months, now=now, job=SOUND, lease=lease)
 
 
-@given(ledgers([*KINDS, "damaged"]), st.randoms(), st.data())
+@given(ledgers([*KINDS, "damaged"], apart=DAY), st.randoms(), st.data())
 def test_a_fold_from_a_row_before_is_that_of_the_whole_ledger(
     written: Written, chance: random.Random, data: st.DataObject
 ) -> None:

@@ -206,7 +206,7 @@ class Comparing(RowRepair):
         return True
 
 
-@given(ledgers(), st.randoms(), st.data())
+@given(ledgers(apart=DAY), st.randoms(), st.data())
 def test_whatever_the_stream_does_the_pass_leaves_what_the_ledger_says(
     written: Any, chance: random.Random, data: st.DataObject
 ) -> None:
