@@ -225,6 +225,13 @@ def test_of_the_lines_and_a_runs_own_word_the_fewer_steps_count(lines: int, said
     assert saving_of(runs).saved_usd is None
 
 
+def test_the_interval_is_that_of_the_normal_distribution() -> None:
+    savings = Savings(micro_usd=2_000_000, se_micro_usd=1_000_000, priced_runs=1)
+
+    assert (2 - 1.644854, 2 + 1.644854) == pytest.approx(savings.interval_usd, abs=1e-6)
+    assert 2.0 == savings.to_dict()["saved_usd"]
+
+
 def test_several_promotions_add_up_and_their_estimates_only_where_each_has_one() -> None:
     first = Savings(9, 4, 2, 3, 5, 6, 2, 7.0, 10.0)
     second = Savings(20, 7, 12, 1, 8, 3, 1, None, 30.0)
