@@ -187,8 +187,8 @@ class KeptTrials(NothingRuns):
 
     # Leases, which ended with the cloud, and rows, which nothing kept.
 
-    def holder(self, _workload: str) -> str | None:
-        return None
+    def holders(self, _workloads: Collection[str]) -> Mapping[str, str]:
+        return {}
 
     def leases(self, _workloads: Collection[str]) -> Sequence[Any]:
         return ()

@@ -150,6 +150,29 @@ def test_numbers_are_sorted_the_largest_first_text_from_a_on_and_unknown_ones_st
     assert last == ordered[-len(last) :]
 
 
+def test_each_column_has_its_value_or_none() -> None:
+    whole = row(
+        "w", "probation", ("stale", 9), ("failed", 4), owner="o", phase="canary", trial="t1",
+        instance="ml.g5.xlarge", instances=2, image="pytorch 2.8", family="cnn", stale=("a", "b"),
+        days=(DayOfRuns(DAY - 6, 3, 2),), last_run=LastRun(7, "c", False),
+        saved=Estimate(1, 2_500_000), trials=Amount(1, 3_000_001),
+    )  # fmt: skip
+    empty = Row(workload="w")
+
+    assert {
+        "workload": "w", "owner": "o", "state": "probation", "candidate": "compile",
+        "since": NOW - 50, "phase": "canary", "trial": "t1", "instance": "ml.g5.xlarge",
+        "instances": 2, "image": "pytorch 2.8", "family": "cnn", "stale": "a b", "runs": 3,
+        "failed": 2, "last_run": 7, "saved_usd": 2.5, "trial_usd": 3.000001,
+        "needs": "stale failed", "needs_since": NOW - 9,
+    } == {name: column(whole, NOW) for name, column in COLUMNS.items()}  # fmt: skip
+    assert {"workload": "w", "state": "unreadable", "runs": 0, "failed": 0, "trial_usd": 0} == {
+        name: column(empty, NOW)
+        for name, column in COLUMNS.items()
+        if column(empty, NOW) is not None
+    }
+
+
 def test_a_column_that_there_is_not_cannot_be_sorted_by() -> None:
     with pytest.raises(InvalidInputError, match="did you mean saved_usd"):
         listing(FLEET, Filters(), NOW, sort="saved")
