@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain import codec
 from compilegate.domain.flag import Flag
 from compilegate.domain.fleet.fold import base_of, lags, read_since, row_of
 from compilegate.domain.fleet.month import Amount, month_at, months_of, window_of
@@ -21,6 +24,7 @@ from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.ports import Ledger
 from tests.domain.fleet.ledgers import BEGIN, DAY, EXECUTION, KINDS, Damaged, ledgers
 from tests.domain.production.run_builder import production_run
+from tests.domain.production.test_history import LEDGERS
 from tests.domain.workload_builder import SOUND
 from tests.fakes import MemoryLedger
 
@@ -168,3 +172,21 @@ def test_a_row_lags_where_it_does_not_cover_what_was_read() -> None:
         lagging(of=replace(row, fold=FOLD - 1)),
         lagging(Damaged(BEGIN), of=replace(row, unread=1)),
     ]
+
+
+# The fold's number, and the digest of what it makes of the recorded ledgers.
+ROWS_OF_FOLD = (1, "62ffa418c72f7fce")
+
+
+def test_the_same_ledgers_give_the_same_rows_unless_the_fold_has_its_next_number() -> None:
+    """Rows of an older fold are folded anew; of the same they would differ, and count as damaged.
+
+    Where this fails, raise FOLD, unless no release had it yet, and write the new digest here.
+    """
+    rows = [
+        codec.write(fold(Row("w"), history(entries.values()), BEGIN + 30 * DAY))
+        for _, entries in sorted(LEDGERS.items())
+    ]
+    text = json.dumps(rows, sort_keys=True)
+
+    assert ROWS_OF_FOLD == (FOLD, hashlib.sha256(text.encode()).hexdigest()[:16])

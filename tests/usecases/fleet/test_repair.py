@@ -156,11 +156,13 @@ def test_what_was_just_written_is_left_to_the_stream() -> None:
 def test_what_a_pass_has_no_time_for_waits_for_the_next() -> None:
     of = cloud()
     lost(of, decided("t9", of.clock.now()))
-    recent = of.ledger.history("a")
-    at_work = RowRepair(of)
-    later(of, BUDGET_SECONDS + 1)
+    recent, outcomes = of.ledger.history("a"), []
+    for seconds in (BUDGET_SECONDS + 1, BUDGET_SECONDS):
+        at_work = RowRepair(of)
+        later(of, seconds)
+        outcomes.append(at_work.check("a", recent, None))
 
-    assert (WAITING, REPAIRED) == (at_work.check("a", recent, None), check(of))
+    assert [WAITING, REPAIRED] == outcomes
 
 
 def test_a_row_that_was_written_meanwhile_is_no_repair() -> None:
