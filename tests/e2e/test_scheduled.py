@@ -43,11 +43,14 @@ def copy_of(app, job, name, tags):
 
 
 def test_an_orphan_is_stopped_and_recorded_and_a_running_trial_is_left_alone(trial, app):
-    ended = trial(policy={"max_trial_usd": 0.01})
-    ended.wait()
+    """It started as its execution was stopped, too late for the clean-up."""
+    ended = trial(hang="compile")
+    stopped = ended.wait_for_full_run(CANDIDATE)
+    app.client("stepfunctions").stop_execution(executionArn=ended.execution)
+    ended.wait_until_released()
     running = trial(hang="compile")
     job = running.wait_for_full_run(CANDIDATE)
-    orphan = f"{naming.JOB_PREFIX}-{ended.workload}-{ended.trial}-q1b1-r0"
+    orphan = f"{stopped.rpartition('-r')[0]}-r1"
     tags = {
         naming.TAG_WORKLOAD: ended.workload,
         naming.TAG_STAGE: "quality",
