@@ -14,6 +14,7 @@ from compilegate.domain.fleet.row import Row
 from compilegate.domain.outside import BROKEN
 from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.records import LedgerRecord, LedgerRecordT
+from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.workload.model import FactOverrides
 
 if TYPE_CHECKING:  # a function loads the types of those ports alone that it uses
@@ -92,6 +93,15 @@ class Ledger:
         windows = ledger_keys.windows(prefix, since)
         entries = chain(*(self.raw.entries(workload, *window) for window in windows))
         return history(entries, since=since)
+
+    def runs(self, workload: str, since: float) -> tuple[ProductionRun, ...]:
+        """Its runs that have ended and began from epoch second ``since`` on; nothing else is read.
+
+        What is damaged is left out.
+        """
+        (window,) = ledger_keys.windows(ledger_keys.RUN_ENTRIES, since)
+        entries = self.raw.entries(workload, *window)
+        return history(one for one in entries if one.get("kind") == ProductionRun.kind).runs
 
     def recent(self, workload: str, since: float) -> WorkloadHistory:
         """Its runs from epoch second ``since`` on and all of its trials, in one read."""

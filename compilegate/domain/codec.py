@@ -83,7 +83,11 @@ def _reader(kind: Any) -> Reader:
         return cast("Reader", kind.from_document)
     if is_dataclass(kind):
         return partial(_read_fields, kind)
-    return partial(_read_plain, kind)
+    return _read_anything if kind is Any else partial(_read_plain, kind)
+
+
+def _read_anything(value: Any, _place: str) -> Any:
+    return value
 
 
 def _read_plain(kind: Any, value: Any, place: str) -> Any:
@@ -102,6 +106,8 @@ def _read_items(
             pairs = enumerate(zip(expected, value, strict=True))
             return tuple(reader(item, f"{place}[{index}]") for index, (reader, item) in pairs)
     if origin is Mapping and isinstance(value, Mapping):
+        if readers[1] is _read_anything:
+            return dict(value)
         return {key: readers[1](item, _inner(place, key)) for key, item in value.items()}
     raise _refused(value, place)
 
@@ -181,7 +187,7 @@ def _fits(kind: Any, value: Any) -> bool:
         return isinstance(value, numbers) and not isinstance(value, bool) and is_figure(value)
     if issubclass(kind, Enum):
         return value in [one.value for one in kind]
-    return kind is Any or isinstance(value, kind)
+    return isinstance(value, kind)
 
 
 def _refused(value: object, place: str) -> DocumentError:

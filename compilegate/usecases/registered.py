@@ -72,10 +72,12 @@ def for_each_workload(read: Callable[[str], Result], store: ObjectStore) -> list
     return at_once(read, store.folders(naming.WORKLOADS_PREFIX))
 
 
-def at_once(read: Callable[[str], Result], workloads: Iterable[str]) -> list[Result]:
-    """``read`` of each of these workloads, many at a time, in their order."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(read, workloads))
+def at_once(
+    read: Callable[[str], Result], names: Iterable[str], *, most: int = AT_ONCE
+) -> list[Result]:
+    """``read`` of each of these names, at ``most`` so many at a time, in their order."""
+    with ThreadPoolExecutor(most) as pool:
+        return list(pool.map(read, names))
 
 
 def try_each(entries: Iterable[tuple[str, Entry]], act: Callable[[Entry], bool]) -> int:

@@ -133,7 +133,8 @@ class WorkloadHistory:
 def history(entries: Iterable[Mapping[str, Any]], *, since: float | None = None) -> WorkloadHistory:
     """Fold the entries of one workload, or those of a part of its ledger."""
     unique = {record.key: record for record in map(ledger.read, entries)}
-    records = sorted(unique.values(), key=lambda record: (record.at, record.key))
+    ordered = sorted(unique.items(), key=lambda item: (item[1].at, item[0]))
+    records = [record for _, record in ordered]
     groups: dict[type, list[Any]] = defaultdict(list)
     for record in records:
         groups[type(record)].append(record)

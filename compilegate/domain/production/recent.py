@@ -95,10 +95,10 @@ def before_window(past: WorkloadHistory, promotion: Promotion, *, longest: float
     last = max(reviews, key=lambda one: (one.runs, one.at))
     reviewed = {one.run for one in reviews}
     runs = watch.watched_runs(past.runs, promotion).runs
-    after = {run.job: max(run.at, run.ended_at) - last.at for run in runs}
-    if any(-RECORD_SECONDS < after[run.job] <= 0 and run.run not in reviewed for run in runs):
+    after = [(run.run, max(run.at, run.ended_at) - last.at) for run in runs]
+    if any(-RECORD_SECONDS < seconds <= 0 and run not in reviewed for run, seconds in after):
         return None
-    unseen = sum(seconds > 0 for seconds in after.values())
+    unseen = sum(seconds > 0 for _, seconds in after)
     return Before(last.runs + unseen - len(runs), frozenset(last.launched_by))
 
 

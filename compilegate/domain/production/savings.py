@@ -11,9 +11,11 @@ samples, did not save what they took; nor did one where it or they say nothing o
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any
 
 from compilegate.domain import utc
@@ -237,21 +239,24 @@ class _Month:
 
     def __init__(self, runs: Sequence[ProductionRun], month: tuple[float, float]) -> None:
         since, until = month
+        # None is booked before it has started; a history of years has few runs near a month.
+        first, last = (
+            bisect_left(runs, at, key=attrgetter("started_at"))
+            for at in (since - NEAR_SECONDS, until + OPEN_SECONDS)
+        )
         near = [
-            run
-            for run in runs
-            if run.started_at >= since - NEAR_SECONDS and booked_at(run) < until + OPEN_SECONDS
+            (run, work_of(run)) for run in runs[first:last] if booked_at(run) < until + OPEN_SECONDS
         ]
         measured = [
             place
-            for place, run in enumerate(near)
-            if run.arm == BASELINE and run.finished and run.counts and work_of(run) is not None
+            for place, (run, work) in enumerate(near)
+            if run.arm == BASELINE and run.finished and run.counts and work is not None
         ]
         # Also of those after it: where the data shrank, the next baseline run did less as well.
         until_last = near[: measured[-1] + 1] if measured else []
         self.whole = {*_with_whole_work(near), *_with_whole_work(reversed(until_last))}
         self.by_arm: dict[str, list[ProductionRun]] = defaultdict(list)
-        for run in near:
+        for run, _ in near:
             if run.key in self.whole and run.counts and run.usd:
                 self.by_arm[run.arm].append(run)
         self.ratios: dict[str, Ratio | None] = {}
@@ -295,15 +300,16 @@ def _latest(times: Iterable[float | None]) -> float | None:
     return max((at for at in times if at is not None), default=None)
 
 
-def _with_whole_work(runs: Iterable[ProductionRun]) -> Iterator[str]:
+def _with_whole_work(
+    runs: Iterable[tuple[ProductionRun, tuple[float, float, float] | None]],
+) -> Iterator[str]:
     """Keys of the finished runs, of candidates' those that did the work of the runs before.
 
     Of the latest baseline run, and of those since that did as much: a job that shrinks does less
     in each run, and after months of it much less than the baseline of long ago.
     """
     before: deque[tuple[float, float, float]] = deque(maxlen=ROLLING)
-    for run in runs:
-        own = work_of(run)
+    for run, own in runs:
         if not run.finished:
             continue
         if run.arm == BASELINE:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
+from functools import cache
 from typing import Any, Self, TypeVar
 
 from compilegate.domain import codec
@@ -64,9 +65,14 @@ class LedgerRecord:
     def _read(cls, entry: Mapping[str, Any]) -> Self:
         """As ``from_entry``; raises one of BROKEN, or InvalidInputError."""
         record = codec.read(cls, entry)
-        for one in fields(cls):
+        kind: Any = cls
+        for one in _times(kind):
             value = getattr(record, one.name)
-            is_time = one.name == "at" or one.name.endswith("_at")
-            if is_time and value is not None and not 0 <= value <= LAST_SECOND:
+            if value is not None and not 0 <= value <= LAST_SECOND:
                 raise codec.DocumentError(f"{codec.key_of(one)} is {shown(value)}")
         return record
+
+
+@cache
+def _times(kind: type[Any]) -> list[Field[Any]]:
+    return [one for one in fields(kind) if one.name == "at" or one.name.endswith("_at")]

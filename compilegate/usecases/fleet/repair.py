@@ -10,6 +10,7 @@ import logging
 import zlib
 from collections.abc import Iterable
 from dataclasses import replace
+from threading import Semaphore
 
 from compilegate.domain import arithmetic
 from compilegate.domain.fleet.fold import lags
@@ -20,11 +21,12 @@ from compilegate.usecases.fleet.project import fold, keep_month, write_fold
 from compilegate.usecases.metrics import measure
 
 # Each row is compared with its whole ledger once in so many days.
-COMPARED_DAYS = 30
+COMPARED_DAYS = 90
 # What was written since then the stream may still bring.
 STREAM_SECONDS = 900
 # For folding whole ledgers; what is left after it waits for the next pass.
 BUDGET_SECONDS = 400
+FOLDED_AT_ONCE = 4  # each takes the memory of a whole ledger
 SOUND, BUILT, REPAIRED, NEWER, WAITING = "sound", "built", "repaired", "newer", "waiting"
 logger = logging.getLogger("compilegate")
 
@@ -38,6 +40,7 @@ class RowRepair:
         self._newer = frozenset(rows.newer)
         self._services = services
         self._now = services.clock.now()
+        self._folding = Semaphore(FOLDED_AT_ONCE)
 
     def row(self, workload: str) -> Row | None:
         """The row as it was at the beginning of the pass."""
@@ -68,7 +71,8 @@ class RowRepair:
     def _fold(self, workload: str) -> str:
         """From the whole ledger; the row may have been written since all rows were read."""
         stored = self._services.fleet.row(workload)
-        row, months = fold(Row(workload), self._services, stored.item)
+        with self._folding:
+            row, months = fold(Row(workload), self._services, stored.item)
         if stored.newer:
             return SOUND
         if stored.item is not None and _alike(row, stored.item):

@@ -98,8 +98,7 @@ def _figures(
     if not _has_whole_day(runs, row, since) or any(
         run.arm != BASELINE and booked_at(run) >= since for run in runs
     ):  # what a run saved is told by the runs of months
-        began = history_since(month_at(since))
-        runs = ledger.history(workload, ledger_keys.RUN_ENTRIES, since=began).runs
+        runs = ledger.runs(workload, history_since(month_at(since)))
     past = replace(past, runs=runs)
     if row is not None and row.flag is not None:
         figures = day_of(past, since=since, until=until)
