@@ -98,8 +98,8 @@ def sweep(
         if orphans.of_deployment(one.execution, services.settings.stage)
     ]
     executions = [*(one.execution for one in suspected), *(execution for _, execution in leases)]
-    found = zip(executions, at_once(end_of, executions, most=DESCRIBED_AT_ONCE), strict=True)
-    ends = {execution: end for execution, end in found if end is not None}
+    ended = zip(executions, at_once(end_of, executions, most=DESCRIBED_AT_ONCE), strict=True)
+    ends = {execution: end for execution, end in ended if end is not None}
     over = [
         one
         for one in suspected
