@@ -96,12 +96,16 @@ def test_a_row_that_is_missing_or_damaged_is_folded_from_the_ledger(
         failed = TrialFailed(NOW, "0mabc123", reason="x", error="y")
         if name != "uploaded":
             stage.services.ledger.append(name, failed)
+    stage.services.store.put("workloads/broken/specs/1.json", b"{}")
+    stage.services.ledger.raw.put_once("broken", "flag#1", ["no entry"])  # type: ignore[arg-type]
 
     document = json.loads(invoke("list", "--sort", "workload", "--json").stdout)
 
     rows = {one["workload"]: one for one in document["rows"]}
-    assert sorted([*URGENT, "new"]) == [*rows]
-    assert (["failed"], ["failed"]) == (rows["lm"]["due"], rows["new"]["due"])
+    assert sorted([*URGENT, "broken", "new"]) == [*rows]
+    assert (["failed"], ["failed"], ["unreadable"]) == (
+        rows["lm"]["due"], rows["new"]["due"], rows["broken"]["due"],
+    )  # fmt: skip
     assert (0, []) == (document["building"], document["unread"])
 
 
