@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import cache
 from typing import Any
 
-from compilegate.domain import arithmetic, naming
+from compilegate.domain import arithmetic
 from compilegate.domain.production import orphans
 from compilegate.domain.production.summaries import DayFigures
 from compilegate.domain.records.ledger import Swept
@@ -24,7 +24,7 @@ from compilegate.usecases.metrics import measure
 from compilegate.usecases.operations.left_jobs import Suspect, left_by
 from compilegate.usecases.operations.look import Look, day_by_ledger, look_at
 from compilegate.usecases.production.record_run import record_ended_execution
-from compilegate.usecases.registered import at_once, for_each_workload, try_each
+from compilegate.usecases.registered import at_once, for_each_workload, try_each, workload_names
 from compilegate.usecases.trial.abort_trial import abort_trial, clean_up_after
 
 FIGURES = {
@@ -67,7 +67,7 @@ Around = tuple[Sequence[tuple[str, str]], Sequence[Look]]
 
 def look_around(services: Services) -> Around:
     """Each leased workload with the execution that holds it, and a look at every ledger."""
-    leases = services.locks.holders(list(services.store.folders(naming.WORKLOADS_PREFIX)))
+    leases = services.locks.holders(workload_names(services.store))
     rows = RowRepair(services)
 
     def look(workload: str) -> Look:
