@@ -32,7 +32,7 @@ from compilegate.usecases.registered import at_once
 
 LAST = 3
 # Of more workloads, runs and trials are not looked up; nor more approvals and leases than these.
-DETAILED, ASKED, LEASED = 20, 5, 200
+DETAILED, ASKED, LEASED = 20, 5, 500
 Document = dict[str, Any]
 Pasts = Mapping[str, WorkloadHistory]  # by workload
 UNDER_WAY, WAITS = "under way", "waits for machines"
@@ -193,7 +193,7 @@ def status(
         ),
     ] = None,
 ) -> None:
-    """Show what runs, what waits for a person, and the last runs and decisions.
+    """Show what runs, what waits, the last runs and decisions.
 
     Running trials, locks, pending approvals, the first 20 workloads of `compilegate list`. Last
     production runs and decisions are of one workload, or of all where there are up to 20.

@@ -120,7 +120,7 @@ def test_status_names_jobs_that_did_not_count_until_the_workload_is_registered_a
 
 
 def test_of_a_large_stage_the_list_is_shown_and_what_needs_a_person_alone_is_looked_up(
-    invoke: Invoke, providers: FakeProviders
+    invoke: Invoke, providers: FakeProviders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting = [row(f"w{number:02}", "off", ("approve", number)) for number in range(12)]
     trial = replace(row("in-trial"), trial="0mabc123", phase="canary")
@@ -132,8 +132,11 @@ def test_of_a_large_stage_the_list_is_shown_and_what_needs_a_person_alone_is_loo
         locks.acquire(name, f"arn:x:{name}-0mabc123", now=0, expires_at=2_000_000_000)
     for name in ("in-trial", "z1"):
         executions(stage).start(f"{name}-0mabc123", {})
-    read = []
-    ledger.raw.entries = lambda name, *_: read.append(name) or ()  # type: ignore[method-assign]
+    read: list[str] = []
+    entries = ledger.raw.entries
+    monkeypatch.setattr(
+        ledger.raw, "entries", lambda name, *part: read.append(name) or entries(name, *part)
+    )
 
     document = json.loads(invoke("status", "--json").stdout)
     shown = invoke("status").stdout
@@ -147,6 +150,7 @@ def test_of_a_large_stage_the_list_is_shown_and_what_needs_a_person_alone_is_loo
         document["undetailed"], document["list"]["more"], len(document["list"]["rows"]),
     )  # fmt: skip
     assert "in-trial-0mabc123, for" in shown
+    assert "and 11 more: compilegate list --need approve" in shown
     assert "compilegate status WORKLOAD" in shown
     assert "No trial has ended yet" not in shown
 
