@@ -82,3 +82,30 @@ def test_estimate_and_error_are_those_of_least_squares(
     assert ratio.log == pytest.approx(solution[6], abs=1e-9)
     widened = stats.t.ppf(0.95, 23) / stats.norm.ppf(0.95)
     assert ratio.se == pytest.approx(widened * math.sqrt(variance), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("runs", "gap", "blocks"),
+    [
+        # Twelve runs, and eight weeks from the first to the last.
+        (12, 1.0, 1), (13, 1.0, 2), (24, 1.0, 2), (25, 1.0, 3),
+        (9, WEEK, 1), (9, WEEK + 1, 2), (9, 2 * WEEK, 2), (10, 2 * WEEK, 3),
+    ],
+)  # fmt: skip
+def test_a_block_has_twelve_runs_and_eight_weeks_at_most(
+    runs: int, gap: float, blocks: int
+) -> None:
+    """A step between two blocks disturbs nothing, one in the middle of a block does."""
+    ends = [round(runs * place / blocks) for place in range(blocks + 1)]
+    arms = "".join("b" if place - 1 in ends else "c" for place in range(runs))
+    logs = [0.25 * (arm == "b") for arm in arms]
+    between, within = (
+        [log + 0.7 * sum(step <= place for step in steps) for place, log in enumerate(logs)]
+        for steps in (ends, [(ends[0] + ends[1]) // 2])
+    )
+    exact, disturbed = (ratio_of(points(one, arms, gap)) for one in (between, within))
+
+    assert exact is not None
+    assert disturbed is not None
+    assert (pytest.approx(0.25), pytest.approx(0, abs=1e-9)) == (exact.log, exact.se)
+    assert disturbed.se > 0.01
