@@ -58,7 +58,6 @@ LEASE = "lock"
 # SageMaker's longest job: all runs of a day are read where those begun so long before it are.
 LONGEST_JOB_SECONDS = 28 * DAY_SECONDS
 ALWAYS = TimeWindow(-math.inf, math.inf)
-NOTHING_CLOSED = Closed("", Estimate())
 
 
 def base_of(workload: str, previous: Row | None, changed: Iterable[str] = ()) -> Row:
@@ -78,7 +77,7 @@ def base_of(workload: str, previous: Row | None, changed: Iterable[str] = ()) ->
 
 def read_since(base: Row) -> float | None:
     """From which start on (epoch seconds) a fold from ``base`` reads runs, None: all of them."""
-    if base.closed is None:
+    if not base.closed.through:
         return None
     return history_since(month_at(window_of(base.closed.through).until))
 
@@ -106,8 +105,8 @@ def row_of(
     ``lease`` is the execution that holds the workload.
     """
     registered = registered_of(history)
-    leased = None if lease is None else _trial_of(history, lease)
-    closed, saved = _saved(base.closed or NOTHING_CLOSED, months, now)
+    leased = _trial_of(history, lease)
+    closed, saved = _saved(base.closed, months, now)
     row = Row(
         workload=base.workload,
         owner=registered.get("owner"),
@@ -145,13 +144,15 @@ def unreadable(row: Row, now: int) -> Row:
 def lags(row: Row, recent: WorkloadHistory, lease: str | None) -> bool:
     """Whether a row does not cover what was read of its ledger, which may be a part of it."""
     unread = any(isinstance(record, UnknownRecord) for record in recent.records)
-    leased = None if lease is None else _trial_of(recent, lease)
+    leased = _trial_of(recent, lease)
     covered = dict(row.upto) == _upto(recent, row.upto, leased)
     return row.fold < FOLD or not covered or (unread and row.unread == 0)
 
 
-def _trial_of(history: WorkloadHistory, execution: str) -> str:
+def _trial_of(history: WorkloadHistory, execution: str | None) -> str | None:
     """The trial of an execution, which is named after it unless a person started it."""
+    if execution is None:
+        return None
     named = (one.trial for one in history.started if one.execution == execution)
     return next(named, naming.trial_of(execution)[1])
 

@@ -222,13 +222,13 @@ def months_of(
     *,
     owner: str | None,
     now: int,
-    after: str | None = None,
+    after: str = "",
 ) -> list[Month]:
-    """The months of one workload to keep, up to this one: those ``after`` one, or all.
+    """The months of one workload to keep, up to this one: those ``after`` one, or all where empty.
 
     One that is open replaces what was kept of it before; one that is closed stays.
     """
-    if after is None:
+    if not after:
         ended = [one.at for one in history.decided] + [one.at for one in history.failed]
         first = min([*ended, *map(booked_at, history.runs), now - CLOSES_AFTER])
     else:

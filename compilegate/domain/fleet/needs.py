@@ -21,17 +21,14 @@ WEEK_SECONDS = 7 * DAY_SECONDS
 
 def phase_of(history: WorkloadHistory, leased: str | None) -> dict[str, Any]:
     """The fields of a row that say what its trial does; ``leased`` is the trial that holds it."""
-    waiting = [one.asked for one in history.approvals if one.answer is None]
-    if waiting:
-        return _phase(rows.APPROVAL, waiting[-1].at, waiting[-1].trial)
-    begun = [
-        (one.at, one.trial) for one in history.started if one.trial not in history.ended_trials
-    ]
-    if begun:
-        at, trial = max(begun)
-        rounds = [one.at for one in history.rounds_of(trial) if one.closed is None]
+    if history.open_approvals:
+        asked = history.open_approvals[-1].asked
+        return _phase(rows.APPROVAL, asked.at, asked.trial)
+    if history.open_trials:
+        begun = history.open_trials[-1]
+        rounds = [one.at for one in history.open_rounds_of(begun.trial)]
         phase = rows.CANARY if rounds else rows.MEASURING
-        return _phase(phase, [at, *rounds][-1], trial)
+        return _phase(phase, [begun.at, *rounds][-1], begun.trial)
     decided = [one.at for one in history.decided if one.trial == leased]
     return _phase(rows.APPLYING, decided[-1], leased) if decided else {}
 
@@ -54,7 +51,7 @@ def urgency(need: Need) -> int:
 
 
 def _needs_of_ledger(history: WorkloadHistory, leased: str | None) -> Iterator[Need]:
-    waiting = [one.asked.at for one in history.approvals if one.answer is None]
+    waiting = [one.asked.at for one in history.open_approvals]
     if waiting:
         yield Need(rows.APPROVE, waiting[-1])
     unread = [record.at for record in history.records if isinstance(record, UnknownRecord)]
@@ -86,8 +83,8 @@ def _needs_of_flag(row: Row) -> Iterator[Need]:
     baseline_at = flag.since if row.baseline_at is None else row.baseline_at
     yield Need(rows.NO_BASELINE, max(flag.since, baseline_at + BASELINE_SECONDS))
     if row.runs_per_week is not None:
-        followed_at = flag.since if flag.followed_at is None else flag.followed_at
         missed = round(MISSED_RUNS * WEEK_SECONDS / row.runs_per_week)
+        followed_at = flag.since if flag.followed_at is None else flag.followed_at
         yield Need(rows.NOT_READ, followed_at + max(missed, LEAST_MISSED_SECONDS))
 
 

@@ -69,10 +69,13 @@ class DayOfRuns:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """What was saved up to a month and with it (``2026-11``), which no later fold reads again."""
+    """What was saved up to a month and with it (``2026-11``), which no later fold reads again.
 
-    through: str
-    saved: Estimate
+    ``through`` is empty where no month is closed.
+    """
+
+    through: str = ""
+    saved: Estimate = field(default_factory=Estimate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ class Row:
     slower_at: int | None = None
     unread: int = 0
     upto: Mapping[str, str] = field(default_factory=dict)
-    closed: Closed | None = None
+    closed: Closed = field(default_factory=Closed)
     read_at: int = 0
     fold: int = FOLD
 

@@ -103,6 +103,20 @@ class WorkloadHistory:
         decided = (decision.trial for decision in self.decided)
         return frozenset((*decided, *(failure.trial for failure in self.failed)))
 
+    @property
+    def open_trials(self) -> tuple[trials.TrialStarted, ...]:
+        """The trials that have begun and not ended, in the order in which they began."""
+        return tuple(one for one in self.started if one.trial not in self.ended_trials)
+
+    @property
+    def open_approvals(self) -> tuple[Approval, ...]:
+        """The questions without an answer, the oldest first."""
+        return tuple(one for one in self.approvals if one.answer is None)
+
+    def open_rounds_of(self, trial: str) -> tuple[production.CanaryRound, ...]:
+        """The canary rounds of a trial that wait for runs."""
+        return tuple(one for one in self.rounds_of(trial) if one.closed is None)
+
     def begun_run(self, run: str) -> production.BegunRun | None:
         """How a run began, None for one that never did."""
         return next((begun for begun in self.begun if begun.run == run), None)

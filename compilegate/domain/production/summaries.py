@@ -116,11 +116,7 @@ def weekly_summary(
     # Those of this promotion: the latest has counted the runs that it is judged on.
     reviews = history.reviews_of(promotion.trial, since=promotion.at) if promotion else ()
     latest = max(reviews, key=lambda review: review.at, default=None)
-    begun = [
-        (one.at, one.trial) for one in history.started if one.trial not in history.ended_trials
-    ]
-    trial = max(begun)[1] if begun else None
-    is_canary = trial is not None and any(one.closed is None for one in history.rounds_of(trial))
+    trial = next((one.trial for one in reversed(history.open_trials)), None)
     return WeeklySummary(
         workload=workload,
         owner=owner,
@@ -138,8 +134,8 @@ def weekly_summary(
         watched=latest.runs if latest else 0,
         probation_runs=expected.probation_runs,
         trial=trial,
-        canary=trial if is_canary else None,
-        approval=next((one.trial for one in history.approvals if one.answer is None), None),
+        canary=trial if trial and history.open_rounds_of(trial) else None,
+        approval=next((one.trial for one in history.open_approvals), None),
         savings=_savings(history.runs, promotions(history.flags), expected),
     )
 

@@ -139,8 +139,7 @@ class Answered:
 
 def waiting_approvals(workload: str, ledger: Ledger) -> list[Approval]:
     """The open questions, oldest first."""
-    approvals = ledger.history(workload, ledger_keys.APPROVAL_ENTRIES).approvals
-    return [approval for approval in approvals if approval.answer is None]
+    return [*ledger.history(workload, ledger_keys.APPROVAL_ENTRIES).open_approvals]
 
 
 def question(workload: str, services: Services) -> Approval:
@@ -148,15 +147,14 @@ def question(workload: str, services: Services) -> Approval:
 
     Raises InvalidInputError where there is none.
     """
-    approvals = services.ledger.history(workload, ledger_keys.APPROVAL_ENTRIES).approvals
-    if not approvals:
+    past = services.ledger.history(workload, ledger_keys.APPROVAL_ENTRIES)
+    if not past.approvals:
         status = command_at("compilegate status", services.settings.stage)
         raise InvalidInputError(
             "has no promotion that waits for approval", field="WORKLOAD", value=workload,
             fix=f"see `{status}` for what waits",
         )  # fmt: skip
-    waiting = [approval for approval in approvals if approval.answer is None]
-    return (waiting or approvals)[-1]
+    return (past.open_approvals or past.approvals)[-1]
 
 
 def answer_approval(

@@ -74,14 +74,15 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
     Where the ledger cannot be read, the row ``before`` stays but for a need of a person.
     """
     workload, now = base.workload, services.clock.now()
-    after = None if base.closed is None else base.closed.through
     try:
         past = services.ledger.history(workload, since=read_since(base))
     except BROKEN:
         logger.exception("%s: its ledger cannot be read", workload)
         return unreadable(base if before is None else before, now), []
     registered = registered_of(past)
-    months = months_of(past, workload, owner=registered.get("owner"), now=now, after=after)
+    months = months_of(
+        past, workload, owner=registered.get("owner"), now=now, after=base.closed.through
+    )
     job = _job(workload, registered.get("spec_key"), services)
     lease = services.locks.holders([workload]).get(workload)
     return row_of(base, past, months, now=now, job=job, lease=lease), months

@@ -57,7 +57,7 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
                 for one in past.begun
                 if one.run not in past.ended_runs and one.at > now - LOOK_BACK_SECONDS
             ],
-            trials=[one for one in past.started if one.trial not in past.ended_trials],
+            trials=past.open_trials,
             row=rows.check(workload, past, lease),
         )
         if lease is not None or look.suspects or look.runs or look.trials:

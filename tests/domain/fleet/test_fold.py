@@ -32,8 +32,7 @@ Written = list[tuple[int, list[LedgerRecord]]]
 
 
 def fold(base: Row, past: WorkloadHistory, now: int, lease: str | None = None) -> Row:
-    after = None if base.closed is None else base.closed.through
-    months = months_of(past, "w", owner=None, now=now, after=after)
+    months = months_of(past, "w", owner=None, now=now, after=base.closed.through)
     return row_of(base, past, months, now=now, job=SOUND, lease=lease)
 
 

@@ -190,7 +190,7 @@ def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one()
         decided("a", NOVEMBER - 70 * DAY, 1.0), production_run(1, started_at=NOVEMBER - 9 * DAY)
     )
 
-    def names(after: str | None = None, of: WorkloadHistory = ledger) -> list[str]:
+    def names(after: str = "", of: WorkloadHistory = ledger) -> list[str]:
         made = months.months_of(of, "w", owner="o", now=DECEMBER, after=after)
         assert {("w", "o", DECEMBER)} == {(one.workload, one.owner, one.read_at) for one in made}
         return [one.month for one in made]
