@@ -50,7 +50,8 @@ def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
     running = _running(cloud, workload, fleet, pasts)
     mark = drain_mark(services.ledger)
     urgent = [
-        (row, [need.code for need in row.due(now)]) for row in in_order(fleet.rows, URGENCY, now)
+        (row, [need.code for need in row.due(now)])
+        for row in in_order(fleet.rows, URGENCY, now, reverse=False)
     ]
     asked = detailed or [row.workload for row, due in urgent if APPROVE in due][:ASKED]
     leased = detailed or [row.workload for row, due in urgent if row.trial or LEASE_STAYS in due]

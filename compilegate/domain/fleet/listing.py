@@ -66,7 +66,7 @@ class Filters:
 
     ``owner`` "" is of workloads without one, ``need`` "any" whatever a person has to see to.
     ``instance`` is a type or a family: ml.g5.xlarge, g5. ``stale``: something has changed since
-    the proof.
+    the proof, also of a retired one.
     """
 
     owner: tuple[str, ...] = ()
@@ -88,13 +88,14 @@ class Filters:
     def takes(self, row: Row, now: float) -> bool:
         """Whether a row is chosen."""
         needs = {need.code for need in row.due(now)}
+        is_stale = row.flag is not None and row.flag.state == STALE
         return bool(
             (not self.owner or (row.owner or "") in self.owner)
             and (not self.state or state_of(row) in self.state)
             and (not self.phase or row.phase in self.phase)
             and (not self.need or not needs.isdisjoint(self.need) or (ANY in self.need and needs))
             and (not self.instance or any(_is_of(one, row.instance) for one in self.instance))
-            and (not self.stale or row.stale or STALE in (state_of(row), *needs))
+            and (is_stale or not self.stale)
         )
 
 
@@ -166,15 +167,15 @@ def listing(
     return Listing(shown, len(chosen) - len(shown), counts_of(chosen, now), totals_of(chosen))
 
 
-def in_order(rows: Sequence[Row], sort: str, now: float, *, reverse: bool = False) -> list[Row]:
+def in_order(rows: Sequence[Row], sort: str, now: float, *, reverse: bool) -> list[Row]:
     """By urgency or a column: text from A on, numbers the largest first, unknown ones last."""
     by_name = sorted(rows, key=lambda row: row.workload)
     if sort == URGENCY:
         return sorted(by_name, key=partial(_urgency, now=now), reverse=reverse)
     values: dict[str, Any] = {row.workload: COLUMNS[sort](row, now) for row in by_name}
     filled = [row for row in by_name if values[row.workload] is not None]
-    descending = any(not isinstance(values[row.workload], str) for row in filled)
-    filled.sort(key=lambda row: values[row.workload], reverse=descending != reverse)
+    of_numbers = bool(filled) and not isinstance(values[filled[0].workload], str)
+    filled.sort(key=lambda row: values[row.workload], reverse=of_numbers != reverse)
     return [*filled, *(row for row in by_name if values[row.workload] is None)]
 
 

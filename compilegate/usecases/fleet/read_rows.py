@@ -35,7 +35,7 @@ class Fleet:
 
 def read_fleet(services: Services) -> Fleet:
     """The fleet as its rows say; a few that are missing or damaged are folded from the ledger."""
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor() as pool:
         listing = pool.submit(workload_names, services.store)
         items = services.fleet.rows()
         names = listing.result()
