@@ -25,6 +25,10 @@ PACKAGES = {
     "compilegate/flags": ("tests/flags", 0.95),
     "compilegate/adapters": ("tests/adapters", 0.9),
     "compilegate/report": ("tests/report", 0.9),
+    "distributions/exports/compilegate_exports": ("tests/exports", 0.9),
+    "distributions/facts/compilegate_facts/refresh.py": ("tests/adapters", 0.9),
+    "distributions/judge/compilegate_judge/comparison.py": ("tests/usecases", 0.9),
+    "distributions/judge/compilegate_judge/replay.py": ("tests/usecases", 0.9),
     f"{LOCAL_CLOUD}/compilegate_localcloud/emulator/engine": (f"{LOCAL_CLOUD}/tests", 0.9),
 }
 
