@@ -182,7 +182,7 @@ def in_order(rows: Sequence[Row], sort: str, now: float, *, reverse: bool) -> li
 def _urgency(row: Row, now: float) -> tuple[float, ...]:
     """What needs a person first, the longest first; then trials, then by saving; retired last."""
     due = row.due(now)
-    first = (urgency(due[0]), due[0].since) if due else (math.inf, 0)
+    first = (urgency(due[0]), due[0].since) if due else (math.inf,)
     return (*first, state_of(row) == RETIRED, row.phase == NO_TRIAL, -row.saved.micro_usd)
 
 

@@ -103,6 +103,8 @@ def test_of_many_owners_a_few_are_named_and_the_others_counted() -> None:
 
     with pytest.raises(InvalidInputError, match="team-11 and 3 more"):
         listing(many, Filters(owner=("x",)), NOW)
+    with pytest.raises(InvalidInputError, match=r"did you mean (team-\d\d or ){2}team-\d\d\?"):
+        listing(many, Filters(owner=("team-0",)), NOW)
 
 
 def test_figures_are_of_all_that_were_chosen_not_of_those_that_are_shown() -> None:
