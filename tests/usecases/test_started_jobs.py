@@ -128,22 +128,37 @@ def test_a_failed_trial_costs_what_its_jobs_did_recorded_or_not(services: Any) -
 
 
 @pytest.mark.parametrize(
-    ("damaged", "spent"), [(None, None), ("plan", None), ("evidence", None), ("nothing", 0.0)]
-)
+    ("planned", "damaged", "job", "spent"),
+    [
+        (False, None, True, None), (True, "plan", True, None), (True, "evidence", True, None),
+        (False, "evidence", False, None), (False, None, False, 0.0), (True, None, False, 0.0),
+    ],
+)  # fmt: skip
 def test_what_no_record_prices_is_not_known_and_no_job_costs_nothing(
-    services: Any, damaged: str | None, spent: float | None
+    services: Any, *, planned: bool, damaged: str | None, job: bool, spent: float | None
 ) -> None:
     acquire_lock(EVENT, services=services)
-    if damaged is not None:
+    if planned:
         first_round(services)
-    if damaged in ("plan", "evidence"):
+    if damaged is not None:
         services.store.put(naming.record_key("bert-docs", TRIAL, damaged), b'{"schema": 99}')
-    if damaged != "nothing":
+    if job:
         fakes.start_job(services, "bert-docs", TRIAL, "s0", started=0.0)
 
     record = failed(services)
     assert spent == record.spent_usd
-    assert (damaged != "nothing") == bool(record.stopped_jobs)
+    assert job == bool(record.stopped_jobs)
+
+
+@pytest.mark.parametrize(("error", "answered"), [("Stopped", "Stopped"), ("", "TrialFailed")])
+@pytest.mark.parametrize("execution", [EVENT["execution"], "a copy"])
+def test_the_answer_of_a_clean_up_names_an_error(
+    services: Any, execution: str, error: str, answered: str
+) -> None:
+    acquire_lock(EVENT, services=services)
+    event = {**EVENT, "execution": execution, "error": error, "cause": "by hand"}
+
+    assert answered == abort_trial(event, services=services)["error"]
 
 
 def test_an_older_entry_says_nothing_of_its_cost() -> None:
