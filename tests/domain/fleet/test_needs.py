@@ -79,6 +79,7 @@ HELD = EXECUTION.format("t1")
         ([STARTED, DECIDED], HELD, ("applying", "t1", 40)),
         ([STARTED, DECIDED], EXECUTION.format("t2"), ("none", None, None)),
         ([STARTED, DECIDED, ASKED], HELD, ("approval", "t1", 50)),
+        ([ASKED, ApprovalRequested(55, 500, "t2")], None, ("approval", "t2", 55)),
         ([STARTED, DECIDED, ASKED, ANSWER], HELD, ("applying", "t1", 40)),
         ([STARTED, DECIDED, ASKED, ANSWER], None, ("none", None, None)),
         ([STARTED, TrialFailed(40, "t1")], HELD, ("none", None, None)),
