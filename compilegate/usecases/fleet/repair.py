@@ -1,4 +1,4 @@
-"""Once a day: rows that lag behind their ledgers are folded anew, and those that no one made yet.
+"""Once a day: rows that lag behind their ledgers are folded anew, missing ones are built.
 
 A row lags where records of the stream have got lost. The pass sees that by the newest keys of what
 it reads anyway; of some workloads each day it reads the whole ledger and compares.
