@@ -53,6 +53,17 @@ def test_each_baseline_run_adds_the_evidence_of_a_fall(faster: float, steps: flo
     assert (first.lost_at or NOW + 9) == second.lost_at
 
 
+@pytest.mark.parametrize(("total", "lost_at"), [(7.9, None), (8.1, NOW)])
+def test_above_its_limit_the_sum_says_since_when(total: float, lost_at: int | None) -> None:
+    """By runs that speak for neither."""
+    neither = runs("ccccccccbccc", SPEEDUP**0.75)
+
+    after = sum_of(neither, SpeedSum(total, "r"))
+
+    assert after is not None
+    assert (pytest.approx(total), lost_at) == (after.total, after.lost_at)
+
+
 def test_the_sum_falls_again_where_the_speed_up_is_back_and_is_never_below_nothing() -> None:
     low = SpeedSum(LIMIT + 1, "r", NOW - 5)
     after = sum_of(runs("ccccccccbccc"), low)
@@ -93,3 +104,12 @@ def test_only_sound_runs_of_both_arms_near_the_baselines_tell() -> None:
     assert before == sum_of(runs("ccccccccbccc", 1.0, days=21), before)
     longer = runs("cccccccc" * 2 + "bccc", 1.0)
     assert sum_of(longer[8:]) == sum_of([*runs("cccccccc", 3.0), *longer[8:]])
+
+
+@pytest.mark.parametrize(("weeks", "counts"), [(4, True), (5, False)])
+def test_a_run_is_compared_with_those_of_four_weeks_around_it(weeks: int, counts: bool) -> None:
+    made = runs("ccccccccbccc", 1.1, days=7)
+    other = list(made)
+    other[8 - weeks] = production_run(7 * (8 - weeks), wall_seconds=2 * WALL)
+
+    assert counts is (sum_of(made) != sum_of(other))
