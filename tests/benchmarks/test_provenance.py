@@ -65,10 +65,8 @@ def test_a_changed_key_changes_the_name(checkout: Path) -> None:
     assert judge_name() != judge_name(checkout)
 
 
-def test_all_of_the_judging_package_decides_but_replays_advice_and_a_reports_figures() -> None:
+def test_all_of_the_judging_package_decides_but_advice_and_a_reports_figures() -> None:
     _, files = judge_of(REPOSITORY)
     own = {path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / JUDGING).glob("*.py")}
 
-    assert own - files.keys() == {
-        f"{JUDGING}/{name}.py" for name in ("measured", "outlook", "replay")
-    }
+    assert own - files.keys() == {f"{JUDGING}/{name}.py" for name in ("measured", "outlook")}

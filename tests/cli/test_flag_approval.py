@@ -112,6 +112,7 @@ def test_a_trial_that_is_watched_says_that_it_waits(pending: Cloud) -> None:
     jobs.add(f"{naming.job_base('bert-docs', TRIAL, 's0')}-r0", "Completed", 1.0, 2.0)
     plan = plan_record(ARM, replace(ARM, name="compile"))
     save_record(pending.services.store, trial, "plan", plan)
+    pending.services.store.put(naming.request_key("bert-docs", TRIAL, "s0"), b"{}")
     arn = pending.executions.start(f"bert-docs-{TRIAL}", {"workload": "bert-docs"})
 
     before = TrialWatcher(trial, arn, pending).read().stage
