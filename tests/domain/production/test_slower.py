@@ -98,6 +98,7 @@ def test_only_sound_runs_of_both_arms_near_the_baselines_tell() -> None:
     ]  # fmt: skip
 
     assert sum_of(made) == sum_of([*made, *odd])
+    assert before == sum_of(runs("cccc"), before)
     assert before == speed_sum(before, made, "compile", None, now=NOW)
     assert before == speed_sum(before, made, "compile", 1.0, now=NOW)
     # One run in three weeks: two of them are near, which say nothing.
