@@ -17,6 +17,7 @@ from compilegate.domain.fleet.row import Row
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.domain.records.trials import TrialFailed
 from compilegate.ports import Ledger, Services
+from compilegate.usecases.fleet import statement as module
 from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.fleet.statement import statement
 from tests.domain.production.run_builder import production_run
@@ -132,14 +133,29 @@ def test_what_has_a_row_and_no_month_had_nothing_in_it_unless_entries_are_unread
 
 
 def test_what_cannot_be_read_is_named_to_every_owner(cloud: Services) -> None:
-    add(cloud, BROKEN_LEDGER, "ml")
+    add(cloud, BROKEN_LEDGER, "cv")
+    cloud.fleet.put_row(Row(BROKEN_LEDGER, owner="cv", unread=1), "")
     cloud.store.put("workloads/trial-alone/specs/s.json", b"{}")
 
-    for owner in (None, "", "ads", "ml"):
+    for owner in (None, "", "ads", "cv", "ml"):
         made = statement("2026-11", cloud, owner=owner).document()
         assert [BROKEN_LEDGER] == made["unread"]
     for owner, own in (("ml", {"kept", "ledger", "idle"}), ("", {"trial-alone"})):
         assert own == {one.workload for one in statement("2026-11", cloud, owner=owner).months}
+
+
+def test_what_cannot_be_added_up_is_named_and_keeps_back_no_other(
+    cloud: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(past: Any, name: str, *args: Any, **more: Any) -> Any:
+        if name == "ledger":
+            raise OverflowError
+        return month_of(past, name, *args, **more)
+
+    monkeypatch.setattr(module, "month_of", fail)
+    made = statement("2026-11", cloud).document()
+
+    assert (["ledger"], 101_000_000) == (made["unread"], made["total"]["spent"]["micro_usd"])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ ledger's.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,13 +42,14 @@ def check_month(month: str, now: float) -> None:
         )  # fmt: skip
 
 
-def of_owner(months: Sequence[Month], owner: str) -> list[Month]:
+def of_owner(months: Sequence[Month], owner: str, others: Iterable[str | None]) -> list[Month]:
     """The months of an owner's workloads, of those without one where ``owner`` is empty.
 
-    Raises InvalidInputError for an owner of none.
+    Raises InvalidInputError for an owner of none; ``others`` are those of workloads that may have
+    no month here.
     """
-    owners = sorted({one.owner for one in months if one.owner is not None})
-    check_known("--owner", filter(None, [owner]), owners, "owns no workload")
+    owners = {one for one in (*(month.owner for month in months), *others) if one is not None}
+    check_known("--owner", filter(None, [owner]), sorted(owners), "owns no workload")
     return [one for one in months if (one.owner or "") == owner]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from compilegate.domain import codec
 from compilegate.domain.errors import CompilegateError
 from compilegate.domain.fleet.fold import base_of, read_since, registered_of, row_of, unreadable
 from compilegate.domain.fleet.month import Month, months_of
@@ -71,14 +72,23 @@ def fold_workload(workload: str, services: Services, changed: Iterable[str] = ()
 def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row, list[Month]]:
     """The row and the months by the ledger, read from where ``base`` ends.
 
-    Where the ledger cannot be read, the row ``before`` stays but for a need of a person.
+    Where the ledger cannot be read, or its figures cannot be computed or kept, the row ``before``
+    stays but for a need of a person.
     """
-    workload, now = base.workload, services.clock.now()
+    now = services.clock.now()
     try:
-        past = services.ledger.history(workload, since=read_since(base))
+        row, months = _folded(base, services, now)
+        for item in (row, *months):
+            codec.read(type(item), codec.write(item))
     except BROKEN:
-        logger.exception("%s: its ledger cannot be read", workload)
+        logger.exception("%s: no row can be made of its ledger", base.workload)
         return unreadable(base if before is None else before, now), []
+    return row, months
+
+
+def _folded(base: Row, services: Services, now: int) -> tuple[Row, list[Month]]:
+    workload = base.workload
+    past = services.ledger.history(workload, since=read_since(base))
     registered = registered_of(past)
     months = months_of(
         past, workload, owner=registered.get("owner"), now=now, after=base.closed.through

@@ -34,23 +34,24 @@ def statement(month: str, services: Services, *, owner: str | None = None) -> St
     read = at_once(lambda name: _read(name, month, services), missing)
     months = [one for name, one in kept.items() if name not in suspect]
     months += [one for one in read if one is not None]
+    owners = [row.owner for row in rows.read]
     return Statement(
         stage=services.settings.stage,
         month=month,
         owner=owner,
         read_at=now,
-        months=months if owner is None else of_owner(months, owner),
+        months=months if owner is None else of_owner(months, owner, owners),
         unread=sorted({*missing} - {one.workload for one in months}),
         simulated=services.settings.simulated,
     )
 
 
 def _read(workload: str, month: str, services: Services) -> Month | None:
-    """The month by the workload's ledger; None where that cannot be read."""
+    """The month by the workload's ledger; None where that cannot be read or added up."""
     try:
         past = services.ledger.history(workload, since=history_since(month))
+        owner, now = registered_of(past).get("owner"), services.clock.now()
+        return month_of(past, workload, month, owner=owner, now=now)
     except Exception:
         logger.exception("%s: its month cannot be read", workload)
         return None
-    owner, now = registered_of(past).get("owner"), services.clock.now()
-    return month_of(past, workload, month, owner=owner, now=now)

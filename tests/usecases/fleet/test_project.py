@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from compilegate.domain import codec
-from compilegate.domain.fleet.month import Amount, month_at
+from compilegate.domain.fleet.month import Amount, month_at, months_of
 from compilegate.domain.fleet.row import Need, Row
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.records.production import RegistrationChange
 from compilegate.ports import FleetTable, Ledger, Services
+from compilegate.usecases.fleet import project as module
 from compilegate.usecases.fleet.project import ATTEMPTS, project
+from compilegate.usecases.fleet.read_rows import read_fleet
 from tests.fakes import MemoryFleet, MemoryLedger, MemoryStore, services
 from tests.usecases.production_ledger import NOW, decided, promote, ran, register, started, write
 
@@ -121,6 +124,42 @@ def test_a_ledger_that_is_broken_leaves_its_row_and_says_that_it_needs_a_person(
     project(batch("a flag#1"), services=of)
 
     assert ((), 0) == (row("a", of).needs, row("a", of).unread)
+
+
+@pytest.mark.parametrize("usd", [1e14, 1.0])
+def test_figures_that_cannot_be_kept_or_computed_leave_the_row_and_keep_back_no_other(
+    usd: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = cloud()
+    for name in ("a", "b"):
+        of.store.put(f"workloads/{name}/specs/s.json", b"{}")
+        write(of, name, decided("t1", NOW - 60, spent_usd=2.0))
+    project(batch("a trial#t1"), services=of)
+    months = of.fleet.months(month_at(NOW))
+    if usd > 1:
+        write(of, "a", decided("t2", NOW, spent_usd=usd))
+    else:
+        overflow(monkeypatch, "a")
+
+    answer = project(batch("a trial#t2", "b trial#t1"), services=of)
+
+    assert {"batchItemFailures": []} == answer
+    assert [Need("unreadable", NOW)] == [*row("a", of).needs]
+    assert Amount(1, 2_000_000) == row("a", of).trials == row("b", of).trials
+    assert months.read[0] == of.fleet.months(month_at(NOW)).read[0]
+    of.fleet.raw.texts.clear()  # type: ignore[attr-defined]
+    assert [[Need("unreadable", NOW)], []] == [[*one.needs] for one in read_fleet(of).rows]
+
+
+def overflow(monkeypatch: pytest.MonkeyPatch, workload: str) -> None:
+    """Months of one workload cannot be computed."""
+
+    def fail(past: WorkloadHistory, name: str, *args: Any, **more: Any) -> Any:
+        if name == workload:
+            raise OverflowError
+        return months_of(past, name, *args, **more)
+
+    monkeypatch.setattr(module, "months_of", fail)
 
 
 def test_a_broken_ledger_without_a_row_gets_one() -> None:
