@@ -168,7 +168,9 @@ class Permissions:
     def stop_jobs(self) -> Statements:
         """Describe and stop this project's training jobs, by name."""
         actions = ["sagemaker:DescribeTrainingJob", "sagemaker:StopTrainingJob"]
-        return [allow(actions, [self.training_jobs()])]
+        # A trial that began on 0.2.0 ends on the functions of 0.2.0, which list jobs.
+        listing = allow(["sagemaker:ListTrainingJobs"], ["*"])  # knows no resources
+        return [listing, allow(actions, [self.training_jobs()])]
 
     def read_tags_of_jobs(self) -> Statements:
         """Read which execution started a job of this project."""
