@@ -1,4 +1,4 @@
-"""The measurements of checking, registering, digests and flag reads: what they measure, limits."""
+"""The measurements of checking, registering, a fleet and flag reads: what they measure, limits."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import asdict
 
 import pytest
 
-from benchmarks import checks, digests, flag_reads, holdback, registering, results
+from benchmarks import checks, flag_reads, holdback, registering, results
+from benchmarks.fleet import __main__ as fleet
 from compilegate.flags.backoff import Backoff
+from compilegate.usecases.fleet.repair import RowRepair
 from compilegate.usecases.records import read_document
 from compilegate.usecases.registered import AT_ONCE
 from stacks.functions import STEPS
@@ -47,21 +49,34 @@ def test_every_pass_is_measured_and_an_unchanged_workload_costs_one_read() -> No
 
 
 @pytest.mark.slow
-def test_a_workload_takes_four_calls(caplog: pytest.LogCaptureFixture) -> None:
-    measured = digests.measure(1001, runs=2, call_seconds=0.0)
+@pytest.mark.parametrize("name", fleet.MEASURED)
+def test_a_fleet_of_three_years_is_asked_for_as_much_as_one_of_a_year(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the rows that the sweep compares with their whole ledgers."""
+    monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: False)
+    young, old = (fleet.measure(name, 28, years, call_seconds=0.0) for years in (1, 3))
 
-    assert {"list": 2, "get": 3003, "query": 1001} == measured["calls"]
-    assert [] == caplog.messages  # nothing of a workload was left out because it is unreadable
+    assert young["requests"] == old["requests"]
+    assert young["read_mb"] == pytest.approx(old["read_mb"], rel=0.05)
+    assert young["answer"] == old["answer"]
 
 
-def test_what_is_on_file_fits_the_function_several_times_over() -> None:
-    stored = json.loads(results.path("digests").read_text())
-    (step,) = [step for step in STEPS if step.name == "weekly_digest"]
+def test_what_is_on_file_fits_the_functions_several_times_over() -> None:
+    stored = json.loads(results.path("fleet").read_text())
+    steps = {"sweep": "sweep", "digest": "weekly_digest"}
+    largest = {
+        one["what"]: one
+        for one in stored["measured"]
+        if (one["workloads"], one["years"]) == (fleet.SIZES[-1], fleet.YEARS[-1])
+    }
 
-    assert (digests.WORKLOADS, AT_ONCE) == (stored["workloads"], stored["threads"])
-    assert digests.LIMIT_SECONDS == step.seconds
-    assert stored["seconds"] < step.seconds / 3
-    assert stored["peak_memory_mib"] < step.megabytes / 3
+    assert {*fleet.MEASURED} == {*largest}
+    assert AT_ONCE == stored["threads"]
+    for name, function in steps.items():
+        (step,) = [step for step in STEPS if step.name == function]
+        assert largest[name]["seconds"] < step.seconds / 2
+        assert largest[name]["memory_mib"] < step.megabytes / 3
 
 
 def test_a_bucket_gives_out_no_more_than_its_rate() -> None:

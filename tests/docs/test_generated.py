@@ -95,15 +95,11 @@ def test_the_page_on_notifications_has_every_kind_and_an_example() -> None:
 def test_measurements_and_constants_are_those_that_the_page_names() -> None:
     page = " ".join(MEASUREMENTS.read_text().split())
     backoff, price = Backoff(), load_facts().price("ml.g5.2xlarge")
-    digests = json.loads((ROOT / "benchmarks" / "digests.json").read_text())
 
     assert f"from {backoff.first:.0f} to at most {backoff.most:.0f} seconds" in page
     assert f"up to {backoff.seconds / 60:.0f} minutes" in page
     assert price is not None
     assert f"two minutes: {124 / 3600 * price.usd_per_hour:.2f} USD" in page
-    assert (
-        f"read in {round(digests['seconds'])} seconds with {digests['peak_memory_mib']} MiB" in page
-    )
 
 
 def test_each_assumption_has_a_check_or_a_reason_why_not_and_relies_on_what_is_there() -> None:

@@ -300,8 +300,32 @@ def flag_reads(page: str) -> str:
     return _between(page, "bursts", table(head, bursts, "---:"))
 
 
+def fleet(page: str) -> str:
+    """What a fleet takes, by ``fleet.json``, and what it took before its reads were by time."""
+    stored = json.loads((ROOT / "benchmarks" / "fleet.json").read_text())
+    before = {
+        (one["what"], one["workloads"], one["years"]): _taken(one) for one in stored["before"]
+    }
+    rows = [
+        (one["what"], f"{one['workloads']:,}", f"{one['years']}", *_taken(one),
+         *before.get((one["what"], one["workloads"], one["years"]), ("",) * 5))
+        for one in stored["measured"]
+    ]  # fmt: skip
+    head = ("", "workloads", "years", *(f"{of}{what}" for of in ("", "before: ")
+            for what in ("seconds", "CPU", "MB read", "requests", "MiB")))  # fmt: skip
+    return _between(page, "fleet", table(head, rows, "---:"))
+
+
+def _taken(one: Mapping[str, Any]) -> tuple[str, ...]:
+    requests = sum(one["requests"].values())
+    return (
+        f"{one['seconds']:g}", f"{one['cpu_seconds']:g}", f"{one['read_mb']:,g}", f"{requests:,}",
+        f"{one['memory_mib']}",
+    )  # fmt: skip
+
+
 def measurements(page: str) -> str:
-    """Reads of flags, and from a script to its verdict, by ``first_verdict.json``."""
+    """Reads of flags, what a fleet takes, and from a script to its verdict (``first_verdict``)."""
     stored = json.loads((ROOT / "benchmarks" / "first_verdict.json").read_text())
     head = ("kind", "script", "`init`", "edits", "`run --local` to the verdict", "load", "verdict",
             "failed trials", "before")  # fmt: skip
@@ -311,7 +335,7 @@ def measurements(page: str) -> str:
          row["verdict"] or "—", f"{row['failed_trials']}", row["before"])
         for row in stored["rows"]
     ]  # fmt: skip
-    return flag_reads(_between(page, "first verdicts", table(head, rows)))
+    return fleet(flag_reads(_between(page, "first verdicts", table(head, rows))))
 
 
 def decision_message() -> Notification:
