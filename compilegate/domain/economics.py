@@ -13,6 +13,15 @@ WEEKS_PER_YEAR = 52
 DAYS_PER_YEAR = 365
 
 
+# No run or trial costs as much; sums of less are whole numbers that documents take (outside.py).
+MOST_USD = 1e9
+
+
+def known_usd(usd: float | None) -> float | None:
+    """An amount in USD; None where it is none that a run or a trial can have cost."""
+    return usd if usd is not None and 0 <= usd < MOST_USD else None
+
+
 def micro_usd(usd: float) -> int:
     """Whole micro-dollars, whose sums are exact in any order; of a half the even one."""
     return round(usd * 1_000_000)

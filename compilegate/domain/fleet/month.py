@@ -18,6 +18,8 @@ from compilegate.domain.economics import micro_usd
 from compilegate.domain.flag_change import flag_of
 from compilegate.domain.followers import STALE
 from compilegate.domain.production.attempts import RUN_SECONDS
+from compilegate.domain.production.begin import CONFIRM, HOLDBACK, REFRESH
+from compilegate.domain.production.ended_execution import TEAM_STARTED
 from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.ratio import NORMAL_QUANTILE
 from compilegate.domain.production.savings import (
@@ -37,6 +39,8 @@ SCHEMA = 1
 MONTH = re.compile(r"[1-9]\d{3}-(0[1-9]|1[0-2])")
 # By then runs whose event was lost are recorded, and a saving has its neighbours in time.
 CLOSES_AFTER = OPEN_SECONDS
+# Why a run trains the baseline where a candidate is to be compared with it.
+COMPARED = (REFRESH, CONFIRM, HOLDBACK, TEAM_STARTED)
 # The error of a trial that was stopped: Step Functions' status, or what a drain gives.
 STOPPED = ("ABORTED", "Drained")
 
@@ -96,8 +100,8 @@ class MonthFigures:
 
     ``decided``, ``failed`` and ``stopped`` are what trials have spent, by how they ended.
     ``production`` is what production runs cost, ``saved`` what those of a candidate saved against
-    the baseline. ``holdback`` is what baseline runs beside a promoted candidate would have saved;
-    it is no part of ``saved``. ``unread`` counts entries that could not be read.
+    the baseline. ``holdback`` is what baseline runs for a comparison with a candidate that was on
+    would have saved; it is no part of ``saved``. ``unread`` counts entries that could not be read.
     """
 
     decided: Amount = Amount()
@@ -255,9 +259,9 @@ def spent_on_trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Am
 
 
 def _held_back(history: WorkloadHistory, window: TimeWindow) -> Iterator[tuple[ProductionRun, str]]:
-    """The baseline's runs that began while a candidate was on, and that candidate."""
+    """The baseline's runs made to be compared with a candidate that was on, and that candidate."""
     for run in history.runs:
-        if run.arm == BASELINE and window.holds(booked_at(run)):
+        if run.arm == BASELINE and run.why in COMPARED and window.holds(booked_at(run)):
             flag = flag_of([one for one in history.readable_flags if one.at <= run.started_at])
             if flag.enabled and flag.candidate is not None and flag.state != STALE:
                 yield run, flag.candidate

@@ -20,7 +20,7 @@ from typing import Any
 
 from compilegate.domain import utc
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.economics import micro_usd
+from compilegate.domain.economics import known_usd, micro_usd
 from compilegate.domain.failures import COMPLETED
 from compilegate.domain.outside import is_figure
 from compilegate.domain.production.ratio import NORMAL_QUANTILE, Point, Ratio, ratio_of
@@ -257,32 +257,33 @@ class _Month:
         self.whole = {*_with_whole_work(near), *_with_whole_work(reversed(until_last))}
         self.by_arm: dict[str, list[ProductionRun]] = defaultdict(list)
         for run, _ in near:
-            if run.key in self.whole and run.counts and run.usd:
+            if run.key in self.whole and run.counts and known_usd(run.usd):
                 self.by_arm[run.arm].append(run)
         self.ratios: dict[str, Ratio | None] = {}
 
     def saving(self, run: ProductionRun) -> RunSaving:
         """What a candidate's run saved; one that failed saved nothing and cost its price."""
-        if run.usd is None or not run.finished:
-            return RunSaving(run, None if run.usd is None else -micro_usd(run.usd))
+        usd = known_usd(run.usd)
+        if usd is None or not run.finished:
+            return RunSaving(run, None if usd is None else -micro_usd(usd))
         ratio = self._ratio(run.arm)
         if ratio is None or run.key not in self.whole:
             return RunSaving(run, None)
-        on_baseline = run.usd * math.exp(ratio.log)
+        on_baseline = usd * math.exp(ratio.log)
         return RunSaving(
             run,
-            micro_usd(on_baseline - run.usd),
+            micro_usd(on_baseline - usd),
             micro_usd(on_baseline * ratio.se),
             self.by_arm[BASELINE][-1].ended_at,
         )
 
     def forgone(self, run: ProductionRun, candidate: str) -> RunSaving:
         """What a baseline's run would have saved; unknown of one that failed."""
-        ratio = self._ratio(candidate)
-        if run.usd is None or not run.finished or ratio is None:
+        usd, ratio = known_usd(run.usd), self._ratio(candidate)
+        if usd is None or not run.finished or ratio is None:
             return RunSaving(run, None)
-        on_candidate = run.usd * math.exp(-ratio.log)
-        return RunSaving(run, micro_usd(run.usd - on_candidate), micro_usd(on_candidate * ratio.se))
+        on_candidate = usd * math.exp(-ratio.log)
+        return RunSaving(run, micro_usd(usd - on_candidate), micro_usd(on_candidate * ratio.se))
 
     def _ratio(self, arm: str) -> Ratio | None:
         if arm not in self.ratios:

@@ -98,8 +98,9 @@ def flag(version: int, at: int, **to: Any) -> FlagVersion:
 
 def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidate_was_on() -> None:
     def run(day: int, arm: str = "baseline", **more: Any) -> ProductionRun:
-        usd = 10.0 if arm == "baseline" else 8.0
-        return production_run(day, arm, **{"started_at": NOVEMBER + day * DAY, "usd": usd, **more})
+        usd, why = (10.0, "holdback") if arm == "baseline" else (8.0, "flag")
+        started = NOVEMBER + day * DAY
+        return production_run(day, arm, **{"started_at": started, "usd": usd, "why": why, **more})
 
     found = figures(
         flag(1, NOVEMBER - 3 * DAY),
@@ -111,6 +112,8 @@ def test_the_holdback_costs_what_baseline_runs_would_have_saved_while_a_candidat
         *(run(day, "compile") for day in (4, 5, 7, 8, 10, 11)),
         run(12, finished=False),
         run(13, usd=None),
+        # No run for a comparison.
+        *(run(day, why=why) for day, why in enumerate(("rerun", "unfit", "canary"), 14)),
         run(40),
     )
 

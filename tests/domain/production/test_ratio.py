@@ -39,6 +39,41 @@ def test_too_few_runs_of_either_arm_say_nothing(arms: str) -> None:
     assert ratio_of(points([1.0, 2.0, 1.5, 1.0, 2.0, 1.7][: len(arms)], arms)) is None
 
 
+@given(
+    noise=st.lists(st.floats(-0.1, 0.1), min_size=7, max_size=7),
+    gap=st.floats(30, 6 * 3600),
+    later=st.sampled_from(["bbcccc", "bbcccb", "bcccc", "bbccb"]),
+)
+def test_a_burst_of_one_arm_long_after_the_others_is_no_measure(
+    noise: list[float], gap: float, later: str
+) -> None:
+    """A line through minutes is not drawn on over weeks."""
+    made = [
+        Point(1.79e9 + gap * place + (place > 1) * 5 * WEEK, 0.3 * (arm == "b") + one, arm == "b")
+        for place, (arm, one) in enumerate(zip(later, noise, strict=False))
+    ]
+    ratio = ratio_of(made)
+
+    assert ratio is None or abs(ratio.log - 0.3) < 1
+
+
+@pytest.mark.parametrize(("largest", "known"), [(math.log(9.9), True), (math.log(10.1), False)])
+def test_a_ratio_or_an_error_beyond_ten_is_none(largest: float, known: bool) -> None:
+    arms, noise = "bccbbccb", [0.0, 0.1, -0.1, 0.1, 0.0, 0.1, -0.1, 0.1]
+    error = getattr(ratio_of(points(noise, arms)), "se")  # noqa: B009
+
+    found = [
+        ratio_of(points(logs, arms))
+        for logs in (
+            [largest * (arm == "b") for arm in arms],
+            [-largest * (arm == "b") for arm in arms],
+            [largest / error * one for one in noise],
+        )
+    ]
+
+    assert [known] * 3 == [ratio is not None for ratio in found]
+
+
 def test_runs_at_one_time_have_a_level_and_no_line() -> None:
     ratio = ratio_of(points([1.0, 1.5, 1.1], "cbc", gap=0))
 

@@ -155,6 +155,29 @@ def test_what_lacks_a_price_or_is_no_evidence_is_counted_and_compares_nothing() 
     assert 3 * SAVED == savings.saved_usd
 
 
+@pytest.mark.parametrize("usd", [-5.0, math.nan, math.inf, 1e9, 1e300])
+def test_what_is_no_price_is_unknown_and_compares_nothing(usd: float) -> None:
+    odd = [production_run(5, usd=usd), production_run(6, "baseline", usd=usd)]
+    crash = production_run(7, finished=False, usd=usd)
+    savings = saving_of([*in_turns(4), *odd, crash])
+
+    assert (4, 2, 1, 1, 2) == counted(savings)
+    assert 2 * SAVED == savings.saved_usd
+
+
+def test_jobs_that_start_a_minute_apart_book_no_more_than_they_can_have_saved() -> None:
+    minutes = [(-35 * DAY, "baseline"), (-35 * DAY + 63, "baseline"), (0, "compile"),
+               (58, "compile"), (121, "compile"), (177, "compile")]  # fmt: skip
+    runs = [
+        production_run(
+            place, arm, started_at=1.79e9 + at, usd=(10 if arm == "baseline" else 7.5) + place / 9
+        )
+        for place, (at, arm) in enumerate(minutes)
+    ]
+
+    assert (4, 0, 0, 4, 0) == counted(saving_of(runs))
+
+
 NONE = (0, None, None)
 
 
