@@ -128,7 +128,10 @@ def _arm(
     if job.team:
         share = share_of(workload, None) if state == "permanent" else 1 / REFRESH_EVERY
         return BASELINE if chance(workload.name, run, "2026-11-20") < share else CANDIDATE
-    held = holds_back(workload, None, run=run, at=times[1], last=times[0])
+    held = holds_back(
+        workload, None, run=run, at=times[1], last=times[0],
+        last_on_baseline=runs[-1].arm == BASELINE,
+    )  # fmt: skip
     followed = Situation(FLAGS[state], runs=runs[-REFRESH_EVERY:], held_back=held)
     return next_arm(followed).arm
 

@@ -222,7 +222,7 @@ def choose_run(inputs: BeginInput) -> BegunRun:
     Raises InvalidInputError where the baseline's cannot either.
     """
     start, jobs, earlier = inputs.start, inputs.jobs, inputs.history.begun
-    number = len(earlier) + min((one.number for one in earlier), default=1)
+    number = 1 + max((one.number for one in earlier), default=0)
     reading = _without_stale(inputs)
     now = situation(inputs.history, reading, jobs, now=inputs.now)
     choice = next_arm(replace(now, held_back=_is_held_back(inputs)))
@@ -261,15 +261,17 @@ def choose_run(inputs: BeginInput) -> BegunRun:
 
 
 def _is_held_back(inputs: BeginInput) -> bool:
-    """By the run's id, and by that of the run before it."""
+    """By the run's id, and by the run before it."""
     run = inputs.start.run
-    last = max((one.run for one in inputs.history.begun if one.run < run), default=run)
+    earlier = [one for one in inputs.history.begun if one.run < run]
+    last = max(earlier, key=lambda one: one.run, default=None)
     return holds_back(
         inputs.jobs.trained.workload,
         inputs.reading.flag.holdback,
         run=run,
         at=naming.time_of(run),
-        last=naming.time_of(last),
+        last=naming.time_of(last.run if last else run),
+        last_on_baseline=last is not None and last.arm == BASELINE,
     )
 
 

@@ -3,7 +3,8 @@
 Without baselines of today neither the saving nor its loss could be told from how the job grows.
 A run is drawn by its id, so that the draw can be repeated, and depends on nothing else that a run
 might depend on. Beside that, one is due every seven weeks, at a moment drawn from a whole week, so
-that no day of the week is preferred: two are at most eight weeks apart.
+that no day of the week is preferred: two are about eight weeks apart at most. Between any two that
+are due the candidate has a run, also where a job runs more rarely than it is registered.
 """
 
 from __future__ import annotations
@@ -18,33 +19,43 @@ WEEK_SECONDS = 7 * 86_400
 EVERY_WEEKS = 7
 # Below this saving a year the baseline runs would tell nothing that is worth their price.
 LEAST_USD_PER_YEAR = 50.0
-# A job that rarely runs still trains the candidate in every other run.
-LARGEST_SHARE = 0.5
+# Of a job that runs more rarely too few runs lie near a month to tell what they saved (ratio.py).
+LEAST_RUNS_PER_WEEK = 0.5
 
 
 def share_of(workload: Workload, usd_per_run: float | None) -> float:
     """The share of runs on the baseline; ``usd_per_run`` is what a run saves, None if unknown."""
     runs_per_week = workload.schedule.runs_per_week
     saved = math.inf if usd_per_run is None else usd_per_run
-    if workload.policy.holdback <= 0 or saved * runs_per_week * WEEKS_PER_YEAR < LEAST_USD_PER_YEAR:
+    if not _tells(workload) or saved * runs_per_week * WEEKS_PER_YEAR < LEAST_USD_PER_YEAR:
         return 0.0
-    least = min(_due_share(workload), LARGEST_SHARE)
-    return round(max(workload.policy.holdback, least), 4)
+    return round(max(workload.policy.holdback, _due_share(workload)), 4)
 
 
 def holds_back(
-    workload: Workload, share: float | None, *, run: str, at: float, last: float
+    workload: Workload,
+    share: float | None,
+    *,
+    run: str,
+    at: float,
+    last: float,
+    last_on_baseline: bool,
 ) -> bool:
     """Whether the run that was due at epoch second ``at`` trains the baseline.
 
     ``share`` is the flag's, None of a flag that an earlier release has written; ``last`` is when
-    the run before was due.
+    the run before was due, ``last_on_baseline`` whether it trained the baseline.
     """
-    holdback = workload.policy.holdback
-    if holdback <= 0 or share == 0:
+    if not _tells(workload) or share == 0:
         return False
-    drawn = chance(workload.name, run) < holdback - _due_share(workload)
-    return drawn or _latest_due(workload.name, at) > last
+    drawn = chance(workload.name, run) < workload.policy.holdback - _due_share(workload)
+    return drawn or (not last_on_baseline and _latest_due(workload.name, at) > last)
+
+
+def _tells(workload: Workload) -> bool:
+    """Whether baseline runs are wanted, and tell anything."""
+    is_often_enough = workload.schedule.runs_per_week >= LEAST_RUNS_PER_WEEK
+    return workload.policy.holdback > 0 and is_often_enough
 
 
 def _due_share(workload: Workload) -> float:

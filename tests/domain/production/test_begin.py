@@ -370,7 +370,7 @@ def test_nothing_but_a_flag_that_is_on_and_understood_trains_a_candidate(
 
 
 def test_a_permanent_promotion_keeps_having_baseline_runs() -> None:
-    """By the id of the run and of that before, whatever arms were drawn so far."""
+    """By the id of the run and of that before; one that is due follows no other baseline run."""
     kept = FlagReading(replace(KEPT, holdback=0.2), "text")
 
     def chosen(arms: str) -> list[tuple[str, str]]:
@@ -389,4 +389,17 @@ def test_a_permanent_promotion_keeps_having_baseline_runs() -> None:
     choices = chosen("compile")
     assert {("compile", "flag"), ("baseline", "holdback")} == set(choices)
     assert 3 <= choices.count(("baseline", "holdback")) <= 15
-    assert choices == chosen("baseline")
+    assert {("compile", "flag")} == set(chosen("baseline"))
+
+
+def test_a_run_has_the_number_after_the_largest_whichever_earlier_ones_are_read() -> None:
+    """One that began late lies at the edge of what is read, with a number from later on."""
+    numbers = [3, 9, 4, 5, 6, 7, 8]
+    earlier = [replace(begun(place), number=number) for place, number in enumerate(numbers)]
+
+    made = [
+        choose_run(replace(INPUTS, history=replace(INPUTS.history, begun=tuple(earlier[place:]))))
+        for place in (0, 1, 7)
+    ]
+
+    assert [10, 10, 1] == [one.number for one in made]

@@ -28,9 +28,11 @@ def job(runs_per_week: float = 3.0, holdback: float = 0.04, name: str = "bert-do
     ("runs_per_week", "holdback", "usd_per_run", "share"),
     [
         (24, 0.04, 9.0, 0.04),
-        # One in seven weeks at least, and a candidate's run between any two of them.
-        (1, 0.04, 9.0, 0.1429), (3, 0.04, 9.0, 0.0476), (0.2, 0.04, 90.0, 0.5),
-        (0.2, 0.1, None, 0.5),
+        # One in seven weeks at least.
+        (1, 0.04, 9.0, 0.1429), (3, 0.04, 9.0, 0.0476), (0.5, 0.04, 90.0, 0.2857),
+        # Too few runs to tell anything.
+        (0.49, 0.04, 90.0, 0.0), (0.25, 0.5, None, 0.0), (0.14, 0.04, None, 0.0),
+        (0.05, 0.04, None, 0.0),
         # A saving of $50 a year.
         (1, 0.2, 50 / 52, 0.2), (1, 0.2, 49.9 / 52, 0.0), (1, 0.2, -1.0, 0.0), (1, 0.2, None, 0.2),
         (24, 0.0, 9.0, 0.0), (24, 0.0, None, 0.0),
@@ -42,27 +44,31 @@ def test_the_share_pays_for_itself(
     assert share == share_of(job(runs_per_week, holdback), usd_per_run)
 
 
-def held(workload: Workload, weeks: int, share: float | None = None) -> list[float]:
-    """When runs were held back, with the first and the last moment."""
-    gap = WEEK / workload.schedule.runs_per_week
+def held(
+    workload: Workload, weeks: int, share: float | None = None, gap: float | None = None
+) -> list[float]:
+    """When runs were held back, with one every ``gap`` seconds, or as the schedule says."""
+    gap = gap or WEEK / workload.schedule.runs_per_week
     times = [BEGIN + place * gap for place in range(round(weeks * WEEK / gap))]
-    runs = [naming.trial_id(round(1000 * at)) for at in times]
-    return [
-        at
-        for (before, at), run in zip(pairwise(times), runs[1:], strict=True)
-        if holds_back(workload, share, run=run, at=at, last=before)
-    ]
+    found: list[float] = []
+    for before, at in pairwise(times):
+        run = naming.trial_id(round(1000 * at))
+        if holds_back(
+            workload, share, run=run, at=at, last=before, last_on_baseline=before in found
+        ):
+            found.append(at)
+    return found
 
 
 @given(st.integers(0, 10**6), st.floats(0.5, 40), st.floats(0.01, 0.3))
-def test_two_are_at_most_eight_weeks_and_a_run_apart(
+def test_two_are_at_most_eight_weeks_and_two_runs_apart(
     name: int, runs_per_week: float, holdback: float
 ) -> None:
     workload = job(runs_per_week, holdback, f"w{name}")
     times = [BEGIN, *held(workload, 40), BEGIN + 40 * WEEK]
 
     gap = WEEK / runs_per_week
-    assert all(later - earlier <= 8 * WEEK + gap for earlier, later in pairwise(times))
+    assert all(later - earlier <= 8 * WEEK + 2 * gap for earlier, later in pairwise(times))
     assert held(workload, 40) == held(workload, 40, share=0.2)
 
 
@@ -78,6 +84,24 @@ def test_as_many_are_held_back_as_the_share_says(runs_per_week: float, holdback:
     weekdays = [round(at - BEGIN) % WEEK // 86_400 for at in held(workload, 2000)]
     if runs_per_week == 7:
         assert all(weekdays.count(day) == pytest.approx(400, rel=0.25) for day in range(7))
+
+
+@pytest.mark.parametrize("weeks_apart", [4, 6, 8, 13])
+def test_a_job_that_runs_more_rarely_than_registered_trains_the_candidate_in_every_other_run(
+    weeks_apart: int,
+) -> None:
+    gap = weeks_apart * WEEK
+    times = held(job(3), 400 * weeks_apart, gap=gap)
+
+    assert 100 < len(times) <= 200
+    assert all(later - earlier >= 2 * gap for earlier, later in pairwise(times))
+
+
+@pytest.mark.parametrize("runs_per_week", [0.25, 0.14, 0.05])
+def test_a_job_that_runs_too_rarely_to_tell_anything_always_trains_the_candidate(
+    runs_per_week: float,
+) -> None:
+    assert [] == held(job(runs_per_week, holdback=0.5), 400)
 
 
 def test_workloads_with_the_same_schedule_are_drawn_apart() -> None:
