@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain import naming
+from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.errors import NotFoundError
 from compilegate.domain.flag import Flag
@@ -241,7 +242,8 @@ def test_a_permanent_speed_up_that_is_lost_is_reported_once_with_the_price_of_a_
     services: Any,
 ) -> None:
     promote(services)
-    services.store.put("decision.json", to_json(judge(trial_evidence()).to_dict(FLAG)))
+    decision = judge(trial_evidence())
+    services.store.put("decision.json", to_json(decision.to_dict(FLAG)))
     services.ledger.append(WORKLOAD, TrialDecided(0, TRIAL, "promote", "decision.json"))
     follow(services, range(1, 13))
     lost = {"wall_seconds": BASE_WALL}
@@ -251,6 +253,9 @@ def test_a_permanent_speed_up_that_is_lost_is_reported_once_with_the_price_of_a_
     told = [answer for answer in answers if answer["tell"]]
     assert [answers[11]] == told
     assert SUBJECTS["slower"] in told[0]["subject"]
+    assert decision.speedup is not None
+    # What the trial left open is no loss.
+    assert f"at least {ratio(decision.speedup.interval[0])} as fast" in told[0]["message"]
     assert "A new trial would" in told[0]["message"]
     assert advice("slower_now") in told[0]["message"]
     assert "permanent" == flag_of(services).state

@@ -45,7 +45,8 @@ class ReviewInput:
     measured. ``before`` is what lies before the window of ``history``. ``proven`` is what the trial
     was asked to train, ``registered`` what production is, empty where a team trains without a
     registration; so is ``policy`` None. ``flag_name`` is the parameter's. ``holdback`` is the share
-    of runs on the baseline that the flag is to have, ``speedup`` what the trial measured.
+    of runs on the baseline that the flag is to have, ``speedup`` the lower end of what the trial
+    measured.
     """
 
     workload: str
@@ -180,8 +181,9 @@ def _slower_notes(inputs: ReviewInput, speed: SpeedSum | None) -> tuple[Reason, 
     if speed is None or speed.lost_at is None:
         return ()
     text = (
-        f"{inputs.promotion.candidate} was {ratio(inputs.speedup or 1)} as fast as the baseline in "
-        "its trial, and is not any more: by the baseline runs since, half of that or more is lost"
+        f"{inputs.promotion.candidate} was at least {ratio(inputs.speedup or 1)} as fast as the "
+        "baseline in its trial (the interval's lower end). The baseline runs since speak for half "
+        "of that rather than for all of it"
     )
     return (Reason(SLOWER_NOW, text),)
 

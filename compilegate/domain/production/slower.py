@@ -1,9 +1,10 @@
 """Whether a permanent promotion has lost its speed-up: a cumulative sum over the baseline's runs.
 
 Each baseline run is compared with the candidate's runs around it (ratio.py), by the logarithm of
-its wall clock. Summed is, for a speed-up that has fallen to half of its logarithm against one that
-is as the trial measured it, Wald's log likelihood ratio (1945, Annals of Mathematical Statistics
-16:117), from where it was lowest (Page 1954, Biometrika 41:100):
+its wall clock. The speed-up is the lower end of the trial's interval: what the trial left open is
+no loss. Summed is, for one that has fallen to half of its logarithm against one that has not,
+Wald's log likelihood ratio (1945, Annals of Mathematical Statistics 16:117), from where it was
+lowest (Page 1954, Biometrika 41:100):
 
     S_t = max(0, S_{t-1} + shift (ln(speed-up) - shift / 2 - d_t) / s_t^2)
 
@@ -42,8 +43,8 @@ def speed_sum(
 ) -> SpeedSum | None:
     """The sum with the latest baseline run, once enough runs have followed it; None without any.
 
-    ``runs`` are in the order of time; ``speedup`` is what the trial measured, None where it did
-    not measure any.
+    ``runs`` are in the order of time; ``speedup`` is the lower end of what the trial measured, None
+    where it did not measure any.
     """
     walls = sound_runs(runs, candidate)
     near = _near_the_latest(walls)

@@ -110,7 +110,7 @@ def _read(
         return inputs
     decision = _decision(promotion, past, store)
     speedup = decision.speedup if decision else None
-    inputs = replace(inputs, speedup=speedup.estimate if speedup else None)
+    inputs = replace(inputs, speedup=speedup.interval[0] if speedup else None)
     # With a plan that is damaged nothing is compared; what got worse is still turned off.
     plan = find_plan(store, trial)
     if plan:
