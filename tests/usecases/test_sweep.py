@@ -16,10 +16,21 @@ from compilegate.domain.production.orphans import ExecutionEnd
 from compilegate.domain.records.production import BegunRun, ProductionRun
 from compilegate.domain.records.trials import TrialFailed, TrialStarted
 from compilegate.ports import Ledger
+from compilegate.usecases.fleet.project import fold_workload
 from compilegate.usecases.operations.sweep import measure_day, sweep
+from compilegate.usecases.records import Trial, save_record
 from compilegate.usecases.trial.abort_trial import abort_trial
 from tests.fakes import MemoryLedger, MemoryTopic, services, start_job
-from tests.usecases.production_ledger import NOW, decided, promote, ran, register, waited, write
+from tests.usecases.production_ledger import (
+    DAY,
+    NOW,
+    decided,
+    promote,
+    ran,
+    register,
+    waited,
+    write,
+)
 
 STATES = "arn:aws:states:us-east-1:111122223333:execution:compilegate-dev"
 TRIAL = f"{STATES}-evaluate:w-0mabc123"
@@ -38,11 +49,16 @@ class Cloud:
         self.now = self.services.clock.now()
 
     def job(
-        self, execution: str, stage: str = "quality", workload: str = "w", **changes: str
+        self,
+        execution: str,
+        stage: str = "quality",
+        workload: str = "w",
+        hours: int = 3,
+        **changes: str,
     ) -> str:
-        """A job in progress, and in the ledger that its trial or run has begun."""
+        """A job in progress, and in the ledger that its trial or run began so long ago."""
         number = len(self.services.jobs.descriptions)  # type: ignore[attr-defined]
-        of, at = execution.rpartition("-")[2], self.now - 3 * HOURS
+        of, at = execution.rpartition("-")[2], self.now - hours * HOURS
         register(self.services, workload, None)
         if stage == naming.PRODUCTION_STAGE:
             name = f"{naming.job_base(workload, of, 'p0')}-r0"
@@ -154,12 +170,64 @@ def test_what_started_as_its_execution_was_stopped_is_stopped_if_of_this_deploym
     assert (status == "Stopped") == ("swept" in cloud.entries())
 
 
+@pytest.mark.parametrize("days", [3, 15, 27, 89])
+@pytest.mark.parametrize("row", [True, False], ids=["a row", "no row"])
+def test_a_run_may_have_begun_long_before_its_execution_left_a_job(
+    cloud: Cloud, days: int, row: bool
+) -> None:
+    """Years of runs are not read for it: the row names it."""
+    run = f"{RUN[:-8]}{naming.trial_id((NOW - days * DAY) * 1000)}"
+    job = cloud.job(run, "production", hours=24 * days)
+    ran(cloud.services, "w", NOW - 5 * HOURS, "baseline")
+    if row:
+        fold_workload("w", cloud.services)
+    cloud.ended(run, "ABORTED")
+
+    assert {"stopped_jobs": 1, "released_leases": 0, "recorded_runs": 1} == cloud.sweep()
+    assert "Stopped" == cloud.status(job)
+    fold_workload("w", cloud.services)
+    assert {"stopped_jobs": 0, "released_leases": 0, "recorded_runs": 0} == cloud.sweep()
+
+
+@pytest.mark.parametrize(("seconds", "recorded"), [(0, 1), (1, 0)])
+def test_an_end_is_recorded_for_as_long_as_its_event_is_kept(
+    cloud: Cloud, seconds: int, recorded: int
+) -> None:
+    run = f"{RUN[:-8]}{naming.trial_id((NOW - 20 * DAY) * 1000)}"
+    cloud.job(run, "production", hours=24 * 20)
+    cloud.ended(run, "ABORTED")
+    at = cloud.now - 14 * DAY - seconds
+    cloud.ends[run] = ExecutionEnd("ABORTED", at, cloud.ends[run].detail)
+
+    assert recorded == cloud.sweep()["recorded_runs"]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "hours", "status"),
+    [(False, 24, "Stopped"), (False, 169, "InProgress"), (True, 24, "InProgress")],
+    ids=["that the judge has not seen", "a week ago", "that has ended as far as the judge saw"],
+)
+def test_a_decided_trial_may_have_left_a_job(
+    cloud: Cloud, recorded: bool, hours: int, status: str
+) -> None:
+    job = cloud.job(TRIAL, hours=200)
+    write(cloud.services, "w", decided("0mabc123", NOW - hours * HOURS))
+    arms = [{"name": "baseline", "runs": [{"job": job}]}] if recorded else []
+    trial = Trial("w", "0mabc123", "")
+    evidence = {"plan": {"usd_by_job": {job: 1.0}}, "arms": arms}
+    save_record(cloud.services.store, trial, "evidence", evidence)
+    cloud.ended(TRIAL, "SUCCEEDED")
+    cloud.sweep()
+
+    assert status == cloud.status(job)
+
+
 @pytest.mark.parametrize(("seconds", "status"), [(0, "Stopped"), (1, "InProgress")])
-def test_two_sweeps_look_at_what_a_clean_up_may_have_missed(
+def test_the_sweeps_of_a_week_look_at_what_a_clean_up_may_have_missed(
     cloud: Cloud, seconds: int, status: str
 ) -> None:
     job = cloud.job(TRIAL)
-    cloud.cleaned_up(TRIAL, cloud.now - 48 * HOURS - seconds)
+    cloud.cleaned_up(TRIAL, cloud.now - 7 * DAY - seconds)
     cloud.ended(TRIAL, "ABORTED")
     cloud.sweep()
 

@@ -43,6 +43,7 @@ from compilegate.domain.fleet.row import (
 )
 from compilegate.domain.followers import PERMANENT
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.recorded_run import runs_in_progress
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.ledger import UnknownRecord
 from compilegate.domain.records.production import TRAIN
@@ -120,6 +121,7 @@ def row_of(
         saved=saved,
         baseline_at=_baseline_at(history, base.baseline_at),
         trials=Amount.total(list(spent_on_trials(history, ALWAYS))),
+        open_runs=runs_in_progress(history, base.open_runs),
         unread=sum(isinstance(record, UnknownRecord) for record in history.records),
         upto=_upto(history, base.upto, leased),
         closed=closed,

@@ -97,6 +97,7 @@ class Row:
     ``saved`` is what the candidates' runs have saved so far, ``baseline_at`` when the latest run of
     the baseline ended. ``trials`` is what all trials have spent. ``stale`` names what differs from
     what was proven, ``slower_at`` is since when a permanent promotion has lost its speed-up.
+    ``open_runs`` are those that may have a job in progress, or had one until lately.
     ``unread`` counts entries of the ledger that cannot be read. ``upto`` has the newest sort key of
     each section of the ledger that it covers.
     """
@@ -123,6 +124,7 @@ class Row:
     needs: tuple[Need, ...] = ()
     stale: tuple[str, ...] = ()
     slower_at: int | None = None
+    open_runs: tuple[str, ...] = ()
     unread: int = 0
     upto: Mapping[str, str] = field(default_factory=dict)
     closed: Closed = field(default_factory=Closed)

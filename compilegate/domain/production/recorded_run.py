@@ -5,15 +5,18 @@ A job of a team's own pipeline becomes the same kind of record (ended_execution.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from compilegate.domain import naming
 from compilegate.domain.errors import CompilegateError, InvalidInputError
 from compilegate.domain.failures import IN_PROGRESS, Ending, JobEnd, explain, job_end
 from compilegate.domain.production import attempts
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.savings import failed
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
@@ -24,6 +27,12 @@ TIMEOUT = "States.Timeout"
 NOT_RUN = "NotRun"
 # What the TRAIN machine does next.
 WATCH, RERUN, WAIT, FAILED, END = "watch", "rerun", "wait", "failed", "end"
+
+# The daily pass reads the runs that began so long ago, and older ones that the row names. Lost
+# ends are looked for as long as the queue of dead letters keeps their events (stacks/stack.py).
+LOOK_BACK_SECONDS = 14 * DAY_SECONDS
+# Two passes look at what the clean-up after a run may have missed.
+RECENT_SECONDS = 2 * DAY_SECONDS
 
 
 class StillTrainsError(CompilegateError):
@@ -239,6 +248,26 @@ def may_go_on(runs: Sequence[ProductionRun], *, since: float) -> bool:
     last = max(runs, key=lambda run: attempts.attempt_number(run.job))
     step = _what_next(last)
     return step == RERUN or (step != WATCH and last.at >= since)
+
+
+def runs_in_progress(past: WorkloadHistory, before: Iterable[str]) -> tuple[str, ...]:
+    """The runs that a pass may have to look at once they are older than it looks back.
+
+    Those that no record ends, or ended so late that two passes might not see it. ``before`` are
+    those of an earlier read. What is RUN_SECONDS older than the newest has ended.
+    """
+    jobs = defaultdict[str, list[ProductionRun]](list)
+    for run in past.runs:
+        jobs[run.run].append(run)
+    began = {begun.run: begun.at for begun in past.begun}
+    runs = sorted({*before, *began})
+    oldest = naming.time_of(runs[-1]) - attempts.RUN_SECONDS if runs else 0.0
+    late = LOOK_BACK_SECONDS - RECENT_SECONDS
+    return tuple(
+        run
+        for run in runs
+        if naming.time_of(run) >= oldest and may_go_on(jobs[run], since=began.get(run, 0) + late)
+    )
 
 
 def notifies_owner(answer: attempts.RunAnswer, waits: Sequence[CapacityWait]) -> bool:

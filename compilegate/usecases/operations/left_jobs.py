@@ -13,16 +13,21 @@ from typing import Any
 
 from compilegate.domain import naming
 from compilegate.domain.failures import IN_PROGRESS
-from compilegate.domain.production.history import WorkloadHistory
+from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.orphans import TaggedJob
-from compilegate.domain.production.recorded_run import may_go_on
+from compilegate.domain.production.recorded_run import RECENT_SECONDS, may_go_on
 from compilegate.domain.records.production import BegunRun
 from compilegate.ports import Services
 from compilegate.usecases.records import Trial
-from compilegate.usecases.started_jobs import jobs_of_run, jobs_of_trial, recorded_jobs
+from compilegate.usecases.started_jobs import (
+    jobs_of_run,
+    jobs_of_trial,
+    recorded_jobs,
+    requested_runs,
+)
 
-# Two sweeps look at what each clean-up may have missed.
-RECENT_SECONDS = 2 * 24 * 3600
+# So long after a trial's end each sweep looks at what its clean-up may have missed.
+ENDED_TRIAL_SECONDS = 7 * DAY_SECONDS
 
 
 @dataclass(frozen=True)
@@ -35,18 +40,29 @@ class Suspect:
     past: WorkloadHistory
 
 
-def suspects(workload: str, past: WorkloadHistory, *, now: int) -> Iterator[Suspect]:
+def suspects(workload: str, past: WorkloadHistory, services: Services) -> Iterator[Suspect]:
     """The executions of a workload that may have left jobs; most of them still run."""
-    since = now - RECENT_SECONDS
-    over = {one.trial for one in past.decided} | {
-        one.trial for one in past.failed if one.at < since
-    }
+    now = services.clock.now()
+    decided = {one.trial: one.at for one in past.decided}
+    ends = {one.trial: one.at for one in past.failed} | decided
     for one in past.started:
-        if one.trial not in over:
-            yield Suspect(workload, one.execution, one.trial, past)
+        if ends.get(one.trial, now) < now - ENDED_TRIAL_SECONDS:
+            continue
+        if one.trial in decided and _all_recorded(Trial(workload, one.trial, ""), services):
+            continue
+        yield Suspect(workload, one.execution, one.trial, past)
     for begun in past.begun:
-        if may_go_on([run for run in past.runs if run.run == begun.run], since=since):
+        runs = [run for run in past.runs if run.run == begun.run]
+        if may_go_on(runs, since=now - RECENT_SECONDS):
             yield Suspect(workload, begun.execution, begun, past)
+
+
+def _all_recorded(trial: Trial, services: Services) -> bool:
+    """Whether the judge has seen a run of each job that was asked for, so that all have ended."""
+    records = recorded_jobs(trial, services)
+    jobs = () if records is None else records.with_runs
+    recorded = {naming.job_run(trial.workload, trial.trial, job) for job in jobs}
+    return recorded.issuperset(requested_runs(trial, services.store))
 
 
 def left_by(suspect: Suspect, services: Services) -> Iterator[TaggedJob]:

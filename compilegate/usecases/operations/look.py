@@ -1,4 +1,7 @@
-"""What the daily pass reads of a ledger, once: what began in two weeks, all trials, and the day."""
+"""What the daily pass reads of a ledger, once: two weeks of runs, all trials, and the day.
+
+And as far back as the row names a run that may have left a job.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from compilegate.domain import ledger_keys
+from compilegate.domain import ledger_keys, naming
 from compilegate.domain.fleet.month import history_since, month_at
 from compilegate.domain.fleet.row import Row
+from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.recorded_run import LOOK_BACK_SECONDS
 from compilegate.domain.production.savings import booked_at
 from compilegate.domain.production.summaries import DayFigures, day_of
 from compilegate.domain.records.production import BegunRun, ProductionRun
@@ -19,8 +24,6 @@ from compilegate.ports import Services
 from compilegate.usecases.fleet.repair import SOUND, RowRepair
 from compilegate.usecases.operations.left_jobs import Suspect, suspects
 
-# Lost runs are looked for as long as the queue of dead letters keeps the event (stacks/stack.py).
-LOOK_BACK_SECONDS = 14 * DAY_SECONDS
 logger = logging.getLogger("compilegate")
 
 
@@ -48,15 +51,11 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
     """
     now = services.clock.now()
     try:
-        past = services.ledger.recent(workload, now - LOOK_BACK_SECONDS)
+        past = services.ledger.recent(workload, _read_since(rows.row(workload), now))
         look = Look(
             workload,
-            suspects=tuple(suspects(workload, past, now=now)),
-            runs=[
-                one
-                for one in past.begun
-                if one.run not in past.ended_runs and one.at > now - LOOK_BACK_SECONDS
-            ],
+            suspects=tuple(suspects(workload, past, services)),
+            runs=[one for one in past.begun if one.run not in past.ended_runs],
             trials=past.open_trials,
             row=rows.check(workload, past, lease),
         )
@@ -67,6 +66,14 @@ def look_at(workload: str, lease: str | None, rows: RowRepair, services: Service
     except Exception as error:
         logger.exception("%s: its ledger cannot be read", workload)
         return Look(workload, failure=error)
+
+
+def _read_since(row: Row | None, now: float) -> float:
+    """From when on (epoch seconds) runs are read; without a row any may have left a job."""
+    if row is None:
+        return now - RUN_SECONDS
+    began = map(naming.time_of, row.open_runs)
+    return min([now - LOOK_BACK_SECONDS, *(at for at in began if at >= now - RUN_SECONDS)])
 
 
 def day_by_ledger(workload: str, services: Services) -> DayFigures:

@@ -13,6 +13,7 @@ from typing import Any
 
 from compilegate.domain import arithmetic
 from compilegate.domain.production import orphans
+from compilegate.domain.production.recorded_run import LOOK_BACK_SECONDS
 from compilegate.domain.production.summaries import DayFigures
 from compilegate.domain.records.ledger import Swept
 from compilegate.domain.records.production import BegunRun
@@ -194,7 +195,7 @@ def _record_lost_runs(
         end = end_of(begun.execution)
         if end is None or end.status not in orphans.ENDED_BADLY or end.at is None:
             return False
-        if not orphans.is_over(end, now, grace_seconds):
+        if end.at < now - LOOK_BACK_SECONDS or not orphans.is_over(end, now, grace_seconds):
             return False
         return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])
 

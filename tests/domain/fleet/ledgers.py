@@ -70,6 +70,13 @@ class Growing:
         )  # fmt: skip
         return [self._begun(begun), run]
 
+    def ran_again(self) -> list[LedgerRecord]:
+        run = ProductionRun(
+            self.run, f"cg-w-{self.run}-p1-r0", "baseline", self.now - 60.0, float(self.now),
+            {"finished": True}, counts=False, why="rerun", at=self.now,
+        )  # fmt: skip
+        return [run] if self.run else []
+
     def _begun(self, at: int) -> BegunRun:
         return BegunRun(at, self.run, "arn", "compile", "flag", 1, 1, "spec", "source")
 
@@ -145,8 +152,8 @@ class Damaged(LedgerRecord):
 
 
 KINDS = [
-    *["ran"] * 12, "began", *["turned"] * 3, "tried", "ended", "asked", "answered", "opened",
-    "closed", "registered", *["reviewed"] * 2,
+    *["ran"] * 12, "began", "ran_again", *["turned"] * 3, "tried", "ended", "asked", "answered",
+    "opened", "closed", "registered", *["reviewed"] * 2,
 ]  # fmt: skip
 
 

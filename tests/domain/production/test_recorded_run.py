@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.production.attempts import (
     FIRST_SECONDS,
     NO_ATTEMPT,
@@ -19,6 +20,7 @@ from compilegate.domain.production.attempts import (
     most_wait_seconds,
     next_wait,
 )
+from compilegate.domain.production.history import WorkloadHistory
 from compilegate.domain.production.job import RunJobs
 from compilegate.domain.production.job_evidence import LARGEST_RUN
 from compilegate.domain.production.recorded_run import (
@@ -29,6 +31,7 @@ from compilegate.domain.production.recorded_run import (
     attempt_answer,
     attempt_outcome,
     notifies_owner,
+    runs_in_progress,
 )
 from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.records.production import BegunRun, CapacityWait, ProductionRun
@@ -315,3 +318,33 @@ def test_a_pause_may_end_with_the_last_second_of_the_bound():
     assert Wait(300) == next_wait([waited(0, spent=700)], (), 1300, first_seconds=150)
     assert next_wait([waited(0, spent=701)], (), 1000, first_seconds=150) is None
     assert Wait(300) == next_wait([waited(0, spent=700)], (), 1000, first_seconds=150)
+
+
+@pytest.mark.parametrize(
+    ("arm", "finished", "days", "is_open"),
+    [
+        (None, True, 0, True),
+        ("baseline", True, 20, False),
+        ("baseline", False, 11.9, False),
+        ("baseline", False, 12, True),  # a second pass after it no longer reads two weeks back
+        ("compile", False, 1, True),  # its rerun
+    ],
+)
+def test_a_run_is_open_while_a_pass_may_have_to_look_at_it(
+    arm: str | None, finished: bool, days: float, is_open: bool
+) -> None:
+    run, day = naming.trial_id(1000 * NOW), 86_400
+    runs = [
+        ProductionRun(
+            run, JOB, arm, NOW, NOW, {"finished": finished}, counts=True, why="flag",
+            status="Completed" if finished else "Failed", at=round(NOW + days * day),
+        )
+        for arm in [arm] if arm
+    ]  # fmt: skip
+    past = WorkloadHistory(begun=(replace(BEGUN, run=run, at=NOW),), runs=tuple(runs))
+    old, later = (naming.trial_id(1000 * (NOW + n * RUN_SECONDS + 1)) for n in (-1, 1))
+
+    assert (run,) * is_open == runs_in_progress(past, [])
+    assert (old, *(run,) * is_open) == runs_in_progress(past, [old])
+    assert (later,) == runs_in_progress(past, [old, later])
+    assert () == runs_in_progress(WorkloadHistory(), [])
