@@ -255,11 +255,16 @@ def read_files(
         if twin is file:
             yield file, outcome
             continue
-        yield file, InvalidInputError(
-            f"is also the name of the workload in {twin}", file=str(file), field="name",
-            value=name,
-            fix="give each workload its own name, or name the files in commands of their own",
-        )  # fmt: skip
+        yield file, same_name(outcome, twin)
+
+
+def same_name(file: WorkloadFile, twin: Path) -> InvalidInputError:
+    """What is wrong with a file that names its workload as another of the same command does."""
+    return InvalidInputError(
+        f"is also the name of the workload in {twin}", file=str(file.path), field="name",
+        value=file.workload.name,
+        fix="give each workload its own name, or name the files in commands of their own",
+    )  # fmt: skip
 
 
 def check_files(files: Sequence[Path], settings: Settings) -> Iterator[Checked]:

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from compilegate.adapters.stores import error_code
 from compilegate.adapters.workload_files import WorkloadFile, package, read_workload
-from compilegate.cli.check import notes_on, read_files
+from compilegate.cli.check import notes_on, read_files, same_name
 from compilegate.cli.common.cloud import Cloud, Keeper, check_registered
 from compilegate.cli.common.error_handling import (
     FAILURE,
@@ -269,10 +269,23 @@ def run(
 
 
 def _readable(paths: Sequence[Path]) -> tuple[list[WorkloadFile], list[NotStarted]]:
-    """The files that can be evaluated, and the others; raises the error where there is no other."""
-    outcomes = list(read_files(paths))
-    files = [one for _, one in outcomes if isinstance(one, WorkloadFile)]
-    refused = [NotStarted(path, one) for path, one in outcomes if isinstance(one, Exception)]
+    """The files that can be evaluated, and the others; raises the error where there is no other.
+
+    Of files that name the same workload none can be: nothing says which one is meant.
+    """
+    outcomes = [outcome for path in paths for outcome in read_files([path])]
+    readable = [one for _, one in outcomes if isinstance(one, WorkloadFile)]
+    files, refused = list[WorkloadFile](), list[NotStarted]()
+    for path, one in outcomes:
+        if not isinstance(one, WorkloadFile):
+            refused.append(NotStarted(path, one))
+            continue
+        name = one.workload.name
+        twins = [file for file in readable if file.workload.name == name and file is not one]
+        if twins:
+            refused.append(NotStarted(path, same_name(one, twins[0].path), name))
+        else:
+            files.append(one)
     if not files:
         raise refused[0].error
     return files, refused

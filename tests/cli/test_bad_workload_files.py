@@ -268,7 +268,7 @@ def test_two_files_of_one_workload_are_refused_together(tmp_path: Path, invoke: 
     result = invoke("run", file, twin)
 
     assert result.exit_code == 2
-    assert f"name: is also the name of the workload in {file} (got 'bert-docs')" in result.stderr
+    assert f"name: is also the name of the workload in {twin} (got 'bert-docs')" in result.stderr
 
 
 def test_a_source_folder_that_the_toolkit_would_install_is_refused(

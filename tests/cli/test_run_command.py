@@ -154,6 +154,22 @@ def test_one_that_cannot_start_is_named_and_the_others_go_on(
     assert 2 == invoke("run", wrong, one).exit_code
 
 
+def test_of_files_that_name_the_same_workload_none_is_started(
+    tmp_path: Path, invoke: Invoke, aws: Cloud
+) -> None:
+    executions(aws).on_start = lambda payload: decided(aws, payload, metrics=GOOD)
+    one, two = two_projects(tmp_path)
+    twins = [write_project(tmp_path / name, ("name: bert-docs", "name: two")) for name in "cd"]
+
+    result = invoke("run", two, one, *twins, "--json")
+
+    outcome, *refused = json.loads(result.stdout)
+    assert (2, "one") == (result.exit_code, outcome["workload"])
+    named = [(entry["file"], entry["workload"], entry["error"]["field"]) for entry in refused]
+    assert [(str(file), "two", "name") for file in (two, *twins)] == named
+    assert 1 == len(executions(aws).started)
+
+
 def test_where_none_can_start_it_is_the_error_of_the_first(
     tmp_path: Path, invoke: Invoke, aws: Cloud
 ) -> None:
