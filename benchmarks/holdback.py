@@ -13,7 +13,7 @@ import math
 import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -39,6 +39,11 @@ GROWTHS, SPREADS, SCHEDULES = (
     (1, 3, 7, 24),
 )
 SPEEDUPS, STEP = (1.1, 1.2, 4 / 3), 0.2
+# Runs of a burst, seconds between them, and bursts a week.
+BURSTS = ((4, 3600, 1 / 4), (3, 7200, 1 / 4), (3, 1800, 1 / 6), (4, 86_400, 1 / 4),
+          (2, 10_800, 1 / 2), (8, 60, 1 / 4))  # fmt: skip
+# As a trial measures it: its estimate, and the lower end of its interval.
+MEASURED, LOWER_END = 4 / 3, 1.25
 WORKLOADS = 30
 CANDIDATE = "compile"
 FLAGS = {
@@ -53,7 +58,7 @@ class Job:
 
     ``steps`` says what moves by a fifth twice in between: prices alone, or the data and with them
     the work of a run. After ``lost_week`` of the promotion ``lost`` of the speed-up's logarithm is
-    gone.
+    gone. ``burst`` runs start together, ``apart`` seconds from one to the next.
     """
 
     runs_per_week: float
@@ -65,6 +70,9 @@ class Job:
     lost_week: float = math.inf
     lost: float = 0.0
     usd: float = 100.0
+    # Not in the seed.
+    burst: int = field(default=1, repr=False)
+    apart: float = field(default=0.0, repr=False)
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,8 @@ def simulated(job: Job, seed: str) -> Made:
         )  # fmt: skip
         saved[made.key] = 0.0 if arm == BASELINE else price * (1 - 1 / faster)
         runs.append(made)
-        last, at = at, at + gap * draw.uniform(0.9, 1.1)
+        wait = job.apart if len(runs) % job.burst else gap * job.burst
+        last, at = at, at + wait * draw.uniform(0.9, 1.1)
     return Made(runs, saved, promoted_at)
 
 
@@ -137,13 +146,16 @@ def _arm(
 
 
 def months(made: Made) -> Iterator[tuple[float, float, float, int]]:
-    """Of each whole month after the promotion: booked, its error, the truth, unknown runs."""
+    """Of each whole month with runs after the promotion: booked, error, truth, unknown runs.
+
+    The truth is that of the runs whose saving is known, 0 where it is of none.
+    """
     month = utc.month_of(made.promoted_at + 31 * 86_400)
     while month[1] + OPEN_SECONDS <= BEGIN + WEEKS * WEEK:
         by_run = run_savings(made.runs, *month)
         booked = sum_of(by_run)
         truth = math.fsum(made.saved[one.run.key] for one in by_run if one.compared)
-        if booked.compared_runs:
+        if booked.runs:
             yield booked.micro_usd / 1e6, booked.se_micro_usd / 1e6, truth, booked.unknown_runs
         month = utc.month_of(month[1])
 
@@ -152,7 +164,7 @@ def coverage(job: Job, workloads: int) -> dict[str, Any]:
     """Shares of months and years whose 90 % interval holds the truth; errors as shares of it."""
     covered, errors, halves, years, unknown = [], [], [], [], 0
     for number in range(workloads):
-        closed = [*months(simulated(job, f"{job}{number}"))]
+        closed = [one for one in months(simulated(job, f"{job}{number}")) if one[2]]
         covered += [_holds(booked, error, truth) for booked, error, truth, _ in closed]
         errors += [abs(booked / truth - 1) for booked, _, truth, _ in closed]
         halves += [NORMAL_QUANTILE * error / truth for _, error, truth, _ in closed]
@@ -173,17 +185,35 @@ def coverage(job: Job, workloads: int) -> dict[str, Any]:
     }
 
 
+def in_bursts(job: Job, workloads: int) -> dict[str, Any]:
+    """Months whose saving is known; the worst error as a share of the truth, sums in USD."""
+    made = [simulated(job, f"{job}{number}") for number in range(workloads)]
+    closed = [one for of in made for one in months(of)]
+    known = [(booked, error, truth) for booked, error, truth, _ in closed if truth]
+    return {
+        "months": len(closed),
+        "known": len(known),
+        "covered": sum(_holds(*one) for one in known),
+        "worst_error": round(max(abs(booked / truth - 1) for booked, _, truth in known), 2),
+        "booked_usd": round(math.fsum(booked for booked, _, _ in known)),
+        "true_usd": round(math.fsum(truth for _, _, truth in known)),
+    }
+
+
 def _holds(booked: float, error: float, truth: float) -> bool:
     return abs(booked - truth) <= NORMAL_QUANTILE * error
 
 
-def loss(job: Job, workloads: int) -> dict[str, Any]:
-    """How many alarm in the year after the loss (or without one), and after how many weeks."""
+def loss(job: Job, workloads: int, lower_end: float | None = None) -> dict[str, Any]:
+    """How many alarm in the year after the loss (or without one), and after how many weeks.
+
+    ``lower_end`` is that of the trial's interval, None where it is the true speed-up.
+    """
     weeks = []
     since = BEGIN + (BASELINE_WEEKS + min(job.lost_week, 8)) * WEEK
     for number in range(workloads):
         made = simulated(job, f"{job}{number}")
-        at = _lost_at(made, job.speedup, since)
+        at = _lost_at(made, lower_end or job.speedup, since)
         weeks += [] if at is None else [(at - since) / WEEK]
     weeks.sort()
     return {
@@ -223,14 +253,22 @@ def measure(workloads: int = WORKLOADS) -> dict[str, Any]:
         )
         for rate in SCHEDULES for spread in (0.01, 0.03)
     ]  # fmt: skip
-    lost = [
-        {"speedup": round(speedup, 3), "runs_per_week": rate, "spread": spread, "lost": share,
-         **loss(Job(rate, spread, 0.03, speedup, lost_week=8 if share else math.inf, lost=share),
-                workloads * (1 if share else 5))}
-        for speedup in SPEEDUPS for rate in (1, 3, 24) for spread in (0.01, 0.03)
-        for share in (0.0, 0.5, 1.0)
+    bursts = [
+        {"burst": number, "apart": apart, "bursts_a_week": round(often, 3),
+         **in_bursts(Job(number * often, 0.03, burst=number, apart=apart), workloads)}
+        for number, apart, often in BURSTS
     ]  # fmt: skip
-    return {"workloads": workloads, "growth": grown, "odd": odd, "loss": lost}
+    lost = [
+        {"speedup": round(speedup, 3), "lower_end": round(lower_end, 3), "runs_per_week": rate,
+         "spread": spread, "lost": share,
+         **loss(Job(rate, spread, 0.03, speedup, lost_week=8 if share else math.inf, lost=share),
+                workloads * (1 if share else 5), lower_end)}
+        for speedup, lower_end in (*((one, one) for one in SPEEDUPS), (MEASURED, LOWER_END))
+        for rate in (1, 3, 24) for spread in (0.01, 0.03) for share in (0.0, 0.5, 1.0)
+    ]  # fmt: skip
+    return {
+        "workloads": workloads, "growth": grown, "odd": odd, "bursts": bursts, "loss": lost
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ from compilegate.domain.errors import InvalidInputError, printable
 from compilegate.domain.formats import money, plural
 from compilegate.domain.naming import LAUNCHER
 from compilegate.domain.notes import NO_HOLDBACK, SCRIPT_COMPILES, Note, note_documents, said
+from compilegate.domain.production.holdback import share_of
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.ports import Settings
 from compilegate.usecases.registered import facts_for_workload
@@ -451,7 +452,7 @@ def _group(group: Sequence[CandidateEligibility], said_of: dict[Wording, str]) -
 
 def notes_on(file: WorkloadFile) -> tuple[Note, ...]:
     """What there is to remark on a file."""
-    held_back = file.workload.policy.holdback > 0
+    held_back = share_of(file.workload, None) > 0
     return _compiling_of(file) if held_back else (*_compiling_of(file), Note(NO_HOLDBACK, {}))
 
 

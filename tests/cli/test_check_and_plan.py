@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -289,6 +290,8 @@ def test_without_a_holdback_the_saving_is_said_to_be_unknown(
     assert "what it saves from then on is unknown" in " ".join(invoke("check", file).stdout.split())
     file.write_text(f"{text}\npolicy: {{holdback: 0.01}}\n")
     assert "no_holdback" not in json.loads(invoke("check", file, "--json").stdout)
+    file.write_text(re.sub(r"runs_per_week: \d+", "runs_per_week: 0.4", text))
+    assert "no_holdback" in json.loads(invoke("check", file, "--json").stdout)
 
 
 def test_another_entry_points_own_compiling_stays_in_the_baseline(

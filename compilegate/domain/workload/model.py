@@ -379,7 +379,9 @@ class Policy(Section):
     )
     on_stale: str = key("a promotion whose job has changed", default=FALL_BACK, allowed=ON_STALE)
     holdback: float = key(
-        "of runs on the baseline after a probation, which show what is saved; 0 is none",
+        "of runs on the baseline after a probation, which show what is saved: at least one in "
+        "seven weeks (of one run a week 0.143), none of a job with less than one run in two "
+        "weeks; 0 is none",
         "share of 1",
         default=0.04,
         low=0.0,
