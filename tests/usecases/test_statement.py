@@ -62,9 +62,9 @@ def add(cloud: Services, name: str, owner: str) -> None:
     write(cloud, name, RegistrationChange(1, active=True, at=1, document={"owner": owner}))
 
 
-def keep(cloud: Services, name: str, owner: str | None) -> None:
+def keep(cloud: Services, name: str) -> None:
     past = cloud.ledger.history(name)
-    month = month_of(past, name, "2026-11", owner=owner, now=cloud.clock.now())
+    month = month_of(past, name, "2026-11", now=cloud.clock.now())
     assert cloud.fleet.put_month(month, "")
 
 
@@ -75,7 +75,7 @@ def cloud() -> Services:
         add(cloud, name, owner)
         write(cloud, name, decided("a", NOVEMBER, spent_usd=10.0**n))
     add(cloud, "idle", "ml")
-    keep(cloud, "kept", "ml")
+    keep(cloud, "kept")
     return cloud
 
 
@@ -219,7 +219,7 @@ def test_of_ten_thousand_workloads_the_sum_is_the_ledgers_to_the_micro_dollar() 
         if n % 10 == 0:
             fold_workload(name, cloud)
         elif n % 3:
-            keep(cloud, name, None)
+            keep(cloud, name)
     total = statement("2026-11", cloud).document()["total"]
 
     assert expected == {kind: total[kind]["micro_usd"] for kind in expected}

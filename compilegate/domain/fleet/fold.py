@@ -25,6 +25,7 @@ from compilegate.domain.fleet.month import (
     history_since,
     month_at,
     open_months,
+    owner_of,
     spent_on_trials,
     window_of,
 )
@@ -42,6 +43,7 @@ from compilegate.domain.fleet.row import (
     RowFlag,
 )
 from compilegate.domain.followers import PERMANENT
+from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.recorded_run import runs_in_progress
 from compilegate.domain.production.summaries import TimeWindow
@@ -56,19 +58,18 @@ SECTIONS = (
     ledger_keys.REGISTERED_ENTRIES, ledger_keys.TRIAL_ENTRIES,
 )  # fmt: skip
 LEASE = "lock"
-# SageMaker's longest job: all runs of a day are read where those begun so long before it are.
-LONGEST_JOB_SECONDS = 28 * DAY_SECONDS
 ALWAYS = TimeWindow(-math.inf, math.inf)
 
 
-def base_of(workload: str, previous: Row | None, changed: Iterable[str] = ()) -> Row:
+def base_of(workload: str, previous: Row | None, changed: Iterable[str] = (), *, now: float) -> Row:
     """The row that a fold goes on from; an empty one where the ledger has to be read as a whole.
 
     That is where there is none, where an older release has folded it otherwise, where entries
-    could not be read (they may have been restored), and where an entry has ``changed``, by its sort
-    key, that is older than what would be read.
+    could not be read (they may have been restored), where it was read after epoch second ``now``
+    (a clock was ahead), and where an entry has ``changed``, by its sort key, that is older than
+    what would be read.
     """
-    if previous is None or previous.fold < FOLD or previous.unread > 0:
+    if previous is None or previous.fold < FOLD or previous.unread > 0 or previous.read_at > now:
         return Row(workload)
     since = read_since(previous)
     first = "" if since is None else naming.trial_id(round(1000 * since))
@@ -83,11 +84,11 @@ def read_since(base: Row) -> float | None:
     return history_since(month_at(window_of(base.closed.through).until))
 
 
-def registered_of(history: WorkloadHistory) -> Mapping[str, str]:
-    """Owner and spec key of the latest registration, each where it says one."""
+def spec_key_of(history: WorkloadHistory) -> str | None:
+    """The spec key of the latest registration, where it says one."""
     document = (history.registrations[-1].document or {}) if history.registrations else {}
-    named = {name: document.get(name) for name in ("owner", "spec_key")}
-    return {name: value for name, value in named.items() if isinstance(value, str)}
+    key = document.get("spec_key")
+    return key if isinstance(key, str) else None
 
 
 def row_of(
@@ -105,12 +106,11 @@ def row_of(
     base's closed ones. ``job`` is what is registered, None where nothing is or it cannot be read;
     ``lease`` is the execution that holds the workload.
     """
-    registered = registered_of(history)
     leased = _trial_of(history, lease)
     closed, saved = _saved(base.closed, months, now)
     row = Row(
         workload=base.workload,
-        owner=registered.get("owner"),
+        owner=owner_of(history),
         registered=bool(history.registrations),
         active=bool(history.registrations) and not history.is_retired,
         **_job(job),
@@ -120,7 +120,7 @@ def row_of(
         days=_days(history, base),
         saved=saved,
         baseline_at=_baseline_at(history, base.baseline_at),
-        trials=Amount.total(list(spent_on_trials(history, ALWAYS))),
+        trials=Amount.total(list(spent_on_trials(history, ALWAYS, math.inf))),
         open_runs=runs_in_progress(history, base.open_runs),
         unread=sum(isinstance(record, UnknownRecord) for record in history.records),
         upto=_upto(history, base.upto, leased),
@@ -255,7 +255,8 @@ def _newest(times: Iterable[int | None]) -> int | None:
 def _days(history: WorkloadHistory, base: Row) -> tuple[DayOfRuns, ...]:
     """The last run's day and those of the week before it."""
     since = read_since(base)
-    first = -math.inf if since is None else (since + LONGEST_JOB_SECONDS) / DAY_SECONDS
+    # All runs of a day are read where those begun so long before it are.
+    first = -math.inf if since is None else (since + RUN_SECONDS) / DAY_SECONDS
     runs = Counter(int(run.ended_at // DAY_SECONDS) for run in history.runs)
     failed = Counter(int(run.ended_at // DAY_SECONDS) for run in history.runs if not run.finished)
     days = {one.day: one for one in base.days if one.day < first}

@@ -6,6 +6,7 @@ none arrives in a month that has long ended, and the months add up to the ledger
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass, field, fields
@@ -154,12 +155,15 @@ class Month:
 
     @property
     def closes_at(self) -> int:
-        """From when on (epoch s) it is written once and stays."""
+        """From when on (epoch s) nothing that is written changes it."""
         return closes_at(self.month)
 
     def replaces(self, kept: Month | None) -> bool:
-        """Whether it is to be kept: not over a later reading, nor over one after the close."""
-        return kept is None or kept.read_at <= min(self.read_at, self.closes_at - 1)
+        """Whether it is to be kept: not over one that was read after the close.
+
+        One that is read later than this has the time of a clock that was ahead.
+        """
+        return kept is None or not self.closes_at <= kept.read_at <= self.read_at
 
 
 def month_at(at: float) -> str:
@@ -200,12 +204,20 @@ def open_months(now: float) -> list[str]:
     return months_between(now - CLOSES_AFTER, now)
 
 
-def month_of(
-    history: WorkloadHistory, workload: str, month: str, *, owner: str | None, now: int
-) -> Month:
-    """A month of one workload; ``history`` has every trial, and runs from ``history_since`` on."""
-    window = window_of(month)
-    decided, failed, stopped = spent_on_trials(history, window)
+def owner_of(history: WorkloadHistory, until: float = math.inf) -> str | None:
+    """The owner by the latest registration before epoch second ``until``; None without one."""
+    documents = [one.document or {} for one in history.registrations if one.at < until]
+    owner = documents[-1].get("owner") if documents else None
+    return owner if isinstance(owner, str) else None
+
+
+def month_of(history: WorkloadHistory, workload: str, month: str, *, now: int) -> Month:
+    """A month of one workload; ``history`` has every trial, and runs from ``history_since`` on.
+
+    What was written after its close is no part of it, so that it is the same whenever it is read.
+    """
+    window, close = window_of(month), closes_at(month)
+    decided, failed, stopped = spent_on_trials(history, window, close)
     unreadable = [one for one in history.records if isinstance(one, UnknownRecord)]
     held = forgone_savings(history.runs, [*_held_back(history, window)], astuple(window))
     figures = MonthFigures(
@@ -217,17 +229,10 @@ def month_of(
         saved=_estimate(saving_of(history.runs, window.since, window.until)),
         unread=sum(window.holds(one.at or window.since) for one in unreadable),
     )
-    return Month(workload, month, owner, now, figures)
+    return Month(workload, month, owner_of(history, close), now, figures)
 
 
-def months_of(
-    history: WorkloadHistory,
-    workload: str,
-    *,
-    owner: str | None,
-    now: int,
-    after: str = "",
-) -> list[Month]:
+def months_of(history: WorkloadHistory, workload: str, *, now: int, after: str = "") -> list[Month]:
     """The months of one workload to keep, up to this one: those ``after`` one, or all where empty.
 
     One that is open replaces what was kept of it before; one that is closed stays.
@@ -237,21 +242,21 @@ def months_of(
         first = min([*ended, *map(booked_at, history.runs), now - CLOSES_AFTER])
     else:
         first = window_of(after).until
-    return [
-        month_of(history, workload, name, owner=owner, now=now)
-        for name in months_between(first, now)
-    ]
+    return [month_of(history, workload, name, now=now) for name in months_between(first, now)]
 
 
-def spent_on_trials(history: WorkloadHistory, window: TimeWindow) -> Iterator[Amount]:
-    """What those decided, failed and stopped have spent; a decision is not undone by a failure."""
+def spent_on_trials(history: WorkloadHistory, window: TimeWindow, until: float) -> Iterator[Amount]:
+    """What those decided, failed and stopped have spent, as of epoch second ``until``.
+
+    A decision is not undone by a failure.
+    """
     ended: dict[str, list[float | None]] = {"decided": [], "failed": [], "stopped": []}
     for one in history.decided:
         if window.holds(one.at):
             # No job is started for one that is not eligible.
             nothing = one.spent_usd is None and one.verdict == Verdict.INELIGIBLE
             ended["decided"].append(0.0 if nothing else one.spent_usd)
-    decided = {one.trial for one in history.decided}
+    decided = {one.trial for one in history.decided if one.at < until}
     for failure in history.failed:
         if window.holds(failure.at) and failure.trial not in decided:
             ended["stopped" if failure.error in STOPPED else "failed"].append(failure.spent_usd)

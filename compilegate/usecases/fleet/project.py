@@ -15,7 +15,7 @@ from typing import Any
 
 from compilegate.domain import codec
 from compilegate.domain.errors import CompilegateError
-from compilegate.domain.fleet.fold import base_of, read_since, registered_of, row_of, unreadable
+from compilegate.domain.fleet.fold import base_of, read_since, row_of, spec_key_of, unreadable
 from compilegate.domain.fleet.month import Month, months_of
 from compilegate.domain.fleet.row import Row
 from compilegate.domain.ledger_keys import DEPLOYMENT
@@ -63,7 +63,8 @@ def fold_workload(workload: str, services: Services, changed: Iterable[str] = ()
         if stored.newer:
             logger.warning("%s: its row is of a newer release", workload)
             return
-        row, months = fold(base_of(workload, stored.item, changed), services, stored.item)
+        base = base_of(workload, stored.item, changed, now=services.clock.now())
+        row, months = fold(base, services, stored.item)
         if write_fold(row, months, stored, services):
             return
     raise ContestedRowError(f"others wrote the row of {workload} {ATTEMPTS} times meanwhile")
@@ -89,11 +90,8 @@ def fold(base: Row, services: Services, before: Row | None = None) -> tuple[Row,
 def _folded(base: Row, services: Services, now: int) -> tuple[Row, list[Month]]:
     workload = base.workload
     past = services.ledger.history(workload, since=read_since(base))
-    registered = registered_of(past)
-    months = months_of(
-        past, workload, owner=registered.get("owner"), now=now, after=base.closed.through
-    )
-    job = _job(workload, registered.get("spec_key"), services)
+    months = months_of(past, workload, now=now, after=base.closed.through)
+    job = _job(workload, spec_key_of(past), services)
     lease = services.locks.holders([workload]).get(workload)
     return row_of(base, past, months, now=now, job=job, lease=lease), months
 
@@ -111,7 +109,11 @@ def _job(workload: str, spec_key: str | None, services: Services) -> Workload | 
 
 
 def write_fold(row: Row, months: Iterable[Month], over: Stored[Row], services: Services) -> bool:
-    """Write months and row, the months first; returns whether the row was still the one read."""
+    """Write months and row; returns whether the row was still the one that was read.
+
+    The months come first, and where the row was not, they have to be folded again: others may have
+    written them before. So those of the row that is written last are the last.
+    """
     for month in months:
         keep_month(month, services)
     return services.fleet.put_row(row, over.version)

@@ -17,7 +17,7 @@ from compilegate.domain.fleet.fold import lags
 from compilegate.domain.fleet.row import FOLD, Row
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.ports import Services
-from compilegate.usecases.fleet.project import fold, keep_month, write_fold
+from compilegate.usecases.fleet.project import fold, fold_workload, write_fold
 from compilegate.usecases.metrics import measure
 
 # Each row is compared with its whole ledger once in so many days.
@@ -75,15 +75,17 @@ class RowRepair:
             row, months = fold(Row(workload), self._services, stored.item)
         if stored.newer:
             return SOUND
-        if stored.item is not None and _alike(row, stored.item):
+        is_sound = stored.item is not None and _alike(row, stored.item)
+        if is_sound:
             # Of a workload in which nothing happens the stream says nothing: its months begin and
             # are closed here.
-            for month in months:
-                if row.read_at < month.closes_at + COMPARED_DAYS * DAY_SECONDS:
-                    keep_month(month, self._services)
-            return SOUND
+            since_close = COMPARED_DAYS * DAY_SECONDS
+            months = [one for one in months if row.read_at < one.closes_at + since_close]
         if not write_fold(row, months, stored, self._services):
-            return SOUND  # somebody else has just folded it
+            fold_workload(workload, self._services)
+            return SOUND
+        if is_sound:
+            return SOUND
         is_new = stored.version == "" or (stored.item is not None and stored.item.fold < FOLD)
         if not is_new:
             logger.error("%s: its row was not what its ledger says; it was folded anew", workload)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from compilegate.domain.fleet.fold import registered_of
 from compilegate.domain.fleet.month import Month, MonthFigures, history_since, month_of
 from compilegate.domain.fleet.statement import Statement, check_month, of_owner
 from compilegate.ports import Services
@@ -50,8 +49,7 @@ def _read(workload: str, month: str, services: Services) -> Month | None:
     """The month by the workload's ledger; None where that cannot be read or added up."""
     try:
         past = services.ledger.history(workload, since=history_since(month))
-        owner, now = registered_of(past).get("owner"), services.clock.now()
-        return month_of(past, workload, month, owner=owner, now=now)
+        return month_of(past, workload, month, now=services.clock.now())
     except Exception:
         logger.exception("%s: its month cannot be read", workload)
         return None

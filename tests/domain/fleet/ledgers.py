@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from compilegate.domain.flag import Flag
-from compilegate.domain.naming import trial_id
+from compilegate.domain.naming import time_of, trial_id
+from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.records import LedgerRecord
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import (
@@ -57,7 +58,7 @@ class Growing:
         return made
 
     def ran(self) -> list[LedgerRecord]:
-        begun = self.now - self.draw(st.integers(0, 27 * DAY))
+        begun = self.now - self.draw(st.integers(0, 27 * DAY) | st.just(90 * DAY))
         self.run = trial_id(1000 * begun)
         finished, priced = self.draw(st.booleans()), self.draw(st.booleans())
         arm = self.draw(st.sampled_from(["baseline", "baseline", "compile", "compile", "p4d"]))
@@ -75,7 +76,7 @@ class Growing:
             self.run, f"cg-w-{self.run}-p1-r0", "baseline", self.now - 60.0, float(self.now),
             {"finished": True}, counts=False, why="rerun", at=self.now,
         )  # fmt: skip
-        return [run] if self.run else []
+        return [run] if self.run and self.now - time_of(self.run) <= RUN_SECONDS else []
 
     def _begun(self, at: int) -> BegunRun:
         return BegunRun(at, self.run, "arn", "compile", "flag", 1, 1, "spec", "source")

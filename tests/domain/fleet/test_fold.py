@@ -32,7 +32,7 @@ Written = list[tuple[int, list[LedgerRecord]]]
 
 
 def fold(base: Row, past: WorkloadHistory, now: int, lease: str | None = None) -> Row:
-    months = months_of(past, "w", owner=None, now=now, after=base.closed.through)
+    months = months_of(past, "w", now=now, after=base.closed.through)
     return row_of(base, past, months, now=now, job=SOUND, lease=lease)
 
 
@@ -48,7 +48,7 @@ def test_a_fold_from_a_row_before_is_that_of_the_whole_ledger(
             ledger.append("w", record)
         changed += [record.key for record in records]
         if data.draw(st.booleans()) or at == written[-1][0]:
-            base = base_of("w", row, changed)
+            base = base_of("w", row, changed, now=at)
             row = fold(base, ledger.history("w", since=read_since(base)), at)
             changed = []
 
@@ -144,13 +144,17 @@ def test_a_row_of_closed_months_goes_on_from_them() -> None:
 
 
 def test_a_ledger_is_read_as_a_whole_where_the_row_before_does_not_say_enough() -> None:
-    row = fold(Row("w"), history(record.to_entry() for record in RECORDS), BEGIN + 400 * DAY)
+    now = BEGIN + 400 * DAY
+    row = fold(Row("w"), history(record.to_entry() for record in RECORDS), now)
     old, new = trial_id(1000 * BEGIN), trial_id(1000 * (BEGIN + 399 * DAY))
 
-    assert row == base_of("w", row) == base_of("w", row, [f"run#{new}#j", "flag#1", "lock"])
-    assert Row("w") == base_of("w", row, [f"run#{new}#j", f"watch#{old}"])
-    assert Row("w") == base_of("w", None) == base_of("w", replace(row, fold=FOLD - 1))
-    assert Row("w") == base_of("w", replace(row, unread=1))
+    def base(of: Row | None, *changed: str, now: int = now) -> Row:
+        return base_of("w", of, changed, now=now)
+
+    assert row == base(row) == base(row, f"run#{new}#j", "flag#1", "lock")
+    assert Row("w") == base(row, f"run#{new}#j", f"watch#{old}")
+    assert Row("w") == base(None) == base(replace(row, fold=FOLD - 1))
+    assert Row("w") == base(replace(row, unread=1)) == base(row, now=now - 1)
     assert read_since(Row("w")) is None
 
 

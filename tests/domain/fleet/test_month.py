@@ -18,7 +18,7 @@ from compilegate.domain.production.history import WorkloadHistory, history
 from compilegate.domain.production.savings import saving_of
 from compilegate.domain.production.summaries import TimeWindow
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.production import ProductionRun
+from compilegate.domain.records.production import ProductionRun, RegistrationChange
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.ports import Ledger
 from tests.domain.fleet.ledgers import BEGIN, KINDS, ledgers
@@ -35,7 +35,7 @@ def past(*records) -> WorkloadHistory:
 
 
 def figures(*records, month: str = "2026-11") -> MonthFigures:
-    return months.month_of(past(*records), "w", month, owner=None, now=DECEMBER).figures
+    return months.month_of(past(*records), "w", month, now=DECEMBER).figures
 
 
 def decided(trial: str, at: int, usd: float | None, verdict: str = "promote") -> TrialDecided:
@@ -155,7 +155,7 @@ def test_sums_of_estimates_add_their_variances() -> None:
 def test_entries_that_cannot_be_read_are_counted_in_each_month_that_they_may_be_of() -> None:
     entries = [{"kind": "run", "at": at, "run": at} for at in (NOVEMBER, DECEMBER, "?", "-")]
     entries.append({"kind": "of_a_later_release", "at": NOVEMBER})
-    found = months.month_of(history(entries), "w", "2026-11", owner=None, now=DECEMBER).figures
+    found = months.month_of(history(entries), "w", "2026-11", now=DECEMBER).figures
 
     assert MonthFigures(unread=4) == found
 
@@ -194,13 +194,37 @@ def test_a_whole_history_gives_its_empty_months_too_and_a_part_those_after_one()
     )
 
     def names(after: str = "", of: WorkloadHistory = ledger) -> list[str]:
-        made = months.months_of(of, "w", owner="o", now=DECEMBER, after=after)
-        assert {("w", "o", DECEMBER)} == {(one.workload, one.owner, one.read_at) for one in made}
+        made = months.months_of(of, "w", now=DECEMBER, after=after)
+        assert {("w", DECEMBER)} == {(one.workload, one.read_at) for one in made}
         return [one.month for one in made]
 
     assert ["2026-08", "2026-09", "2026-10", "2026-11", "2026-12"] == names()
     assert ["2026-11", "2026-12"] == names("2026-10")
     assert ["2026-11", "2026-12"] == names(of=past())
+
+
+def test_what_is_written_after_the_close_changes_neither_owner_nor_figures() -> None:
+    close = DECEMBER + 14 * DAY
+    records = [
+        RegistrationChange(1, active=True, at=close - 1, document={"owner": "nlp"}),
+        failed("a", NOVEMBER, 2.0),
+        failed("b", NOVEMBER, 3.0),
+        decided("b", close - 1, 3.0),
+    ]
+    late = [
+        RegistrationChange(2, active=True, at=close, document={"owner": "ads"}),
+        decided("a", close, 2.0),
+    ]
+    before, after = (
+        months.month_of(past(*of), "w", "2026-11", now=2 * DECEMBER)
+        for of in (records, [*records, *late])
+    )
+
+    assert before == after
+    assert ("nlp", Amount(1, 2_000_000)) == (after.owner, after.figures.failed)
+    assert [None, "ads"] == [
+        months.owner_of(past(*records, *late), *until) for until in ([close - 1], [])
+    ]
 
 
 AMOUNTS = st.none() | st.floats(0, 1e6)
@@ -212,7 +236,7 @@ ENTRIES = st.lists(st.tuples(st.sampled_from([decided, failed]), TIMES, AMOUNTS)
 def test_the_months_add_up_to_the_ledger(ended, ran) -> None:
     trials = [kind(f"t{n}", at, usd) for n, (kind, at, usd) in enumerate(ended)]
     runs = [production_run(n, at=at, usd=usd) for n, (at, usd) in enumerate(ran)]
-    made = months.months_of(past(*trials, *runs), "w", owner=None, now=2 * DECEMBER)
+    made = months.months_of(past(*trials, *runs), "w", now=2 * DECEMBER)
     total = MonthFigures.total([one.figures for one in made])
 
     assert Amount.of([one.spent_usd for one in trials]) == total.spent
@@ -228,7 +252,7 @@ def test_a_month_is_the_same_by_the_part_of_the_ledger_that_it_needs(written) ->
 
     for name in months.months_between(BEGIN, written[-1][0]):
         part, whole = (
-            months.month_of(ledger.history("w", since=since), "w", name, owner=None, now=1)
+            months.month_of(ledger.history("w", since=since), "w", name, now=1)
             for since in (months.history_since(name), None)
         )
         assert whole == part
@@ -248,12 +272,14 @@ CLOSE = DECEMBER + 14 * DAY
     [
         (None, CLOSE + 1, True),
         (DECEMBER, DECEMBER, True),
-        (DECEMBER, DECEMBER - 1, False),
+        (DECEMBER, DECEMBER - 1, True),
         (CLOSE - 1, CLOSE, True),
+        (CLOSE, CLOSE, False),
         (CLOSE, CLOSE + 1, False),
+        (CLOSE + 1, CLOSE, True),
     ],
 )
-def test_a_later_reading_replaces_a_month_until_one_after_its_close_is_kept(
+def test_a_reading_replaces_a_month_unless_one_after_its_close_is_kept(
     kept: int | None, read_at: int, replaced: bool
 ) -> None:
     before = None if kept is None else Month("w", "2026-11", None, kept, MonthFigures())

@@ -18,7 +18,16 @@ from compilegate.usecases.fleet import project as module
 from compilegate.usecases.fleet.project import ATTEMPTS, project
 from compilegate.usecases.fleet.read_rows import read_fleet
 from tests.fakes import MemoryFleet, MemoryLedger, MemoryStore, services
-from tests.usecases.production_ledger import NOW, decided, promote, ran, register, started, write
+from tests.usecases.production_ledger import (
+    DAY,
+    NOW,
+    decided,
+    promote,
+    ran,
+    register,
+    started,
+    write,
+)
 
 EXECUTION = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
 
@@ -212,6 +221,22 @@ def test_a_row_has_what_is_registered_and_what_runs_have_saved() -> None:
     month = of.fleet.month(month_at(NOW), "a").item
     assert month is not None
     assert ("nlp", 10_000_000) == (month.owner, month.figures.production.micro_usd)
+
+
+@pytest.mark.parametrize("ahead", [DAY, 365 * DAY])
+def test_what_a_clock_that_was_ahead_has_written_is_written_again(ahead: int) -> None:
+    of = cloud()
+    of.clock.seconds += ahead  # type: ignore[attr-defined]
+    write(of, "a", decided("t1", NOW - 60, spent_usd=2.0))
+    project(batch("a trial#t1"), services=of)
+    of.clock.seconds = NOW  # type: ignore[attr-defined]
+    write(of, "a", decided("t2", NOW, spent_usd=3.0))
+    project(batch("a trial#t2"), services=of)
+
+    month = of.fleet.month(month_at(NOW), "a").item
+    assert month is not None
+    assert Amount(2, 5_000_000) == row("a", of).trials == month.figures.decided
+    assert row("a", of).closed.through < month_at(NOW)
 
 
 class OutOfReach(MemoryStore):

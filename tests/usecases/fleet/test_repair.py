@@ -15,6 +15,7 @@ from compilegate.domain.fleet.month import month_at, months_between
 from compilegate.domain.fleet.row import FOLD, Need, Row
 from compilegate.domain.ledger_keys import RUN_ENTRIES
 from compilegate.ports import FleetTable, Ledger, Services
+from compilegate.usecases.fleet import repair as module
 from compilegate.usecases.fleet.project import fold, fold_workload, project
 from compilegate.usecases.fleet.repair import (
     BUDGET_SECONDS,
@@ -172,6 +173,29 @@ def test_a_row_that_was_written_meanwhile_is_no_repair() -> None:
     fold_workload("a", of)
 
     assert SOUND == at_work.check("a", of.ledger.history("a"), None)
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_a_pass_that_somebody_else_is_faster_than_leaves_the_months_of_the_last_fold(
+    sound: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = cloud()
+    lost(of, *([] if sound else [decided("t8", of.clock.now(), spent_usd=2.0)]))
+    other = decided("t9", of.clock.now(), spent_usd=3.0)
+
+    def slowly(*arguments: Any) -> Any:
+        folded = fold(*arguments)
+        write(of, "a", other)
+        fold_workload("a", of)
+        return folded
+
+    monkeypatch.setattr(module, "fold", slowly)
+
+    assert SOUND == Comparing(of).check("a", of.ledger.history("a"), None)
+    row, month = of.fleet.row("a").item, of.fleet.month(month_at(of.clock.now()), "a").item
+    assert row is not None
+    assert month is not None
+    assert (3 if sound else 5) * 1_000_000 == row.trials.micro_usd == month.figures.spent.micro_usd
 
 
 def test_each_row_is_compared_with_its_whole_ledger_once_in_so_many_days(
