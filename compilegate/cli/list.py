@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -29,7 +29,8 @@ from compilegate.domain.fleet.listing import (
     state_of,
 )
 from compilegate.domain.fleet.row import NEEDS, PHASES, Row
-from compilegate.domain.formats import count, duration, money
+from compilegate.domain.fleet.statement import UNREAD
+from compilegate.domain.formats import count, duration, money, plural
 from compilegate.domain.utc import iso
 from compilegate.report.markup import csv_text
 from compilegate.usecases.fleet.read_rows import Fleet, read_fleet
@@ -136,14 +137,19 @@ def title(name: str) -> str:
     return TITLES.get(name, name.replace("_", " "))
 
 
-def csv_of(rows: Sequence[Row], columns: Sequence[str], now: float) -> str:
-    """The rows as CSV: money in USD, times in UTC, nothing where a value is unknown."""
-    values = [{name: COLUMNS[name](row, now) for name in columns} for row in rows]
-    return csv_text(columns, [
+def csv_of(listed: Listing, unread: Iterable[str], columns: Sequence[str], now: float) -> str:
+    """The rows as CSV: money in USD, times in UTC, nothing where a value is unknown.
+
+    What is ``unread`` has a line with its name and that state, whatever was chosen.
+    """
+    values = [{name: COLUMNS[name](row, now) for name in columns} for row in listed.rows]
+    values += [{"workload": name, "state": UNREAD} for name in unread]
+    lines = [
         {name: iso(value) if name in TIMES and isinstance(value, int) else value
-         for name, value in row.items()}
+         for name, value in row.items() if name in columns}
         for row in values
-    ])  # fmt: skip
+    ]  # fmt: skip
+    return csv_text(columns, lines) or f"{','.join(columns)}\n"
 
 
 def screen_of(
@@ -249,7 +255,11 @@ def list_workloads(
         if watch:
             console().clear()
         if as_csv:
-            typer.echo(csv_of(listed.rows, chosen or list(COLUMNS), document["at"]), nl=False)
+            text = csv_of(listed, document["unread"], chosen or list(COLUMNS), document["at"])
+            typer.echo(text, nl=False)
+            if document["building"]:
+                missing = plural(document["building"], "workload")
+                typer.echo(f"Rows of {missing} are being built; the CSV is without them.", err=True)
         else:
             invocation.answer(document, "list", **screen_of(document, listed, cloud, chosen))
         if not watch:

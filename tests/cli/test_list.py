@@ -120,6 +120,7 @@ def test_what_is_not_read_or_not_there_yet_is_said_and_never_passes_for_no_need(
     document = json.loads(invoke("list", "--json").stdout)
     shown = invoke("list", "--exit-code")
     refused = invoke("list", "--owner", "nobody")
+    csv_of_none = invoke("list", "--state", "off", "--columns", "workload,owner,state", "--csv")
 
     assert (2, ["ctr", "gpt", "lm", "rank"], 5) == (
         document["building"], document["unread"], document["workloads"],
@@ -130,6 +131,9 @@ def test_what_is_not_read_or_not_there_yet_is_said_and_never_passes_for_no_need(
     assert "and 4 that could not be read: ctr, gpt, lm, rank" in shown.stdout
     assert 2 == refused.exit_code
     assert "owns none of the 5 workloads that have a row" in refused.stderr
+    unread = [f"{name},,unread" for name in ("ctr", "gpt", "lm", "rank")]
+    assert unread == csv_of_none.stdout.splitlines()[-4:]
+    assert "Rows of 2 workloads are being built" in csv_of_none.stderr
 
 
 @pytest.mark.parametrize(
@@ -153,6 +157,8 @@ def test_csv_has_what_was_chosen_of_every_row_in_plain_units(invoke: Invoke, sta
         rows[5]["saved_usd"], rows[0]["owner"], rows[5]["since"],
     )  # fmt: skip
     assert f"{wanted}\ngpt,nlp,,reverted failed,2026-09-21T14:05:00Z\n" == few
+    none = invoke("list", "--phase", "applying", "--columns", wanted, "--csv")
+    assert (f"{wanted}\n", "") == (none.stdout, none.stderr)
 
 
 def test_columns_are_those_that_are_asked_for_or_what_the_order_is_by(
