@@ -83,8 +83,10 @@ def money(usd: float) -> str:
     return f"{MINUS if usd < 0 else ''}${text}"
 
 
-def dollars(micro_usd: int) -> str:
+def dollars(micro_usd: int | None) -> str:
     """Whole micro-dollars as US dollars, always with cents, as accounts have them."""
+    if micro_usd is None:
+        return UNKNOWN
     cents = round(micro_usd / 10_000)
     return f"{MINUS if cents < 0 else ''}${abs(cents) / 100:,.2f}"
 

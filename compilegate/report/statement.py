@@ -18,6 +18,7 @@ Document = Mapping[str, Any]
 MOST_NAMES, MOST_ROWS = 20, 500
 LABELS = {True: Label("Final", "good"), False: Label("Provisional", "open")}
 NO_OWNER = "without an owner"
+PART = "*"
 INCOMPLETE = Label("Incomplete", "bad")
 COLUMNS = ("Spent on trials", "Saved", "90% interval", "Net", "Holdback")
 
@@ -41,7 +42,10 @@ def _cells(line: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
         elif key != "workloads":
             yield prefix + key, value
             if key.endswith("micro_usd"):
-                yield prefix + key.replace("micro_usd", "usd"), Decimal(value).scaleb(-6)
+                yield (
+                    prefix + key.replace("micro_usd", "usd"),
+                    (None if value is None else Decimal(value).scaleb(-6)),
+                )
 
 
 def remarks(statement: Document) -> list[str]:
@@ -91,7 +95,7 @@ def _lines(total: Document) -> Table:
         of = total[key]
         counted = of.get("runs", of.get("entries"))
         over = UNKNOWN if counted is None else plural(counted, unit)
-        lines.append((name, dollars(of["micro_usd"]), _interval(of), over, meaning))
+        lines.append((name, _dollars(of), _interval(of), over, meaning))
     note = f"Rounded to cents; {UNKNOWN} where there is nothing to estimate, or to count."
     return Table("lines", "Statement", columns, lines, note, stacked=True)
 
@@ -113,7 +117,7 @@ def owners_table(statement: Document) -> Table:
 
 def _workloads(statement: Document) -> Table:
     """Those that saved or cost most; all of them are in the CSV."""
-    largest = sorted(statement["workloads"], key=lambda one: -abs(one["net"]["micro_usd"]))
+    largest = sorted(statement["workloads"], key=lambda one: -abs(one["net"]["micro_usd"] or 0))
     lines = [
         (one["workload"], one["owner"] or NO_OWNER, *_amounts(one)) for one in largest[:MOST_ROWS]
     ]
@@ -125,6 +129,12 @@ def _workloads(statement: Document) -> Table:
 
 def _amounts(line: Document) -> tuple[str, ...]:
     spent, saved, net, holdback = (
-        dollars(line[key]["micro_usd"]) for key in ("spent", "saved", "net", "holdback")
+        _dollars(line[key]) for key in ("spent", "saved", "net", "holdback")
     )
     return spent, saved, _interval(line["saved"]), net, holdback
+
+
+def _dollars(of: Document) -> str:
+    """An amount, marked where it lacks what is not known."""
+    is_part = of["micro_usd"] is not None and of["unknown"] > 0
+    return f"{dollars(of['micro_usd'])}{PART if is_part else ''}"

@@ -60,12 +60,35 @@ def test_csv_has_a_row_for_each_workload_in_micro_dollars_and_in_dollars() -> No
         "saved_low_usd": "2148.296466", "saved_high_micro_usd": "2543061336",
         "saved_high_usd": "2543.061336", "saved_unknown": "2", "net_micro_usd": "2326838900",
         "net_usd": "2326.838900", "net_low_micro_usd": "2129456465", "net_low_usd": "2129.456465",
-        "net_high_micro_usd": "2524221335", "net_high_usd": "2524.221335",
+        "net_high_micro_usd": "2524221335", "net_high_usd": "2524.221335", "net_unknown": "3",
         "production_entries": "40", "production_micro_usd": "8500000000",
         "production_usd": "8500.000000", "production_unknown": "2",
     } == busy  # fmt: skip
     assert ("a", "", "-7", "-0.000007", "0.000000") == (
         none["workload"], none["owner"], none["net_micro_usd"], none["net_usd"], none["spent_usd"],
+    )  # fmt: skip
+
+
+def test_what_is_unknown_is_no_amount_and_adds_nothing_to_the_sums() -> None:
+    unpriced, unsaved = (
+        MonthFigures(failed=Amount(0, 0, 2)), MonthFigures(saved=Estimate(unknown=4)),
+    )  # fmt: skip
+    made = document(("a", None, unpriced), ("b", None, unsaved), ("c", None, BUSY))
+    first, second, third = csv.DictReader(io.StringIO(statement_csv(made)))
+
+    assert ["", "2", "0.000000", "", "2"] == [
+        first[name]
+        for name in ("spent_usd", "failed_unknown", "decided_usd", "net_usd", "net_unknown")
+    ]
+    assert ["", "", "", "4", "0.000000", ""] == [
+        second[name]
+        for name in (
+            "saved_usd", "saved_low_usd", "saved_high_micro_usd", "saved_unknown", "spent_usd",
+            "net_micro_usd",
+        )
+    ]  # fmt: skip
+    assert (third["net_micro_usd"], 3 + 2 + 4) == (
+        str(made["total"]["net"]["micro_usd"]), made["total"]["net"]["unknown"],
     )  # fmt: skip
 
 
@@ -89,16 +112,16 @@ def test_the_page_has_each_line_with_its_amount_and_interval() -> None:
     found = Cells(html).rows
     lines = {cells[0]: cells[1:4] for _, cells in found}
 
-    assert ["$12.50", UNKNOWN, "2 trials"] == lines["Trials that decided"]
+    assert ["$12.50*", UNKNOWN, "2 trials"] == lines["Trials that decided"]
     assert ["$4.00", UNKNOWN, "1 trial"] == lines["Trials that failed"]
     assert ["$2.34", UNKNOWN, "3 trials"] == lines["Trials that were stopped"]
-    assert ["$18.84", UNKNOWN, "6 trials"] == lines["Spent on trials"]
-    assert ["$2,345.68", "$2,148.30 to $2,543.06", "38 runs"] == lines["Saved by runs"]
-    assert ["$2,326.84", "$2,129.46 to $2,524.22", UNKNOWN] == lines["Net"]
+    assert ["$18.84*", UNKNOWN, "6 trials"] == lines["Spent on trials"]
+    assert ["$2,345.68*", "$2,148.30 to $2,543.06", "38 runs"] == lines["Saved by runs"]
+    assert ["$2,326.84*", "$2,129.46 to $2,524.22", UNKNOWN] == lines["Net"]
     assert ["$40.00", "$25.20 to $54.80", "2 runs"] == lines["Cost of the holdback"]
-    assert ["$8,500.00", UNKNOWN, "40 runs"] == lines["All production runs"]
-    of_each = ["$18.84", "$2,345.68", "$2,148.30 to $2,543.06", "$2,326.84", "$40.00"]
-    of_none = ["$0.00", "$0.00", UNKNOWN, "$0.00", "$0.00"]
+    assert ["$8,500.00*", UNKNOWN, "40 runs"] == lines["All production runs"]
+    of_each = ["$18.84*", "$2,345.68*", "$2,148.30 to $2,543.06", "$2,326.84*", "$40.00"]
+    of_none = ["$0.00", "$0.00", UNKNOWN, UNKNOWN, "$0.00"]
     no_owner = "without an owner"
     assert [
         [no_owner, "1", *of_none], ["ml", "1", *of_each], ["b", "ml", *of_each],

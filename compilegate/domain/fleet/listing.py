@@ -54,7 +54,7 @@ COLUMNS: Mapping[str, Callable[[Row, float], Value]] = {
     "failed": lambda row, now: row.week(now)[1],
     "last_run": lambda row, _: row.last_run.at if row.last_run else None,
     "saved_usd": lambda row, _: row.saved.micro_usd / MICRO if row.saved.runs else None,
-    "trial_usd": lambda row, _: row.trials.micro_usd / MICRO,
+    "trial_usd": lambda row, _: row.trials.micro_usd / MICRO if row.trials.is_known else None,
     "needs": lambda row, now: " ".join(need.code for need in row.due(now)) or None,
     "needs_since": lambda row, now: min((need.since for need in row.due(now)), default=None),
 }

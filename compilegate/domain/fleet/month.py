@@ -60,6 +60,11 @@ class Amount:
         priced = [micro_usd(usd) for usd in amounts if usd is not None]
         return cls(len(priced), sum(priced), len(amounts) - len(priced))
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the sum says something: of one amount, or that there was none."""
+        return self.entries > 0 or self.unknown == 0
+
     @classmethod
     def total(cls, parts: Sequence[Amount]) -> Self:
         """The sum of sums."""
@@ -77,6 +82,11 @@ class Estimate:
     micro_usd: int = 0
     se_micro_usd: int = 0
     unknown: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the amount says something: of one run, or that there was none."""
+        return self.runs > 0 or self.unknown == 0
 
     @property
     def interval_micro_usd(self) -> tuple[int, int]:
@@ -120,9 +130,14 @@ class MonthFigures:
 
     @property
     def net(self) -> Estimate:
-        """What was saved, less what trials have spent."""
-        micro_usd = self.saved.micro_usd - self.spent.micro_usd
-        return Estimate(micro_usd=micro_usd, se_micro_usd=self.saved.se_micro_usd)
+        """What was saved, less what trials have spent: of the runs and trials that are known."""
+        saved, spent = self.saved, self.spent
+        return Estimate(
+            saved.runs + spent.entries,
+            saved.micro_usd - spent.micro_usd,
+            saved.se_micro_usd,
+            saved.unknown + spent.unknown + self.unread,
+        )
 
     @classmethod
     def total(cls, parts: Sequence[MonthFigures]) -> Self:

@@ -16,6 +16,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.fleet.listing import check_known
 from compilegate.domain.fleet.month import (
     MONTH,
+    Amount,
     Estimate,
     Month,
     MonthFigures,
@@ -105,21 +106,27 @@ def _line(months: Sequence[Month]) -> dict[str, Any]:
     return {
         "entries": figures.spent.entries + figures.production.entries,
         "unread_entries": figures.unread,
-        "decided": write(figures.decided),
-        "failed": write(figures.failed),
-        "stopped": write(figures.stopped),
-        "spent": write(figures.spent),
-        "holdback": _estimate(figures.holdback),
-        "saved": _estimate(figures.saved),
+        "decided": _amount(figures.decided),
+        "failed": _amount(figures.failed),
+        "stopped": _amount(figures.stopped),
+        "spent": _amount(figures.spent),
+        "holdback": {"runs": figures.holdback.runs, **_range(figures.holdback)},
+        "saved": {"runs": figures.saved.runs, **_range(figures.saved)},
         "net": _range(figures.net),
-        "production": write(figures.production),
+        "production": _amount(figures.production),
     }
 
 
-def _estimate(estimate: Estimate) -> dict[str, int]:
-    return {"runs": estimate.runs, **_range(estimate), "unknown": estimate.unknown}
+def _amount(amount: Amount) -> dict[str, int | None]:
+    return {**write(amount), **({} if amount.is_known else {"micro_usd": None})}
 
 
-def _range(estimate: Estimate) -> dict[str, int]:
-    low, high = estimate.interval_micro_usd
-    return {"micro_usd": estimate.micro_usd, "low_micro_usd": low, "high_micro_usd": high}
+def _range(estimate: Estimate) -> dict[str, int | None]:
+    ends = (estimate.micro_usd, *estimate.interval_micro_usd)
+    micro_usd, low, high = ends if estimate.is_known else (None, None, None)
+    return {
+        "micro_usd": micro_usd,
+        "low_micro_usd": low,
+        "high_micro_usd": high,
+        "unknown": estimate.unknown,
+    }

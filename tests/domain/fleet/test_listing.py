@@ -173,6 +173,8 @@ def test_each_column_has_its_value_or_none() -> None:
         for name, column in COLUMNS.items()
         if column(empty, NOW) is not None
     }
+    unpriced = replace(empty, trials=Amount(unknown=3))
+    assert COLUMNS["trial_usd"](unpriced, NOW) is None
 
 
 def test_a_column_that_there_is_not_cannot_be_sorted_by() -> None:

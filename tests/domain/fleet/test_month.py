@@ -64,7 +64,7 @@ def test_trials_count_by_how_they_ended_and_those_of_unknown_cost_are_counted() 
     assert Amount(1, 4_000_000, 1) == found.failed
     assert Amount(2, 24_000_000, 0) == found.stopped
     assert Amount(5, 40_500_001, 2) == found.spent
-    assert Estimate(micro_usd=-40_500_001) == found.net
+    assert Estimate(5, -40_500_001, unknown=2) == found.net
     assert 0 == found.unread
 
 
