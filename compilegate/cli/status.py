@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compilegate.cli.common.cloud import Cloud
+from compilegate.cli.common.cloud import Cloud, check_workload_exists
 from compilegate.cli.common.outcome import report_command
 from compilegate.cli.common.session import Invocation, on_cloud, workload_names
 from compilegate.cli.list import SHOWN, list_document, screen_of
@@ -33,6 +33,8 @@ from compilegate.usecases.registered import at_once
 LAST = 3
 # Of more workloads, runs and trials are not looked up; nor more approvals and leases than these.
 DETAILED, ASKED, LEASED = 20, 5, 500
+# Parts of the document that are empty where a workload has none of it.
+OF_A_WORKLOAD = ("running", "locks", "approvals", "production", "ignored_jobs", "trials")
 Document = dict[str, Any]
 Pasts = Mapping[str, WorkloadHistory]  # by workload
 UNDER_WAY, WAITS = "under way", "waits for machines"
@@ -202,10 +204,15 @@ def status(
     \b
     compilegate status
     compilegate status bert-docs --json
+
+    Exit code 2 for a workload that the stage does not have.
     """
     cloud = invocation.open_records()
     fleet = Fleet() if workload else read_fleet(cloud.services)
     document = read_status(cloud, workload, fleet)
+    # A trial that has just been started is in no record yet.
+    if workload is not None and not any(document[part] for part in OF_A_WORKLOAD):
+        check_workload_exists(workload, cloud)
     more: Document = {}
     if workload is None:
         document["list"], listed = list_document(cloud, fleet, Filters(), limit=SHOWN)

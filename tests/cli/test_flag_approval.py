@@ -93,6 +93,7 @@ def test_the_other_answer_afterwards_says_what_to_do_instead(
 def test_status_shows_what_waits_until_it_is_answered(invoke: Invoke, pending: Cloud) -> None:
     before = invoke("status").stdout
     document = json.loads(invoke("status", "--json").stdout)
+    pending.services.store.put(naming.registration_key("other"), b"{}")
     other = json.loads(invoke("status", "other", "--json").stdout)
     invoke("flag", "approve", "bert-docs", "--reason", "yes", "--yes")
 

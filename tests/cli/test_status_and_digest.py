@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
+from compilegate.domain import naming
 from compilegate.domain.decision import RequestedFullRun
 from compilegate.domain.reasons import advice
 from compilegate.domain.records.production import (
@@ -48,7 +49,8 @@ def test_status_shows_what_runs_what_is_locked_and_what_was_decided(
     assert "compile: eval_loss" in result.stdout  # quality's reason, not the speed's alone
     assert [line for line in result.stdout.splitlines() if len(line) > 80] == []
     document = json.loads(invoke("status", "bert-docs", "--json").stdout)
-    nothing = json.loads(invoke("status", "unknown", "--json").stdout)
+    promoted.services.store.put(naming.registration_key("new"), b"{}")
+    nothing = json.loads(invoke("status", "new", "--json").stdout)
     assert ["promote"] == [entry["verdict"] for entry in document["trials"]]
     assert ([], [], []) == (nothing["running"], nothing["locks"], nothing["trials"])
 
@@ -198,3 +200,13 @@ def test_where_nothing_is_registered_it_says_how_to_begin(
     providers.aws_cloud = cloud()
 
     assert "compilegate register" in invoke("digest").stdout
+
+
+def test_status_of_a_name_that_the_stage_does_not_have_is_refused_with_the_near_ones(
+    invoke: Invoke, week: Cloud
+) -> None:
+    refused, known = invoke("status", "bret"), invoke("status", "idle")
+
+    assert (2, 0) == (refused.exit_code, known.exit_code)
+    assert "WORKLOAD: is not a workload of this stage (got 'bret')" in refused.stderr
+    assert "did you mean bert?" in refused.stderr
