@@ -49,6 +49,9 @@ PRIORITY = (
     "candidate", "instance",
 )  # fmt: skip
 GAP = 2
+# What one long text of would take the room of other columns, and how much of it is shown then.
+TO_CUT = ("owner", "candidate", "instance", "image", "family", "stale")
+WIDEST = 20
 # What helps with each need.
 TO_DO = {
     "approve": 'flag approve WORKLOAD --reason "..."',
@@ -112,6 +115,7 @@ def table(
         for name in columns or COLUMNS
     }
     if columns is None:
+        cells |= {name: [_cut(text) for text in cells[name]] for name in TO_CUT}
         fitting = _fitting(cells, sort)
         cells = {name: of_rows for name, of_rows in cells.items() if name in fitting}
     return {
@@ -119,6 +123,10 @@ def table(
         "cells": list(zip(*cells.values(), strict=True)),
         "right": [place for place, name in enumerate(cells) if name in NUMBERS],
     }
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 
 
 def _fitting(cells: Mapping[str, Sequence[str]], sort: str) -> Collection[str]:
@@ -236,6 +244,10 @@ def list_workloads(
     if [as_csv, invocation.as_json, watch].count(True) > 1:
         raise InvalidInputError(
             "exclude each other", field="--json, --csv and --watch", fix="choose one"
+        )
+    if columns is not None and invocation.as_json:
+        raise InvalidInputError(
+            "excludes --json", field="--columns", fix="leave it out: a row has all of them"
         )
     if watch and not moves(console()):
         raise InvalidInputError(

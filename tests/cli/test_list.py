@@ -79,6 +79,22 @@ def test_a_screen_has_the_first_twenty_and_says_how_many_more_and_what_helps(
     assert [] == [line for line in lines if len(line) > 80]
 
 
+def test_a_long_text_does_not_take_the_room_of_other_columns(
+    invoke: Invoke, providers: FakeProviders
+) -> None:
+    owners = ("o" * 19 + "12", "p" * 20)
+    of_long = [replace(one, owner=owner) for one, owner in zip(FLEET, owners, strict=False)]
+    stage_of(providers, [*of_long, *FLEET[2:]])
+
+    shown = invoke("list").stdout
+    asked = invoke("list", "--columns", "owner").stdout
+
+    assert [True, False, True] == [
+        text in shown for text in ("o" * 19 + "… ", owners[0], f"{owners[1]} ")
+    ]
+    assert owners[0] in asked
+
+
 def damage(stage: Cloud, *names: str) -> None:
     """Rows that cannot be read."""
     fleet = stage.services.fleet.raw
@@ -179,6 +195,7 @@ def test_columns_are_those_that_are_asked_for_or_what_the_order_is_by(
         (["--watch"], "--watch"),
         (["--columns", "workload,ownr"], "--columns"),
         (["--sort", "ownr"], "--sort"),
+        (["--columns", "owner", "--json"], "--columns"),
     ],
 )
 def test_what_does_not_go_is_refused_with_the_option(

@@ -77,13 +77,15 @@ class Filters:
     stale: bool = False
 
     def check(self, rows: Collection[Row]) -> None:
-        """Raises InvalidInputError for a word that there is not, and an owner of none of these."""
+        """Raises InvalidInputError for a word that there is not, or that is of none of these."""
         check_known("--state", self.state, STATES)
         check_known("--phase", self.phase, PHASES)
         check_known("--need", self.need, (ANY, *NEEDS))
         owners = sorted({row.owner for row in rows if row.owner is not None})
-        problem = f"owns none of the {len(rows):,} workloads that have a row"
-        check_known("--owner", filter(None, self.owner), owners, problem)
+        of_none = f"none of the {len(rows):,} workloads that have a row"
+        check_known("--owner", filter(None, self.owner), owners, f"owns {of_none}")
+        instances = sorted({name for row in rows for name in _names_of(row.instance)})
+        check_known("--instance", self.instance, instances, f"trains {of_none}")
 
     def takes(self, row: Row, now: float) -> bool:
         """Whether a row is chosen."""
@@ -94,7 +96,7 @@ class Filters:
             and (not self.state or state_of(row) in self.state)
             and (not self.phase or row.phase in self.phase)
             and (not self.need or not needs.isdisjoint(self.need) or (ANY in self.need and needs))
-            and (not self.instance or any(_is_of(one, row.instance) for one in self.instance))
+            and (not self.instance or any(one in self.instance for one in _names_of(row.instance)))
             and (is_stale or not self.stale)
         )
 
@@ -116,11 +118,12 @@ def check_known(
         raise InvalidInputError(problem, field=field, value=value, fix=fix)
 
 
-def _is_of(type_or_family: str, instance: str | None) -> bool:
-    """Whether an instance is of a type or a family, as ``compilegate facts`` takes it."""
-    held = instance or ""
-    family = held.removeprefix("ml.").split(".")[0]
-    return type_or_family in (held, family, f"ml.{family}")
+def _names_of(instance: str | None) -> tuple[str, ...]:
+    """An instance's type and its family, as ``compilegate facts`` takes them."""
+    if instance is None:
+        return ()
+    family = instance.removeprefix("ml.").split(".")[0]
+    return instance, family, f"ml.{family}"
 
 
 @dataclass(frozen=True)

@@ -85,8 +85,11 @@ def test_filters_take(chosen: dict[str, tuple[str, ...] | bool], expected: list[
         ({"state": ("reverting",)}, "--state", "did you mean reverted?"),
         ({"phase": ("canari",)}, "--phase", "did you mean canary?"),
         ({"need": ("aprove",)}, "--need", "did you mean approve?"),
+        ({"instance": ("p4",)}, "--instance", "did you mean p4d?"),
+        ({"instance": ("zzz",)}, "--instance",
+         "there are g5, ml.g5, ml.g5.48xlarge, ml.g5.xlarge, ml.p4d, ml.p4d.24xlarge, p4d"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_word_is_refused_with_those_that_are_near(
     chosen: dict[str, tuple[str, ...]], field: str, fix: str
 ) -> None:
