@@ -128,6 +128,15 @@ def test_what_is_booked_is_simulated_by_production_itself_and_holds_the_truth() 
     assert (28, 2) == (measured["months"], measured["years"])
     assert measured["median_error"] < 0.05
     assert 2 == lost["alarmed"]
+    assert {0} == {cell["alarmed"] for cell in stored["loss"]
+                   if cell["lower_end"] < cell["speedup"] and not cell["lost"]}  # fmt: skip
+    for number, apart, often in holdback.BURSTS:
+        job = holdback.Job(number * often, 0.03, burst=number, apart=apart)
+        assert 0 < holdback.in_bursts(job, 1)["worst_error"] < 1
+    for cell in stored["bursts"]:
+        assert cell["known"] >= 0.85 * cell["months"]
+        assert 0.84 <= cell["covered"] / cell["known"] <= 0.95
+        assert cell["worst_error"] <= 0.5
     for growth in holdback.GROWTHS:
         cells = [cell for cell in stored["growth"] if cell["growth"] == growth]
         assert len(holdback.SCHEDULES) * len(holdback.SPREADS) == len(cells)
