@@ -47,11 +47,6 @@ def windows(prefix: str, since: float) -> list[tuple[str, str]]:
     return [(first, last) for first, last in clipped if first < last]
 
 
-def recent(since: float) -> tuple[str, str]:
-    """The first and the last key of runs from epoch second ``since`` on and of all trials."""
-    return f"{RUN_ENTRIES}{_first_run(since)}", f"{TRIAL_ENTRIES}{HIGHEST}"
-
-
 def _first_run(since: float) -> str:
     return naming.trial_id(max(0, round(1000 * (since - CLOCKS_APART_SECONDS))))
 

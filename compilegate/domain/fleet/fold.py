@@ -47,18 +47,19 @@ from compilegate.domain.production.attempts import RUN_SECONDS
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
 from compilegate.domain.production.recorded_run import runs_in_progress
 from compilegate.domain.production.summaries import TimeWindow
-from compilegate.domain.records.ledger import UnknownRecord
-from compilegate.domain.records.production import TRAIN
+from compilegate.domain.records.ledger import Record, UnknownRecord
+from compilegate.domain.records.production import TRAIN, ProductionRun
 from compilegate.domain.workload.model import BASELINE, Workload
 
-# Sections of the ledger that a row is made from, and whose entries may be older than a fold reads.
+# Sections of the ledger that a row is made from: those of which a fold may read a part, and those
+# of which it reads all.
 OF_RUNS = (ledger_keys.RUN_ENTRIES, ledger_keys.REVIEW_ENTRIES)
-SECTIONS = (
-    *OF_RUNS, ledger_keys.APPROVAL_ENTRIES, ledger_keys.CANARY_ENTRIES, ledger_keys.FLAG_ENTRIES,
+COUNTED = (
+    ledger_keys.APPROVAL_ENTRIES, ledger_keys.CANARY_ENTRIES, ledger_keys.FLAG_ENTRIES,
     ledger_keys.REGISTERED_ENTRIES, ledger_keys.TRIAL_ENTRIES,
 )  # fmt: skip
 LEASE = "lock"
-ALWAYS = TimeWindow(-math.inf, math.inf)
+ALWAYS, NEVER = TimeWindow(-math.inf, math.inf), TimeWindow(0, 0)
 
 
 def base_of(workload: str, previous: Row | None, changed: Iterable[str] = (), *, now: float) -> Row:
@@ -123,7 +124,8 @@ def row_of(
         trials=Amount.total(list(spent_on_trials(history, ALWAYS, math.inf))),
         open_runs=runs_in_progress(history, base.open_runs),
         unread=sum(isinstance(record, UnknownRecord) for record in history.records),
-        upto=_upto(history, base.upto, leased),
+        entries=_entries(history.records),
+        upto=_upto(history.records, base.upto, leased),
         closed=closed,
         read_at=now,
     )
@@ -143,12 +145,32 @@ def unreadable(row: Row, now: int) -> Row:
     return replace(row, unread=max(row.unread, 1), needs=tuple(needs), read_at=now)
 
 
-def lags(row: Row, recent: WorkloadHistory, lease: str | None) -> bool:
-    """Whether a row does not cover what was read of its ledger, which may be a part of it."""
-    unread = any(isinstance(record, UnknownRecord) for record in recent.records)
-    leased = _trial_of(recent, lease)
-    covered = dict(row.upto) == _upto(recent, row.upto, leased)
-    return row.fold < FOLD or not covered or (unread and row.unread == 0)
+def lags(row: Row, recent: WorkloadHistory, lease: str | None, young: TimeWindow = NEVER) -> bool:
+    """Whether a row does not cover what was read of its ledger, which may be a part of it.
+
+    What was written in ``young`` it need not cover yet, nor the lease where that may have changed.
+    """
+    records = [one for one in recent.records if not young.holds(one.at)]
+    new = [one.key for one in recent.records if young.holds(one.at)]
+    may_have_changed = any(not key.startswith(ledger_keys.RUN_ENTRIES) for key in new)
+    leased = row.upto.get(LEASE) if may_have_changed else _trial_of(recent, lease)
+    unread = any(isinstance(record, UnknownRecord) for record in records)
+    entries = _entries(records)
+    return (
+        row.fold < FOLD
+        or (unread and row.unread == 0)
+        or dict(row.upto) != _upto(records, row.upto, leased)
+        or any(row.entries.get(section, 0) < entries[section] for section in entries)
+        or _has_more_runs(records, row.days)
+    )
+
+
+def _has_more_runs(records: Iterable[Record], days: Sequence[DayOfRuns]) -> bool:
+    """Whether more runs ended in the week of the last one than were counted."""
+    counted = {one.day: one.runs for one in days}
+    first = max(counted, default=0) - WEEK_DAYS + 1
+    runs = Counter(_day(one) for one in records if isinstance(one, ProductionRun))
+    return any(day >= first and number > counted.get(day, 0) for day, number in runs.items())
 
 
 def _trial_of(history: WorkloadHistory, execution: str | None) -> str | None:
@@ -159,13 +181,18 @@ def _trial_of(history: WorkloadHistory, execution: str | None) -> str | None:
     return next(named, naming.trial_of(execution)[1])
 
 
+def _entries(records: Iterable[Record]) -> Counter[str]:
+    keys = (record.key for record in records)
+    return Counter(key.partition("#")[0] for key in keys if key.startswith(COUNTED))
+
+
 def _upto(
-    history: WorkloadHistory, before: Mapping[str, str], leased: str | None
+    records: Iterable[Record], before: Mapping[str, str], leased: str | None
 ) -> dict[str, str]:
-    """The newest sort key of each section, and the trial that holds the workload."""
+    """The newest sort key of runs and of reviews, and the trial that holds the workload."""
     upto = {section: key for section, key in before.items() if section != LEASE}
-    for key in (record.key for record in history.records):
-        if key.startswith(SECTIONS):
+    for key in (record.key for record in records):
+        if key.startswith(OF_RUNS):
             section = key.partition("#")[0]
             upto[section] = max(key, upto.get(section, ""))
     return upto if leased is None else {**upto, LEASE: leased}
@@ -257,11 +284,15 @@ def _days(history: WorkloadHistory, base: Row) -> tuple[DayOfRuns, ...]:
     since = read_since(base)
     # All runs of a day are read where those begun so long before it are.
     first = -math.inf if since is None else (since + RUN_SECONDS) / DAY_SECONDS
-    runs = Counter(int(run.ended_at // DAY_SECONDS) for run in history.runs)
-    failed = Counter(int(run.ended_at // DAY_SECONDS) for run in history.runs if not run.finished)
+    runs = Counter(map(_day, history.runs))
+    failed = Counter(_day(run) for run in history.runs if not run.finished)
     days = {one.day: one for one in base.days if one.day < first}
     days |= {day: DayOfRuns(day, runs[day], failed[day]) for day in runs if day >= first}
     return tuple(days[day] for day in sorted(days) if day > max(days) - WEEK_DAYS)
+
+
+def _day(run: ProductionRun) -> int:
+    return int(run.ended_at // DAY_SECONDS)
 
 
 def _saved(before: Closed, months: Sequence[Month], now: int) -> tuple[Closed, Estimate]:

@@ -98,8 +98,9 @@ class Row:
     the baseline ended. ``trials`` is what all trials have spent. ``stale`` names what differs from
     what was proven, ``slower_at`` is since when a permanent promotion has lost its speed-up.
     ``open_runs`` are those that may have a job in progress, or had one until lately.
-    ``unread`` counts entries of the ledger that cannot be read. ``upto`` has the newest sort key of
-    each section of the ledger that it covers.
+    ``unread`` counts entries of the ledger that cannot be read. ``entries`` is how many of each
+    section of the ledger it covers, but for runs and their reviews: of them ``upto`` has the newest
+    sort key, and the trial that holds the workload.
     """
 
     schema: int = field(default=SCHEMA, init=False)
@@ -126,6 +127,7 @@ class Row:
     slower_at: int | None = None
     open_runs: tuple[str, ...] = ()
     unread: int = 0
+    entries: Mapping[str, int] = field(default_factory=dict)
     upto: Mapping[str, str] = field(default_factory=dict)
     closed: Closed = field(default_factory=Closed)
     read_at: int = 0

@@ -44,7 +44,7 @@ def read_fleet(services: Services) -> Fleet:
     lacking = [*items.damaged, *missing]
     folded = at_once(lambda name: fold(Row(name), services)[0], lacking[:MOST_FOLDED])
     left = {*lacking[MOST_FOLDED:]}
-    rows = (row for row in chain(items.read, folded) if row.upto or row.unread)
+    rows = (row for row in chain(items.read, folded) if row.entries or row.upto or row.unread)
     return Fleet(
         rows=tuple(sorted(rows, key=lambda row: row.workload)),
         building=tuple(name for name in missing if name in left),

@@ -1,7 +1,7 @@
 """Once a day: rows that lag behind their ledgers are folded anew, missing ones are built.
 
-A row lags where records of the stream have got lost. The pass sees that by the newest keys of what
-it reads anyway; of some workloads each day it reads the whole ledger and compares.
+A row lags where records of the stream have got lost. The pass sees that by the number of entries
+and the newest keys of what it reads; of some workloads it reads the whole ledger and compares.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from compilegate.domain import arithmetic
 from compilegate.domain.fleet.fold import lags
 from compilegate.domain.fleet.row import FOLD, Row
 from compilegate.domain.production.history import DAY_SECONDS, WorkloadHistory
+from compilegate.domain.production.summaries import TimeWindow
 from compilegate.ports import Services
 from compilegate.usecases.fleet.project import fold, fold_workload, write_fold
 from compilegate.usecases.metrics import measure
@@ -55,11 +56,12 @@ class RowRepair:
         if workload in self._newer:
             return NEWER
         row, now = self._rows.get(workload), self._services.clock.now()
-        is_lagging = row is None or lags(row, recent, lease)
-        if not is_lagging and not self._is_compared_today(workload):
-            return SOUND
-        if max((record.at for record in recent.records), default=0) > now - STREAM_SECONDS:
-            return SOUND
+        young = TimeWindow(now - STREAM_SECONDS + 1, now + 1)
+        is_lagging = row is None or lags(row, recent, lease, young)
+        if row is not None and not is_lagging:
+            is_covered = not lags(row, recent, lease)
+            if not (is_covered and self._is_compared_today(workload)):
+                return SOUND
         if now > self._now + BUDGET_SECONDS:
             return WAITING if is_lagging else SOUND
         return self._fold(workload)

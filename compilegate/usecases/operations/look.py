@@ -1,4 +1,4 @@
-"""What the daily pass reads of a ledger, once: two weeks of runs, all trials, and the day.
+"""What the daily pass reads of a ledger: two weeks of runs, all else but reviews, and the day.
 
 And as far back as the row names a run that may have left a job.
 """
@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from compilegate.domain import ledger_keys, naming
+from compilegate.domain import naming
 from compilegate.domain.fleet.month import history_since, month_at
 from compilegate.domain.fleet.row import Row
 from compilegate.domain.production.attempts import RUN_SECONDS
@@ -99,19 +99,14 @@ def _day(
 def _figures(
     workload: str, past: WorkloadHistory, row: Row | None, services: Services
 ) -> DayFigures:
-    until, ledger = services.clock.now(), services.ledger
+    until = services.clock.now()
     since = until - DAY_SECONDS
     runs = past.runs
     if not _has_whole_day(runs, row, since) or any(
         run.arm != BASELINE and booked_at(run) >= since for run in runs
     ):  # what a run saved is told by the runs of months
-        runs = ledger.runs(workload, history_since(month_at(since)))
-    past = replace(past, runs=runs)
-    if row is not None and row.flag is not None:
-        figures = day_of(past, since=since, until=until)
-        return replace(figures, flags_on=int(row.flag.enabled))
-    flags = ledger.history(workload, ledger_keys.FLAG_ENTRIES).flags
-    return day_of(replace(past, readable_flags=flags), since=since, until=until)
+        runs = services.ledger.runs(workload, history_since(month_at(since)))
+    return day_of(replace(past, runs=runs), since=since, until=until)
 
 
 def _has_whole_day(runs: Sequence[ProductionRun], row: Row | None, since: float) -> bool:

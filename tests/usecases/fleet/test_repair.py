@@ -11,9 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compilegate.domain.flag import Flag
 from compilegate.domain.fleet.month import month_at, months_between
 from compilegate.domain.fleet.row import FOLD, Need, Row
 from compilegate.domain.ledger_keys import RUN_ENTRIES
+from compilegate.domain.naming import trial_id
+from compilegate.domain.records.flags import FlagVersion
+from compilegate.domain.records.production import CanaryRound, ProductionRun, RegistrationChange
+from compilegate.domain.records.trials import ApprovalRequested
 from compilegate.ports import FleetTable, Ledger, Services
 from compilegate.usecases.fleet import repair as module
 from compilegate.usecases.fleet.project import fold, fold_workload, project
@@ -32,7 +37,7 @@ from compilegate.usecases.fleet.repair import (
 from tests.domain.fleet.ledgers import BEGIN, ledgers
 from tests.fakes import FixedClock, MemoryFleet, services
 from tests.usecases.fleet.test_project import Spied, batch
-from tests.usecases.production_ledger import DAY, NOW, decided, ran, write
+from tests.usecases.production_ledger import DAY, NOW, decided, ran, started, waited, write
 
 
 def cloud() -> Services:
@@ -55,8 +60,14 @@ def lost(of: Services, *records: Any) -> None:
     later(of, DAY)
 
 
+def run(job: str, at: int) -> ProductionRun:
+    """A run that ended at ``at``, begun an hour before."""
+    begun = trial_id(1000 * (at - 3600))
+    return ProductionRun(begun, job, "compile", at - 3600, at, {}, True, "flag", at=at)
+
+
 def check(of: Services, name: str = "a", lease: str | None = None) -> str:
-    recent = of.ledger.history(name, since=of.clock.now() - 14 * DAY)
+    recent = of.ledger.recent(name, of.clock.now() - 14 * DAY)
     return RowRepair(of).check(name, recent, lease)
 
 
@@ -74,6 +85,55 @@ def test_a_row_that_lags_is_folded_anew_and_counted() -> None:
 
     assert [REPAIRED, SOUND] == [check(of), check(of)]
     assert 2_000_000 == of.fleet.rows().read[0].trials.micro_usd
+
+
+RUN = trial_id(1000 * (NOW + 60))
+LOST: dict[str, tuple[list[Any], Any]] = {
+    "the end of a run that waited": (
+        [waited(RUN, 0, NOW + 60)],
+        ProductionRun(RUN, "cg-p1", "compile", NOW + 90, NOW + 99, {}, True, "flag", at=NOW + 99),
+    ),
+    "a run that ended before another": ([], run("0j", NOW - 4000)),
+    "a decision": ([started("a", "t1", NOW)], decided("t1", NOW + 60, spent_usd=2.0)),
+    "a question": ([], ApprovalRequested(NOW, NOW + DAY, "t1")),
+    "a canary round": ([], CanaryRound("t1", 1, (), {}, "job", NOW, 60, False, NOW)),
+    "a registration": ([], RegistrationChange(1, True, at=NOW, document={"owner": "nlp"})),
+    "a change of the flag": (
+        [], FlagVersion(1, NOW, "c1", "human:a", "enable", "why", Flag(True, "permanent").to_json())
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_whatever_entry_was_lost_the_row_lags_and_is_repaired(what: str) -> None:
+    before, record = LOST[what]
+    of = cloud()
+    for one in before:
+        write(of, "a", one)
+    fold_workload("a", of)
+    lost(of, record)
+
+    assert [REPAIRED, SOUND] == [check(of), check(of)]
+
+
+def test_what_was_just_written_hides_nothing_older_and_is_compared_once_it_has_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = cloud()
+    lost(of, decided("t8", of.clock.now()), decided("t9", of.clock.now() + DAY - 60))
+    assert REPAIRED == check(of)
+
+    lost(of, decided("t7", of.clock.now() + 9 * DAY))
+    assert REPAIRED == check(of)
+
+    monkeypatch.setattr(RowRepair, "_is_compared_today", lambda *_: True)
+    write(of, "a", run("0j", of.clock.now() - 60))
+    lease = "arn:aws:states:us-east-1:1:execution:evaluate:a-t1"
+    assert [SOUND, REPAIRED] == [check(of), check(of, lease=lease)]
+    stored = of.fleet.row("a")
+    assert stored.item is not None
+    of.fleet.put_row(replace(stored.item, owner="of no entry"), stored.version)
+    assert REPAIRED == check(of, lease=lease)
 
 
 def test_a_row_that_is_not_there_is_built() -> None:
