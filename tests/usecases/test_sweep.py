@@ -423,8 +423,9 @@ def test_each_figure_of_the_day_is_a_metric_of_its_own(caplog: Any) -> None:
     memory = services()
     register(memory, "one", None)
     promote(memory, "one", NOW - 2 * 24 * HOURS)
-    ran(memory, "one", NOW - 3 * 24 * HOURS, "baseline", usd=10.0)
-    for hours in (1, 2, 3):
+    for hours in (72, 25):
+        ran(memory, "one", NOW - hours * HOURS, "baseline", usd=10.0)
+    for hours in (1, 12, 23):
         ran(memory, "one", NOW - hours * HOURS, "compile", usd=7.0)
     for hours in range(4, 8):
         ran(memory, "one", NOW - hours * HOURS, "compile", usd=0.25, finished=False)
