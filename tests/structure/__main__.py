@@ -9,11 +9,11 @@ from tests.structure.figures import HELD, held, measured
 
 def main() -> None:
     figures = held()
-    print(f"{'figure':24}{'now':>8}{'held':>8}{'gate':>8}{'aim':>8}")
+    print(f"{'figure':36}{'now':>8}{'held':>8}{'gate':>8}{'aim':>8}")
     for name, now in measured().items():
         figure = figures[name]
         gate = figure.get("gate", figure["aim"])
-        print(f"{name:24}{now:8,}{figure['value']:8,}{gate:8,}{figure['aim']:8,}")
+        print(f"{name:36}{now:8,}{figure['value']:8,}{gate:8,}{figure['aim']:8,}")
         figure["value"] = min(now, figure["value"])
     rows = (f"  {json.dumps(name)}: {json.dumps(figure)}" for name, figure in figures.items())
     HELD.write_text("{\n" + ",\n".join(rows) + "\n}\n")

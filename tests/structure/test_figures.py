@@ -12,6 +12,7 @@ from tests.structure.figures import (
     climbs_in_report,
     floors,
     held,
+    lines_of_commands,
     lines_of_templates,
     measured,
     none_tests,
@@ -249,6 +250,19 @@ def test_every_line_of_the_package_counts_and_none_beside_it(toy: Path) -> None:
     code = read(toy, "toy")
     assert {"toy", "toy.ports", "toy.domain.prices"} < set(code.modules)
     assert (code.lines, lines_of_templates(toy / "toy")) == (3, 5)
+
+
+def test_what_moves_into_a_package_of_commands_counts_still(tmp_path: Path) -> None:
+    for name, text in {
+        "init/compilegate_init/command.py": "a = 1\nb = 2\n",
+        "init/compilegate_init/templates/init.txt.j2": "one\n",
+        "init/tests/test_command.py": "c = 3\n",
+        "doctor/compilegate_doctor/read.py": "d = 4\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert lines_of_commands(tmp_path) == 3
 
 
 @pytest.mark.parametrize(
