@@ -28,7 +28,7 @@ say = partial(wording.say, "messages")
 SUBJECTS = {
     STALE: "production differs from what was proven",
     RESUME: "production again matches what was proven",
-    SLOWER: "its speed-up is lost",
+    SLOWER: "half of its speed-up or more is probably lost",
     None: "on but not watched",
 }
 
