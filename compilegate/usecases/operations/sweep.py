@@ -195,7 +195,7 @@ def _record_lost_runs(
         end = end_of(begun.execution)
         if end is None or end.status not in orphans.ENDED_BADLY or end.at is None:
             return False
-        if end.at <= now - LOOK_BACK_SECONDS or not orphans.is_over(end, now, grace_seconds):
+        if end.at < now - LOOK_BACK_SECONDS or not orphans.is_over(end, now, grace_seconds):
             return False
         return bool(record_ended_execution({"detail": end.detail}, services=services)["recorded"])
 

@@ -98,15 +98,6 @@ def test_a_run_that_its_event_did_not_record_is_recorded_by_the_sweep(production
     assert 0 == swept(production)
 
 
-@pytest.mark.parametrize(("seconds", "recorded"), [(14 * 86400 - 1, 1), (14 * 86400, 0)])
-def test_the_sweep_looks_back_as_far_as_dead_letters_are_kept(production, seconds, recorded):
-    production.ends("Completed", output=summary_tar())
-    lost(production)
-    production.services.clock.seconds += seconds
-
-    assert recorded == swept(production)
-
-
 def test_a_run_that_never_had_a_job_says_why(production):
     ended(production, error="InvalidInputError", cause="the image is gone")
 
