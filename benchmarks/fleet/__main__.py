@@ -60,7 +60,6 @@ def measure(
     name: str, workloads: int, years: int, call_seconds: float = CALL_SECONDS
 ) -> dict[str, Any]:
     """Seconds, CPU, requests by kind, bytes and memory (MiB, with and without the start)."""
-    logging.disable(logging.CRITICAL)
     client = Client(workloads, years, call_seconds)
     services = client.cloud()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -95,6 +94,7 @@ def measure_all() -> dict[str, Any]:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
+        logging.disable(logging.CRITICAL)
         print(json.dumps(measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))
     else:
         results.keep("fleet", measure_all)

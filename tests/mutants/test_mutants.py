@@ -193,8 +193,8 @@ def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> Non
     assert "tests/domain/production/test_promotions_savings.py" in savings  # through summaries
     assert "tests/domain/test_money.py" not in savings
     # The domain's own tests come to it through others alone.
-    ended = files_beside("compilegate/domain/production/ended_execution.py")
-    assert "tests/usecases/production/test_ended_badly.py" in ended
+    jobs = files_beside("compilegate/domain/trial/jobs.py")
+    assert "tests/usecases/test_rounds.py" in jobs
     for package in PACKAGES:
         assert list(modules([package])), package
 

@@ -45,13 +45,16 @@ def day(runs: int) -> Callable[[], object]:
     return lambda: day_of(past, since=WEEK.since, until=WEEK.since + DAY)
 
 
-@pytest.mark.parametrize("read", [page, fold, week, day])
+# A saving compares runs of months near each other, which a few runs more do not fill.
+@pytest.mark.parametrize(
+    ("read", "times"), [(page, (1, 2, 3)), (fold, (1, 2, 3)), (week, (1, 4, 7)), (day, (1, 2, 3))]
+)
 def test_a_run_more_takes_the_same_work_whatever_came_before(
-    read: Callable[[int], Callable[[], object]],
+    read: Callable[[int], Callable[[], object]], times: tuple[int, int, int]
 ) -> None:
     read(STEP)()  # templates and patterns are compiled once, fields of documents looked up
 
-    first, second, third = (instructions(read(times * STEP)) for times in (1, 2, 3))
+    first, second, third = (instructions(read(number * STEP)) for number in times)
 
     assert third - second < MORE * (second - first)
 

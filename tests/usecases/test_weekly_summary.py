@@ -91,7 +91,7 @@ def test_a_saving_that_full_runs_did_not_confirm_is_not_what_a_trial_expected(cl
     cloud.store.put(naming.record_key("bert", TRIAL, "decision"), to_json(decision))
     for day in (33, 31):
         ran(cloud, "bert", NOW - day * DAY, "baseline", usd=10.0)
-    for day in (4, 3):
+    for day in (20, 3):
         ran(cloud, "bert", NOW - day * DAY, "compile", usd=7.0)
 
     message = only(cloud)
@@ -122,7 +122,7 @@ def test_an_estimate_that_one_trial_lacks_is_not_held_against_the_others(cloud: 
         promote(cloud, name, NOW - 30 * DAY, usd_per_run=usd_per_run)
         for day in (33, 31):
             ran(cloud, name, NOW - day * DAY, "baseline")
-        for day in (2, 1):
+        for day in (20, 1):
             ran(cloud, name, NOW - day * DAY, "compile", usd=7.0)
 
     message = only(cloud)
