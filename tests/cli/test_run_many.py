@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections import Counter
 from functools import partial
 from itertools import pairwise
@@ -41,6 +42,7 @@ class Time:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
     made = Time()
     monkeypatch.setattr("compilegate.cli.run.time.sleep", made.sleep)
+    monkeypatch.setattr("compilegate.cli.run._CHANCE", random.Random(3))
     return made
 
 
