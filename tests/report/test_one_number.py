@@ -153,7 +153,7 @@ def test_quality_is_one_difference_in_the_metrics_own_direction(evidence: dict[s
     }
 
     for place, text in said.items():
-        shown = set(re.findall(rf"Δ [+{MINUS}]?[\d.,e]*\d", text))
+        shown = set(re.findall(rf"Δ [+{MINUS}]?[\d.,e{MINUS}]*\d", text))
         assert expected <= shown <= expected | checked, place
         if trial.verdict in (Verdict.PROMOTE, Verdict.PERMANENT):
             assert not re.search(r"\b(worse|not proven)\b", text), place
