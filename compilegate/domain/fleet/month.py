@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from math import isqrt
 from typing import Self
 
+from compilegate.domain import utc
 from compilegate.domain.decision import Verdict
 from compilegate.domain.economics import micro_usd
 from compilegate.domain.flag_change import flag_of
@@ -189,11 +190,7 @@ def month_at(at: float) -> str:
 def window_of(month: str) -> TimeWindow:
     """A month from its first second up to the next one's; of years up to 9998."""
     year, number = map(int, month.split("-"))
-    starts = [
-        datetime(months // 12, months % 12 + 1, 1, tzinfo=UTC).timestamp()
-        for months in (12 * year + number - 1, 12 * year + number)
-    ]
-    return TimeWindow(*starts)
+    return TimeWindow(*utc.month_of(datetime(year, number, 1, tzinfo=UTC).timestamp()))
 
 
 def closes_at(month: str) -> int:
