@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import sys
 import time
@@ -42,15 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in OF_OTHERS:
         importlib.import_module(name)
     results: list[Result] = []
-    began = time.monotonic()
+    until = time.monotonic() + options.seconds
     for mutants in chosen(options.paths or list(PACKAGES), options.seed):
-        results += tried(mutants, progress=not options.quiet)
-        if time.monotonic() - began > options.seconds:
+        results += tried(mutants, until=until, progress=not options.quiet)
+        if time.monotonic() > until:
             break
     listed = survivors()
     summary = summarised(results, listed)
     if options.json:
         Path(options.json).write_text(json.dumps(_document(results, summary), indent=1) + "\n")
+    for path in unreached(results):
+        print(f"{path}: no test comes to it in this process")
     for result in results:
         if not result.killed and result.mutant.key not in listed:
             one = result.mutant
@@ -70,7 +73,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--seed", help="a sample: 20 mutants of each module, in an order of its own"
     )
-    parser.add_argument("--seconds", type=float, default=45.0, help="how long modules are begun")
+    parser.add_argument(
+        "--seconds", type=float, default=math.inf, help="how long mutants are tried"
+    )
     parser.add_argument("--json", help="a file for every result")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     return parser.parse_args(arguments)
@@ -88,9 +93,11 @@ def chosen(paths: list[str], seed: str | None, *, of_each: int = 20) -> Iterator
             yield mutants[:of_each]
 
 
-def tried(mutants: Sequence[Mutant], *, progress: bool) -> list[Result]:
-    """Every mutant tried on the tests beside its module."""
+def tried(mutants: Sequence[Mutant], *, until: float, progress: bool) -> list[Result]:
+    """The mutants that are tried in time on the tests beside their modules."""
     beside = {path: files_beside(path) for path in dict.fromkeys(m.path for m in mutants)}
+    if not any(beside.values()):  # pytest would take no file for all
+        return [Result(mutant, killed=False, tests=0) for mutant in mutants]
     counts: Counter[int] = Counter()
 
     def say(text: str) -> None:
@@ -102,17 +109,25 @@ def tried(mutants: Sequence[Mutant], *, progress: bool) -> list[Result]:
         again = f"{counts[trial.UNKNOWN]} to try again"
         say(f"{number + 1}/{len(mutants)} tried, {counts[trial.ALIVE]} live, {again} ")
 
-    where, outcomes = trial.try_swapped(mutants, beside, report)
+    where, outcomes = trial.try_swapped(mutants, beside, report, until=until)
     results = []
     for number, (mutant, outcome) in enumerate(zip(mutants, outcomes, strict=True)):
         tests = where.of(mutant, beside[mutant.path])
         last = outcome
+        if outcome is None or (outcome == trial.UNKNOWN and time.monotonic() > until):
+            continue
         if outcome == trial.UNKNOWN:
             last = trial.try_imported(mutant, tests, where.needs(tests))
             say(f"{number + 1}/{len(mutants)} tried again ")
         results.append(Result(mutant, last == trial.KILLED, len(tests)))
     say("")
     return results
+
+
+def unreached(results: Sequence[Result]) -> list[str]:
+    """Modules of which no test runs a line in this process: their mutants say nothing."""
+    reached = {result.mutant.path for result in results if result.tests}
+    return sorted({result.mutant.path for result in results} - reached)
 
 
 def survivors() -> set[tuple[str, str, str]]:
@@ -146,7 +161,7 @@ def _document(results: Sequence[Result], summary: dict[str, dict[str, Any]]) -> 
         }
         for one in results
     ]  # fmt: skip
-    return {"packages": summary, "mutants": rows}
+    return {"packages": summary, "unreached": unreached(results), "mutants": rows}
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from tests.mutants.trial import ALIVE, ENOUGH, KILLED, Came, in_a_fork, outcome
 MOST_LISTED = 3  # may only shrink
 # Of a sample of a few modules: the weakest have three of four killed, and each lends twenty.
 LEAST = 0.5
+SECONDS = "60"
 
 
 def after(source: str) -> list[str]:
@@ -196,7 +197,9 @@ def test_tests_beside_a_module_are_the_files_of_its_part_that_import_it() -> Non
     jobs = files_beside("compilegate/domain/trial/jobs.py")
     assert "tests/usecases/test_rounds.py" in jobs
     for package in PACKAGES:
-        assert list(modules([package])), package
+        paths = list(modules([package]))
+        assert paths, package
+        assert [] == [path for path in paths if not files_beside(path)]
 
 
 def test_the_share_is_of_the_mutants_that_are_not_listed() -> None:
@@ -236,9 +239,11 @@ def test_a_sample_of_mutants_is_killed(tmp_path) -> None:
     document = tmp_path / "mutants.json"
     ended = subprocess.run(
         [sys.executable, "-m", "tests.mutants", "--quiet", "--seed", seed or "none",
-         "--json", str(document)],
+         "--seconds", SECONDS, "--json", str(document)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    packages = json.loads(document.read_text())["packages"].values()
+    answer = json.loads(document.read_text())
+    assert answer["unreached"] == [], "modules to which no test comes in process"
+    packages = answer["packages"].values()
     tried = sum(row["mutants"] - row["listed"] for row in packages)
     assert sum(row["killed"] for row in packages) >= LEAST * tried, ended.stdout

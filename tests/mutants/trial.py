@@ -30,7 +30,7 @@ OPTIONS = ["-q", "-p", "no:cacheprovider"]
 # A mutant that takes so much longer than its tests goes in a circle: seconds of processor time.
 TIMES_LONGER, LONGER = 4, 10
 # And one that takes so many seconds by the clock waits for what never comes.
-LONGEST_WAIT = 120
+LONGEST_WAIT = 60
 # Tests are left out from here on, in seconds of all before.
 ENOUGH = 8.0
 KILLED, ALIVE, UNKNOWN = 0, 1, 2
@@ -38,10 +38,14 @@ KILLED, ALIVE, UNKNOWN = 0, 1, 2
 
 @dataclass(frozen=True)
 class Came:
-    """Where tests came to, by path and line, and how long each took in seconds."""
+    """Where tests came to, by path and line, and how long each took in seconds.
+
+    Not ``whole``: the time was up before the last test.
+    """
 
     tests: Mapping[str, Mapping[int, Sequence[str]]]
     seconds: Mapping[str, float]
+    whole: bool = True
 
     def of(self, mutant: Mutant, beside: Iterable[str]) -> list[str]:
         """Tests that came to its lines, the quickest first; outside of functions all."""
@@ -111,12 +115,12 @@ class Tests:
         self.answer = self.work(self)
         return True
 
-    def run(self, tests: Sequence[str], *, before: Callable[[str], None] | None = None) -> int:
-        """Runs tests until one fails, or all with ``before`` each; how many failed."""
+    def run(self, tests: Sequence[str], *, before: Callable[[str], bool] | None = None) -> int:
+        """How many fail of those up to the first one, or up to where ``before`` says no."""
         items = [self.items[name] for name in tests if name in self.items]
         for item, following in zip(items, [*items[1:], None], strict=True):
-            if before:
-                before(item.nodeid)
+            if before and not before(item.nodeid):
+                break
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.session.testsfailed and not before:
                 break
@@ -133,8 +137,10 @@ def collected(files: Sequence[str], work: Callable[[Tests], object]) -> object:
     return plugin.answer
 
 
-def measured(tests: Tests, paths: Sequence[str]) -> object:
-    """Where each test comes to, and how long it takes, without those that fail by themselves."""
+def measured(tests: Tests, paths: Sequence[str], until: float) -> object:
+    """Where each test that begins in time comes to, and how long it takes, without those that fail
+    by themselves.
+    """
     recorded = coverage.Coverage(
         data_file=None, include=[str(ROOT / path) for path in paths], config_file=False
     )
@@ -149,10 +155,13 @@ def measured(tests: Tests, paths: Sequence[str]) -> object:
             if tests.session.testsfailed > before:
                 failed.append(name)
 
-    def begin(name: str) -> None:
+    def begin(name: str) -> bool:
         close()
+        if time.monotonic() > until:
+            return False
         recorded.switch_context(name)
         last.append((name, time.process_time(), tests.session.testsfailed))
+        return True
 
     recorded.start()
     tests.run(list(tests.items), before=begin)
@@ -166,7 +175,8 @@ def measured(tests: Tests, paths: Sequence[str]) -> object:
         }
         for path in paths
     }
-    return {"lines": lines, "seconds": {n: s for n, s in seconds.items() if n not in failed}}
+    kept = {name: spent for name, spent in seconds.items() if name not in failed}
+    return {"lines": lines, "seconds": kept, "whole": len(seconds) == len(tests.items)}
 
 
 def came(answer: object) -> Came:
@@ -175,24 +185,31 @@ def came(answer: object) -> Came:
         path: {int(line): names for line, names in by_line.items()}
         for path, by_line in answer["lines"].items()
     }
-    return Came(lines, answer["seconds"])
+    return Came(lines, answer["seconds"], answer["whole"])
 
 
 def try_swapped(
     mutants: Sequence[Mutant],
     beside: Mapping[str, Sequence[str]],
     report: Callable[[int, int], None],
-) -> tuple[Came, list[int]]:
-    """Where the tests come to, and how it went with each mutant's code swapped in."""
+    *,
+    until: float,
+) -> tuple[Came, list[int | None]]:
+    """Where the tests come to, and how it went with each mutant's code swapped in.
+
+    None was not tried: nothing is begun after ``until``, and where tests come to is looked for half
+    of the time, in which they may not have come to it.
+    """
     sources = {path: (ROOT / path).read_text() for path in beside}
+    half = (time.monotonic() + until) / 2
 
     def work(tests: Tests) -> object:
-        answer, _ = in_a_fork(lambda: measured(tests, list(beside)))
+        answer, _ = in_a_fork(lambda: measured(tests, list(beside), half))
         where = came(answer)
         gc.unfreeze()
         live = {path: live_functions(str(ROOT / path)) for path in beside}
         gc.freeze()
-        outcomes = []
+        outcomes: list[int | None] = []
         for number, mutant in enumerate(mutants):
             path, chosen = str(ROOT / mutant.path), where.of(mutant, beside[mutant.path])
 
@@ -203,13 +220,17 @@ def try_swapped(
                 return ALIVE if done is Done.WHOLE else UNKNOWN
 
             limit = TIMES_LONGER * where.needs(chosen) + LONGER
-            outcomes.append(outcome(*in_a_fork(one, seconds=limit)) if chosen else ALIVE)
-            report(number, outcomes[-1])
+            if time.monotonic() > until or not (chosen or where.whole):
+                outcomes.append(None)
+                continue
+            tried = outcome(*in_a_fork(one, seconds=limit)) if chosen else ALIVE
+            outcomes.append(tried)
+            report(number, tried)
         return {"came": answer, "outcomes": outcomes}
 
     def whole() -> object:
         silent()
-        return collected(sorted({name for names in beside.values() for name in names}), work)
+        return collected(list(dict.fromkeys(name for one in beside.values() for name in one)), work)
 
     answer, ended = in_a_fork(whole)
     assert isinstance(answer, dict), f"the mutants could not be tried: {ended}, {answer}"
