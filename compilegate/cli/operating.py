@@ -22,6 +22,7 @@ from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
 from compilegate.usecases.drain_mark import drain_mark
+from compilegate.usecases.equivalence import restore_classes, revoked_by, revoked_classes
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.operations.drain import unlock as release
 from compilegate.usecases.registered import workload_names
@@ -211,6 +212,9 @@ def unlock(
     force: Annotated[
         bool, typer.Option("--force", help="Stop the trial that holds it, if it still runs.")
     ] = False,
+    equivalence: Annotated[
+        bool, typer.Option("--equivalence", help="Restore the classes that its alarms revoked.")
+    ] = False,
     yes: YesOption = False,
 ) -> None:
     """Release the lease that an ended trial has left.
@@ -218,12 +222,19 @@ def unlock(
     A workload has one trial at a time. The next trial takes a lease over whose trial has ended;
     this does it without a trial. Your name and reason are recorded. Flags do not change.
 
+    With --equivalence, releases no lease: the equivalence check counts again for the classes that
+    a confirmed alarm of this workload has revoked.
+
     \b
     compilegate unlock bert-docs --reason "its trial was stopped"
     compilegate unlock bert-docs --reason "wrong data" --force --yes
+    compilegate unlock bert-docs --equivalence --reason "the data was wrong"
     """
     cloud = invocation.open_cloud()
     check_workload_exists(workload, cloud)
+    if equivalence:
+        _restore_classes(invocation, cloud, workload, Override(cloud.who(), reason), yes=yes)
+        return
     override, execution = Override(cloud.who(), reason), cloud.services.locks.holder(workload)
     entry = None
     if execution is not None:
@@ -252,3 +263,20 @@ def unlock(
         entry = made.to_entry()
     document = {"workload": workload, "released": entry is not None, "unlocked": entry}
     invocation.answer(document, "unlock")
+
+
+def _restore_classes(
+    invocation: Invocation, cloud: Cloud, workload: str, override: Override, *, yes: bool
+) -> None:
+    """Let the equivalence check count again where an alarm of this workload ended that."""
+    revoked = revoked_by(workload, cloud.services)
+    classes = " and ".join(one.job_class for one in revoked)
+    effect = f"its alarms no longer revoke {classes} of the equivalence check"
+    confirm([f"{workload}: {effect}."], yes=yes, as_json=invocation.as_json)
+    restore_classes(revoked, override, cloud.services)
+    document = {
+        "workload": workload,
+        "restored": [one.to_entry() for one in revoked],
+        "revoked": [one.to_entry() for one in revoked_classes(cloud.services.ledger)],
+    }
+    invocation.answer(document, "unlock_equivalence")

@@ -24,6 +24,7 @@ from compilegate.domain.records.production import IgnoredJob
 from compilegate.domain.records.trials import TrialDecided, TrialFailed
 from compilegate.ports import Services
 from compilegate.usecases.drain_mark import drain_mark
+from compilegate.usecases.equivalence import revoked_classes
 from compilegate.usecases.flag.approval import waiting_approvals
 from compilegate.usecases.fleet.read_rows import Fleet, read_fleet
 from compilegate.usecases.registered import at_once
@@ -60,6 +61,7 @@ def read_status(cloud: Cloud, workload: str | None, fleet: Fleet) -> Document:
     return {
         "stage": cloud.stage,
         "drained": {"at": mark.at, "by": mark.by} if mark is not None and mark.drained else None,
+        "revoked_classes": [one.to_entry() for one in revoked_classes(services.ledger)],
         "running": running,
         "locks": [asdict(lease) for lease in services.locks.leases(leased[:LEASED])],
         "approvals": _approvals(cloud, asked),

@@ -17,6 +17,8 @@ TRIAL_ENTRIES = "trial#"
 APPROVAL_ENTRIES = "approval#"
 CANARY_ENTRIES = "canary#"
 DRAIN_ENTRIES = "drain#"
+# Classes of the equivalence check that a deployment has revoked, and restored.
+EQUIVALENCE_ENTRIES = "equivalence#"
 REGISTERED_ENTRIES = "registered#"
 REVIEW_ENTRIES = "watch#"
 

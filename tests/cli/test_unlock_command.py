@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from compilegate.cli.common.cloud import Cloud
+from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.production.orphans import ExecutionEnd
+from compilegate.domain.records.ledger import ClassRevoked
 from tests.cli.conftest import Invoke
 from tests.fake_clouds import FakeProviders, cloud
 from tests.usecases.test_lock import FIRST, WORKLOAD, acquire_lock, ended
@@ -71,3 +74,20 @@ def test_a_workload_without_a_lease_is_free_already_and_an_unknown_one_an_error(
     assert "free" in invoke("unlock", WORKLOAD, *WHY).stdout
     unknown = invoke("unlock", "nobody", *WHY)
     assert (2, True) == (unknown.exit_code, "nobody" in unknown.stderr)
+
+
+def test_what_alarms_of_a_workload_revoked_counts_again(invoke: Invoke, stage: Cloud) -> None:
+    ledger = stage.services.ledger
+    for decision, workload, job_class in (("d1", WORKLOAD, "fp32"), ("d2", "ads", "bf16")):
+        revoked = ClassRevoked(5, decision, workload, f"pytorch 2.13, cpu, {job_class}", "worse")
+        ledger.append(DEPLOYMENT, revoked)
+    seen = invoke("status").stdout
+    assert ["cpu, fp32", "cpu, bf16"] == re.findall(r"pytorch 2.13, (cpu, \w+)", seen)
+
+    document = answer(invoke, "--equivalence", *WHY, "--yes")
+
+    assert ["d1"] == [one["decision_id"] for one in document["restored"]]
+    assert ["d2"] == [one["decision_id"] for one in document["revoked"]]
+    assert stage.services.locks.holder(WORKLOAD)  # another thing than the lease
+    again = invoke("unlock", WORKLOAD, "--equivalence", *WHY, "--yes")
+    assert (2, True) == (again.exit_code, "no class" in again.stderr)

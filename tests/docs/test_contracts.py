@@ -20,7 +20,7 @@ from compilegate.domain.fleet.row import NEEDS, PHASES, Row
 from compilegate.domain.fleet.statement import Statement
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.flags import FlagVersion
-from compilegate.domain.records.ledger import DrainMark
+from compilegate.domain.records.ledger import ClassRestored, DrainMark
 from compilegate.domain.records.production import (
     BegunRun,
     ProductionRun,
@@ -133,7 +133,8 @@ def test_every_word_of_the_flag_and_of_eligibility_is_on_the_page(word: str) -> 
         ledger_keys.wait_entries("RUN"),
         Review.key_of(run="RUN"), ledger_keys.canary_entries("TRIAL"),
         ApprovalRequested.key_of(trial="TRIAL"), RegistrationChange.key_of(revision=1),
-        DrainMark.key_of(version=1), ledger_keys.DEPLOYMENT,
+        DrainMark.key_of(version=1), ClassRestored.key_of(decision_id="DECISION_ID"),
+        ledger_keys.DEPLOYMENT,
     ],
 )  # fmt: skip
 def test_every_ledger_key_is_on_the_page(key: str) -> None:

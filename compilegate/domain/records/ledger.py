@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, get_args
 
 from compilegate.domain.errors import UnreadableRecordError
-from compilegate.domain.records import LAST_SECOND, LedgerRecord, production, trials
+from compilegate.domain.records import (
+    LAST_SECOND,
+    LedgerRecord,
+    LedgerRecordT,
+    production,
+    trials,
+)
 from compilegate.domain.records.flags import FlagVersion
 
 Entry = Mapping[str, Any]
@@ -68,6 +74,38 @@ class DrainMark(LedgerRecord):
 
 
 @dataclass(frozen=True)
+class ClassRevoked(LedgerRecord):
+    """A class of jobs for which a deployment relies on the equivalence check no longer, and why.
+
+    ``decision_id`` is of the decision that turned off an arm of this class which had passed the
+    check, ``workload`` whose arm it was. ``job_class`` is framework, device and precision:
+    ``pytorch 2.13, cuda 9.0, bf16``.
+    """
+
+    kind = "equivalence_revoked"
+    key_form = "equivalence#{decision_id}"
+
+    at: int
+    decision_id: str
+    workload: str
+    job_class: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ClassRestored(LedgerRecord):
+    """A person knows another cause of what revoked a class: it counts no longer."""
+
+    kind = "equivalence_restored"
+    key_form = "equivalence#{decision_id}#restored"
+
+    at: int
+    decision_id: str
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class UnknownRecord:
     """An entry of a kind that a later release writes."""
 
@@ -111,7 +149,8 @@ class DamagedRecord(UnknownRecord):
 Record = (
     trials.ApprovalAnswer | trials.ApprovalRequested | trials.ApprovalToken | production.BegunRun
     | production.CanaryClosed | production.CanaryReported | production.CanaryRound
-    | production.CanaryToken | production.CapacityWait | DrainMark | FlagVersion
+    | production.CanaryToken | production.CapacityWait | ClassRestored | ClassRevoked | DrainMark
+    | FlagVersion
     | production.IgnoredJob | production.ProbationEnd | production.ProductionRun
     | production.RegistrationChange | production.Review | Swept | trials.TrialDecided
     | trials.TrialFailed | trials.TrialStarted | UnknownRecord | Unlocked
@@ -122,6 +161,17 @@ _READERS: dict[str, Callable[[Entry], Record]] = {
 }
 _READERS[production.RegistrationChange.RETIRED] = production.RegistrationChange.from_entry
 KINDS = tuple(_READERS)
+
+
+def all_of(kind: type[LedgerRecordT], records: Iterable[Record]) -> list[LedgerRecordT]:
+    """The records of a kind; raises UnreadableRecordError where one of it is damaged."""
+    chosen: list[LedgerRecordT] = []
+    for record in records:
+        if isinstance(record, DamagedRecord) and record.kind == str(kind.kind):
+            raise record.error
+        if isinstance(record, kind):
+            chosen.append(record)
+    return chosen
 
 
 def read(entry: Entry) -> Record:

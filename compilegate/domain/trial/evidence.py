@@ -85,12 +85,14 @@ class JobRecord:
 class TrialRecords:
     """Everything that is recorded: the jobs, and the rounds in which the cloud failed one.
 
-    ``waited_rounds`` are those of which a job only waited for the account's quota.
+    ``waited_rounds`` are those of which a job only waited for the account's quota. ``equivalence``
+    is the equivalence check's table as the latest round knew it, None where there is none.
     """
 
     jobs: tuple[JobRecord, ...] = ()
     lost_rounds: tuple[int, ...] = ()
     waited_rounds: tuple[int, ...] = ()
+    equivalence: Mapping[str, Any] | None = None
 
     @property
     def with_runs(self) -> frozenset[str]:
@@ -115,8 +117,8 @@ def read_records(document: Mapping[str, Any] | None) -> TrialRecords:
                 job = str(record.get("job") or "") if isinstance(record, Mapping) else ""
                 own = by_job.get(job, JobRecord(job))
                 by_job[job] = own.with_run(str(arm["name"]), record, path)
-    rounds = (tuple(plan.get(name, ())) for name in ("lost_rounds", "waited_rounds"))
-    return TrialRecords(tuple(by_job.values()), *rounds)
+    lost, waited = (tuple(plan.get(name, ())) for name in ("lost_rounds", "waited_rounds"))
+    return TrialRecords(tuple(by_job.values()), lost, waited, document.get("equivalence"))
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,7 @@ class TrialEvidence:
         made = sum(run.mode != SHADOW for arm in self.arms for run in arm.full_runs)
         unmeasured = {job.job: list(job.unmeasured) for job in self.jobs if job.unmeasured}
         controls = [self._arm_document(arm) for arm in self.arms if self._is_control(arm)]
+        table = self.records.equivalence
         trial_plan = TrialPlan(
             speed_steps=plan.speed_steps,
             blocks_per_round=plan.blocks_per_round,
@@ -269,6 +272,7 @@ class TrialEvidence:
             },
             "arms": [self._arm_document(arm) for arm in self.arms if not self._is_control(arm)],
             **({"controls": controls} if controls else {}),
+            **({} if table is None else {"equivalence": table}),
         }
 
     def _arm_document(self, arm: Arm) -> dict[str, Any]:

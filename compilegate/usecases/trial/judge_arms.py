@@ -7,6 +7,7 @@ round is made by production: nothing is started for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compilegate.domain import naming
@@ -23,6 +24,7 @@ from compilegate.domain.trial.jobs import EndedJob
 from compilegate.ports import Ledger, ObjectStore, Services, TrainingJobs
 from compilegate.usecases import records
 from compilegate.usecases.canary import close_canary
+from compilegate.usecases.equivalence import table_of
 from compilegate.usecases.job_requests import job_site, request_limits
 from compilegate.usecases.trial.on_job_ended import ended_job
 
@@ -51,6 +53,8 @@ def _read(
 ) -> judge_round.RoundFacts:
     """Everything that the round is judged on."""
     so_far = read_records(records.find_record(services.store, opened.trial, "evidence"))
+    # As it stands now: a class may have been revoked since the round before.
+    so_far = replace(so_far, equivalence=table_of(services.ledger))
     recorded = so_far.with_runs
     ended = tuple(ended_job(job, opened, services, recorded=recorded) for job in jobs)
     return judge_round.RoundFacts(

@@ -30,7 +30,7 @@ LEDGERS: Mapping[str, Mapping[str, Any]] = json.loads(
     (Path(__file__).parent / "ledger.json").read_text()
 )
 # Kinds of which the ledgers hold none.
-MISSING = {"drain", "job_ignored", "unlocked"}
+MISSING = {"drain", "equivalence_restored", "equivalence_revoked", "job_ignored", "unlocked"}
 ENTRIES = [entry for entries in LEDGERS.values() for entry in entries.values()]
 
 

@@ -1,0 +1,81 @@
+"""The equivalence check's table as a deployment relies on it: less what an alarm revoked.
+
+The deployment's part of the ledger keeps what was revoked, by the decision that did, and restored.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from compilegate import facts
+from compilegate.domain.claims import command_at
+from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
+from compilegate.domain.flag_change import Override
+from compilegate.domain.ledger_keys import DEPLOYMENT, EQUIVALENCE_ENTRIES
+from compilegate.domain.records.flags import HUMAN
+from compilegate.domain.records.ledger import ClassRestored, ClassRevoked, all_of
+from compilegate.domain.utc import iso
+from compilegate.ports import Ledger, Services
+
+logger = logging.getLogger("compilegate")
+
+CLASS = ("framework", "device", "precision")
+# What evidence has of a class, beside when it was revoked (docs/contracts.md).
+KEPT = (*CLASS, "faults", "missed", "sound", "false_alarms", "date")
+
+
+def table_of(ledger: Ledger) -> dict[str, Any] | None:
+    """The section ``equivalence`` of evidence; None where no class can be relied on."""
+    table = facts.read("equivalence")
+    try:
+        revoked = {one.job_class: iso(one.at) for one in reversed(revoked_classes(ledger))}
+    except UnreadableRecordError:  # any class may be the one that it revokes
+        logger.exception("no candidate is judged by the equivalence check")
+        return None
+    classes = [
+        {**{key: row[key] for key in KEPT}, "revoked_at": revoked.get(_class(row))}
+        for row in table["classes"]
+    ]
+    kept = {key: table[key] for key in ("check", "bounds", "shares")}
+    return {**kept, "classes": classes} if classes else None
+
+
+def _class(row: Mapping[str, Any]) -> str:
+    return ", ".join(row[key] for key in CLASS)
+
+
+def revoked_classes(ledger: Ledger) -> list[ClassRevoked]:
+    """What revokes a class today, oldest first.
+
+    Raises UnreadableRecordError where one cannot be read. A damaged restoration counts for nothing.
+    """
+    entries = ledger.history(DEPLOYMENT, EQUIVALENCE_ENTRIES).records
+    restored = {one.decision_id for one in entries if isinstance(one, ClassRestored)}
+    revoked = all_of(ClassRevoked, entries)
+    return [one for one in revoked if one.decision_id not in restored]
+
+
+def revoked_by(workload: str, services: Services) -> Sequence[ClassRevoked]:
+    """What is revoked because of a workload's alarms.
+
+    Raises InvalidInputError where nothing is.
+    """
+    revoked = [one for one in revoked_classes(services.ledger) if one.workload == workload]
+    if not revoked:
+        raise InvalidInputError(
+            "has revoked no class of the equivalence check", field="WORKLOAD", value=workload,
+            fix=f"see `{command_at('compilegate status', services.settings.stage)}`",
+        )  # fmt: skip
+    return revoked
+
+
+def restore_classes(
+    revoked: Iterable[ClassRevoked], override: Override, services: Services
+) -> None:
+    """A person says that these alarms had another cause."""
+    by, reason, now = f"{HUMAN}{override.who}", override.reason.strip(), services.clock.now()
+    for one in revoked:
+        restored = ClassRestored(now, one.decision_id, by, reason)
+        services.ledger.append(DEPLOYMENT, restored)
