@@ -12,7 +12,7 @@ from compilegate.domain.reasons import Reason
 
 # Version of the judge (domain/judging/judge.py), which every decision names. It is defined here so
 # that a step which only refuses a trial does not load the judge.
-JUDGE_VERSION = "2.1.0"
+JUDGE_VERSION = "3.0.0"
 
 
 class Verdict(StrEnum):
@@ -235,10 +235,48 @@ class EvaluationSplit(EvaluationFinding):
 
 
 @dataclass(frozen=True)
+class FurthestApart:
+    """Of all that the equivalence check compared the part closest to, or beyond, its bound.
+
+    ``ratio`` is the compiled model's error over the uncompiled one's, None where it is not a
+    number; ``where`` names the tensor.
+    """
+
+    part: str
+    where: str
+    ratio: float | None
+    bound: float
+
+
+@dataclass(frozen=True)
+class EquivalenceFigures:
+    """The proof of quality beside full runs: compiled training is eager training up to rounding.
+
+    ``state`` is passed, failed or unexamined, which ``reason`` explains. A harmful candidate passes
+    with a chance of at most ``rho``, if a harmful change that a compiler makes is like the faults
+    of the catalogue, of which the check missed ``missed`` of ``faults`` in this class of jobs on
+    ``date``. ``level`` is the chance with which full runs may then pass one that loses the margin.
+    ``unseen`` are the parts that were not looked at. Without a table ``job_class`` is None.
+    """
+
+    state: str
+    reason: str
+    rho: float
+    level: float
+    job_class: str | None = None
+    faults: int | None = None
+    missed: int | None = None
+    date: str | None = None
+    worst: FurthestApart | None = None
+    unseen: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class QualityFigures:
     """Quality difference, candidate minus baseline, turned so that higher is better.
 
-    ``identical`` is None where no two runs are a pair, ``evaluation`` where none recorded outcomes.
+    ``identical`` is None where no two runs are a pair, ``evaluation`` where none recorded outcomes,
+    ``equivalence`` where the evidence has no table of faults.
     ``delta``, ``delta_interval`` and ``limit`` are in the metric's own direction; a loss of the
     margin reaches the limit.
     """
@@ -256,6 +294,7 @@ class QualityFigures:
     runs_needed: int | None = None
     identical: IdenticalRuns | None = field(default=None, metadata=OMITTED)
     evaluation: EvaluationSplit | EvaluationFinding | None = field(default=None, metadata=OMITTED)
+    equivalence: EquivalenceFigures | None = field(default=None, metadata=OMITTED)
 
     @property
     def delta(self) -> float | None:

@@ -13,12 +13,12 @@ import pytest
 
 from compilegate.domain.decision import JUDGE_VERSION
 from compilegate.domain.judging import (
+    equivalence,
     evaluation,
     evidence,
     evidence_file,
     monitor,
     next_step,
-    numerics,
     outcomes,
     outlook,
     probation,
@@ -31,7 +31,7 @@ from compilegate.domain.judging import (
     whole_job,
 )
 
-JUDGED_BY = "2.1.0"
+JUDGED_BY = "3.0.0"
 FIGURES: dict[ModuleType, dict[str, object]] = {
     evaluation: {
         "NORMAL_90": 1.2816,
@@ -72,7 +72,8 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
         "CHANCE_QUALITY_HOLDS": 0.8,
         "FIRST_SEED": 17,
     },
-    numerics: {
+    equivalence: {
+        "CONFIDENCE": 0.95,
         "RATIO": 10.0,
         "WRONG_ERROR": 0.25,
         "LEAST_STEPS": 3,
@@ -132,6 +133,7 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
         "EVEN": 0.5,
         "MOST_RUNS": 500,
         "FAIR": 0.2,
+        "GREATEST_LEVEL": 0.25,
         "SHADOW_RUNS": 12,
         "LONGEST_SHADOW": 36,
         "SHARE": 0.5,

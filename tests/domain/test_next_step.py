@@ -115,7 +115,7 @@ def full_step(
 ) -> QualityStep:
     evidence = read_evidence(doc)
     return next_quality(
-        evidence, evidence.candidates[0], Design(history=0, n_max=n_max, level=0.05),
+        evidence, evidence.candidates[0], Design(history=0, n_max=n_max, error=0.05),
         lacks_baseline_only=lacks_baseline_only,
     )  # fmt: skip
 

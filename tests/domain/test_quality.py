@@ -32,7 +32,7 @@ from tests.domain.evidence_builder import (
     step_of,
 )
 
-DESIGN = Design(history=0, n_max=12, level=0.05)
+DESIGN = Design(history=0, n_max=12, error=0.05)
 MARGIN = 0.02
 
 
@@ -42,7 +42,7 @@ def gate(
     history: tuple[float, ...] = (),
     margin: float = MARGIN,
 ) -> QualityFinding:
-    design = Design(history=len(history), n_max=12, level=0.05)
+    design = Design(history=len(history), n_max=12, error=0.05)
     return judge_quality(Samples(candidate, baseline, history), margin, design)
 
 

@@ -54,7 +54,7 @@ def test_a_trial_pays_by_a_formula_that_can_be_worked_by_hand() -> None:
 def test_further_runs_pay_by_a_formula_that_can_be_worked_by_hand() -> None:
     """At 1.25 times the speed and the price a fifth is saved: 2 runs of each arm, none yet."""
     evidence = read_evidence({**document(blocks=0), "runs_remaining": 20.0})
-    design = Design(history=0, n_max=12, level=0.05)
+    design = Design(history=0, n_max=12, error=0.05)
     value = value_of_shadow_runs(evidence.candidates[0], evidence, design, 1.25)
 
     assert value is not None

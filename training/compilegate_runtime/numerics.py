@@ -8,7 +8,7 @@ shows only after a step (a stale buffer, an error that grows) is seen. Of every 
 
 A step moves the weights by RATE of their length along the gradient. Unlike Adam's, whose first
 steps are the gradient's signs, it is a smooth function of the gradient: rounding stays rounding.
-What the figures mean is the judge's to say (compilegate/domain/judging/numerics.py); the check
+What the figures mean is the judge's to say (compilegate/domain/judging/equivalence.py); the check
 itself fails no run, and happens where no time is measured: while a speed job fills its cache.
 """
 

@@ -24,6 +24,7 @@ from compilegate.domain.judging.evidence import (
     TRIAL,
     Arm,
     Evidence,
+    FaultTable,
     FullRun,
     SpeedRun,
     TrialPlan,
@@ -85,7 +86,7 @@ def _evidence(fields: Fields) -> Evidence:
     if fields.integer("schema", "schema version") != 1:
         raise fields.wrong("schema", "is a version this release cannot read", "use 1")
     quality, policy = fields.section("quality"), fields.optional_section("policy")
-    plan = fields.optional_section("plan")
+    plan, table = fields.optional_section("plan"), fields.optional_section("equivalence")
     arms, controls = _arms(fields)
     evidence = Evidence(
         workload=fields.text("workload"),
@@ -99,6 +100,7 @@ def _evidence(fields: Fields) -> Evidence:
         arms=arms,
         plan=TrialPlan() if plan is None else plan.values(TrialPlan),
         controls=controls,
+        equivalence=None if table is None else table.read(FaultTable),
     )
     if evidence.phase == PROBATION and evidence.promoted not in [
         arm.name for arm in evidence.candidates

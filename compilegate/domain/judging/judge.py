@@ -20,6 +20,7 @@ from typing import Any
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
+from compilegate.domain.judging.equivalence import State, equivalence_of, numerics_of
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
 from compilegate.domain.judging.figures import control_figures, saving_figures
@@ -30,7 +31,6 @@ from compilegate.domain.judging.next_step import (
     value_of_a_trial,
     value_of_shadow_runs,
 )
-from compilegate.domain.judging.numerics import numerics_of
 from compilegate.domain.judging.probation import computable, decision, judge_production
 from compilegate.domain.judging.quality import (
     QualityFinding,
@@ -188,14 +188,25 @@ def _speed_finding(candidate: Arm, evidence: Evidence) -> CandidateFinding:
     whole = estimate_whole_job(candidate, evidence)
     between = f"{_between(whole)}, " if whole else ""
     reasons = [Reason(code, f"{name}: {between}{speed.reason}", name)]
-    numerics = numerics_of(candidate)
-    if numerics and numerics.suspicious:
-        code = "numerics_wrong" if numerics.wrong else "numerics_differ"
-        reasons.append(Reason(code, f"{name}: {numerics.words}", name))
-        if numerics.wrong and verdict is not Verdict.STAY_OFF:
+    doubt = _doubt(candidate, evidence)
+    if doubt:
+        reasons.append(doubt)
+        if doubt.code != "numerics_differ" and verdict is not Verdict.STAY_OFF:
             verdict = Verdict.STAY_OFF
             reasons.reverse()  # what decides comes first
     return CandidateFinding(candidate, verdict, "speed", tuple(reasons), speed, whole=whole)
+
+
+def _doubt(candidate: Arm, evidence: Evidence) -> Reason | None:
+    """What the arithmetic of a few steps says against the candidate."""
+    name, equivalence = candidate.name, equivalence_of(candidate, evidence)
+    if equivalence.state is State.FAILED:
+        return Reason("not_equivalent", f"{name}: {equivalence.reason}", name)
+    numerics = numerics_of(candidate)
+    if numerics is None or not numerics.suspicious:
+        return None
+    code = "numerics_wrong" if numerics.wrong else "numerics_differ"
+    return Reason(code, f"{name}: {numerics.words}", name)
 
 
 def _between(whole: WholeJob) -> str:

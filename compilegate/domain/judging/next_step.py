@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compilegate.domain.decision import CANARY, SHADOW, QualityStep, RequestedFullRun, SpeedStep
+from compilegate.domain.judging.equivalence import passed_at_first
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart, walls
 from compilegate.domain.judging.quality import first_runs, samples_of
 from compilegate.domain.judging.statistics import (
@@ -202,9 +203,12 @@ def next_quality(
 
 
 def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
-    """Whether the next run is an extra one; a hybrid trial's first ones are."""
+    """Whether the next run is an extra one.
+
+    A hybrid trial's first ones are, unless the candidate passed the equivalence check.
+    """
     mode = evidence.policy.quality_runs
-    if mode == "hybrid":
+    if mode == "hybrid" and not passed_at_first(candidate, evidence):
         return len(samples_of(candidate, evidence).candidate) < first_runs(evidence)
     return mode == SHADOW
 

@@ -26,6 +26,7 @@ from enum import StrEnum
 from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.decision import EvaluationFinding, IdenticalRuns, Interval, QualityFigures
 from compilegate.domain.judging import statistics
+from compilegate.domain.judging.equivalence import equivalence_figures, rho_of
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished, metrics
 from compilegate.domain.judging.figures import difference_figures
 from compilegate.domain.judging.statistics import (
@@ -281,7 +282,8 @@ def _at_a_look(
 ) -> QualityFinding:
     look = looked.runs
     level = spent(look, design.n_max, design.level)
-    lost = looked.p_worse <= level and looked.difference <= -margin / 2
+    lost = looked.p_worse <= spent(look, design.n_max, design.error)
+    lost = lost and looked.difference <= -margin / 2
     if looked.p_inferior(margin) <= level:
         outcome, seen = QualityOutcome.HELD, looked
         reason = f"a loss of {margin:g} or more is ruled out"
@@ -330,13 +332,16 @@ def design_of(evidence: Evidence, candidate: Arm | None = None) -> Design | None
     """What the quality gate of a candidate may use, None if not even two runs are left.
 
     The design is fixed by the runs that were left when the candidate's own first full run was
-    made: what others have used up cannot serve its proof. Before that, by those left now.
+    made: what others have used up cannot serve its proof. Before that, by those left now. Without
+    a candidate it is that of the one which may use most.
     """
+    asked = [candidate] if candidate else evidence.candidates
     return design_for(
         evidence.policy,
         history=len(evidence.quality.history),
         candidates=len(evidence.candidates),
         runs_remaining=evidence.runs_left(candidate),
+        rho=min(rho_of(arm, evidence) for arm in asked),
     )
 
 
@@ -417,6 +422,7 @@ def quality_figures(
     evaluation: EvaluationFinding | None,
 ) -> QualityFigures:
     """As the decision has it; where weights alone decide, the difference is nought."""
+    design = design_of(evidence, candidate)
     figures = replace(
         difference_figures(
             finding.comparison, evidence, candidate.quality, evidence.baseline.quality
@@ -427,6 +433,7 @@ def quality_figures(
         provable_margin=finding.provable_margin,
         runs_needed=finding.runs_needed,
         evaluation=evaluation,
+        equivalence=equivalence_figures(candidate, evidence, design.level) if design else None,
     )
     seen = finding.identity
     if seen is None:

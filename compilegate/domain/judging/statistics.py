@@ -30,7 +30,7 @@ def upper_tail(t: float, df: float) -> float:
         raise ValueError(f"Student's t needs df > 0 and a number, got df={df}, t={t}")
     if math.isinf(t):
         return 0.0 if t > 0 else 1.0
-    half = 0.5 * _incomplete_beta(df / 2, 0.5, df / (df + t * t), t * t / (df + t * t))
+    half = 0.5 * incomplete_beta(df / 2, 0.5, df / (df + t * t), t * t / (df + t * t))
     return half if t >= 0 else 1.0 - half
 
 
@@ -52,7 +52,7 @@ def quantile(p: float, df: float) -> float:
     return (low + high) / 2
 
 
-def _incomplete_beta(a: float, b: float, x: float, complement: float) -> float:
+def incomplete_beta(a: float, b: float, x: float, complement: float) -> float:
     """I_x(a, b); ``complement`` is 1 - x, passed so that it keeps its digits near x = 1."""
     if x <= 0 or complement <= 0:
         return 0.0 if x <= 0 else 1.0
@@ -323,6 +323,8 @@ EVEN = 0.5
 MOST_RUNS = 500
 # Runs that production makes anyway cost little: a fair chance of a proof is enough.
 FAIR = 0.2
+# Of the promoting rule, however seldom a harmful candidate passes the equivalence check.
+GREATEST_LEVEL = 0.25
 # The policy's default suits hybrid and canary runs; extra runs are dearer, and 12 suffice. Of
 # extra runs a team may ask for more, up to LONGEST_SHADOW; later looks are production's.
 SHADOW_RUNS, LONGEST_SHADOW = 12, 36
@@ -335,15 +337,22 @@ SHARE, LONG_SHARE = 0.5, 0.4
 
 @dataclass(frozen=True)
 class Design:
-    """What a proof may use: past runs, the last look and the error of one candidate.
+    """What a proof may use: past runs, the last look and the ``error`` of one candidate, alpha/K.
 
-    ``least_chance``: a trial that would prove the margin less often than this is refused.
+    ``least_chance``: a trial that would prove the margin less often than this is refused. ``rho``
+    is that of the equivalence check.
     """
 
     history: int
     n_max: int
-    level: float
+    error: float
     least_chance: float = EVEN
+    rho: float = 1.0
+
+    @property
+    def level(self) -> float:
+        """a: the error that the promoting rule may spend over all looks (equivalence.py)."""
+        return max(self.error, min(GREATEST_LEVEL, self.error / self.rho))
 
     def provable_margin(self, n: int, chance: float = LIKELY) -> float:
         """Smallest margin, in standard deviations, that ``n`` runs, two or more, would prove.
@@ -389,7 +398,12 @@ def runs_for_one_look(
 
 
 def design_for(
-    policy: Policy, *, history: int, candidates: int, runs_remaining: float | None
+    policy: Policy,
+    *,
+    history: int,
+    candidates: int,
+    runs_remaining: float | None,
+    rho: float = 1.0,
 ) -> Design | None:
     """What the proof of one of several candidates may use; None if not even two runs are left."""
     left = math.inf if runs_remaining is None else runs_remaining
@@ -401,8 +415,9 @@ def design_for(
     return Design(
         history=history,
         n_max=first if later is None else max(first, later),
-        level=policy.alpha / candidates,
+        error=policy.alpha / candidates,
         least_chance=EVEN if policy.quality_runs == "shadow" else FAIR,
+        rho=rho,
     )
 
 

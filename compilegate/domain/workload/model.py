@@ -29,6 +29,7 @@ LOADERS = ("standard", "custom")
 PADDINGS = ("max_length", "longest", "none")
 GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
+USE_EQUIVALENCE, STRICT = "use", "strict"
 # What happens to a flag whose decision no longer holds for what production trains.
 FALL_BACK, KEEP = "fall_back", "keep"
 ON_STALE = (FALL_BACK, KEEP)
@@ -367,6 +368,12 @@ class Policy(Section):
     )
     max_trial_usd: float = key(
         "of a trial, never exceeded", "US dollars", default=5000.0, above=0.0, high=1e9
+    )
+    equivalence: str = key(
+        "whether a compiled arm that passed the equivalence check needs fewer runs to prove its "
+        "quality",
+        default=USE_EQUIVALENCE,
+        allowed=(USE_EQUIVALENCE, STRICT),
     )
     hold_models: bool = key(
         "hold a candidate's production models back until the verdict", default=True

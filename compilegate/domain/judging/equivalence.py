@@ -1,0 +1,416 @@
+"""The equivalence check: is compiled training eager training up to rounding?
+
+The quality of an arm whose only change is the compiler rests on two proofs. E, the check, looks at
+a few training steps; Q, the quality gate (quality.py), at final metrics of full runs with other
+seeds. Given that a harmful arm passed E, Q still passes it with its own level a at most, so that
+
+    P(promote | harmful) <= P(E passes | harmful) a <= rho a
+    a = min(0.25, alpha / (K rho))        hence rho a <= alpha / K, and alpha over K candidates
+
+rho is measured on a catalogue of n harmful faults, of which E missed x: it passed them, or could
+not examine them. It is the upper 95 % bound of Clopper and Pearson (1934, Biometrika 26:404),
+
+    P(Bin(n, rho) <= x) = 0.05            1 - 0.05^(1/n) where x = 0
+
+That a harmful change which a compiler makes is like the faults of the catalogue is assumed. rho is
+1, so that a = alpha/K, for every arm that was not examined: see ``equivalence_of``.
+
+A check compares the compiled model with the model as written, both against double precision, part
+by part (gradients, buffers, evaluation, ...). ``own`` is in the precision of the job, ``single``
+the same model compiled anew in single precision, which alone shows a small fault of a bf16 job.
+With e the largest relative error of a part's tensors, it passes where of every part
+
+    e_compiled / max(e_eager, floor) <= bound
+
+and no more of a part than its share was left out. Bounds and shares come with the table of faults.
+An arm that fails stays off: were it judged by Q alone, a harmful one would be promoted with
+rho a + (1 - rho) alpha/K.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from compilegate.domain.arithmetic import median
+from compilegate.domain.codec import DocumentError, read, stored_as
+from compilegate.domain.decision import EquivalenceFigures, FurthestApart
+from compilegate.domain.judging.evidence import Arm, Evidence, FaultClass, FaultTable, finished
+from compilegate.domain.judging.statistics import incomplete_beta
+from compilegate.domain.workload.model import STRICT
+
+CONFIDENCE = 0.95
+FIRST, LAST = "first", "last"
+# What has to be compared of every model; what else applies is in the check's own lists.
+REQUIRED = frozenset({"gradients.own", "gradients.single"})
+# A change of anything else may be harmful in ways that no fault of a compiler is.
+COMPILERS = frozenset({"torch_compile", "torch_compile_strict"})
+ONLY_THE_COMPILER = frozenset(
+    {"compiler", "compile_mode", "dynamic", "regions", "compile_optimizer"}
+)
+
+
+def upper_bound(missed: int, faults: int) -> float:
+    """Clopper and Pearson's: the rho with I_rho(x + 1, n - x) = 0.95, by bisection."""
+    if missed >= faults:
+        return 1.0
+    low, high = 0.0, 1.0
+    while low < (middle := (low + high) / 2) < high:
+        below = incomplete_beta(missed + 1, faults - missed, middle, 1 - middle) < CONFIDENCE
+        low, high = (middle, high) if below else (low, middle)
+    return high
+
+
+class State(StrEnum):
+    """What the check of an arm has come to, the best first."""
+
+    PASSED = "passed"
+    UNEXAMINED = "unexamined"
+    FAILED = "failed"
+
+
+ORDER = tuple(State)
+
+
+@dataclass(frozen=True)
+class EquivalenceFinding:
+    """One check, or all of an arm; ``reason`` is for people.
+
+    ``known`` is the class of faults by which it was judged, None where there is none. ``weights``
+    are those at which it was made, empty where that cannot be read.
+    """
+
+    state: State
+    reason: str
+    weights: str = ""
+    known: FaultClass | None = None
+    worst: FurthestApart | None = None
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def rho(self) -> float:
+        """The chance with which a harmful arm comes as far as this one did, at most."""
+        if self.state is not State.PASSED or self.known is None:
+            return 1.0
+        return upper_bound(self.known.missed, self.known.faults)
+
+    @property
+    def severity(self) -> tuple[int, float]:
+        """The greatest is that of all together."""
+        return ORDER.index(self.state), self.rho
+
+
+def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
+    """What all checks of an arm's jobs say together: the worst of them.
+
+    Before its first full run has ended, that at the first weights is enough. Then there has to be
+    one at the last weights of a full run as well.
+    """
+    table, closed = evidence.equivalence, _closed_to(candidate, evidence)
+    if table is None or closed:
+        return EquivalenceFinding(State.UNEXAMINED, closed)
+    seen = [_examined(document, table) for document in _documents(candidate)]
+    needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
+    for weights in needed:
+        if weights not in [one.weights for one in seen]:
+            seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
+    return max(seen, key=lambda one: one.severity)
+
+
+def rho_of(candidate: Arm, evidence: Evidence) -> float:
+    """Of the arm's checks; before its first block, of the class that would allow it most."""
+    table = evidence.equivalence
+    if candidate.runs or table is None or _closed_to(candidate, evidence):
+        return equivalence_of(candidate, evidence).rho
+    known = (one for one in table.classes if one.revoked_at is None)
+    return min((upper_bound(one.missed, one.faults) for one in known), default=1.0)
+
+
+def passed_at_first(candidate: Arm, evidence: Evidence) -> bool:
+    """Whether the arm passed at the first weights, whatever its full runs say."""
+    unrun = replace(candidate, quality=())
+    return equivalence_of(unrun, evidence).state is State.PASSED
+
+
+def equivalence_figures(
+    candidate: Arm, evidence: Evidence, level: float
+) -> EquivalenceFigures | None:
+    """As the decision has it, with the ``level`` of the quality gate; None without a table."""
+    if evidence.equivalence is None:
+        return None
+    seen = equivalence_of(candidate, evidence)
+    known, figures = seen.known, EquivalenceFigures(seen.state, seen.reason, seen.rho, level)
+    if known is None:
+        return figures
+    return replace(
+        figures,
+        job_class=JobClass(known.framework, known.device, known.precision).words,
+        faults=known.faults,
+        missed=known.missed,
+        date=known.date,
+        worst=seen.worst,
+        unseen=seen.unseen,
+    )
+
+
+def _closed_to(candidate: Arm, evidence: Evidence) -> str:
+    """Why no check counts for this arm; empty where one does."""
+    changed = candidate.overrides
+    if evidence.equivalence is None:
+        return "no table of faults"
+    if evidence.policy.equivalence == STRICT:
+        return "policy.equivalence is strict"
+    if changed.get("compiler") not in COMPILERS:
+        return "the change is not torch.compile"
+    others = sorted(changed.keys() - ONLY_THE_COMPILER)
+    return f"the change is also one of {', '.join(others)}" if others else ""
+
+
+def _documents(candidate: Arm) -> Iterator[object]:
+    for run in (*candidate.speed, *candidate.quality):
+        if run.record.get("equivalence") is not None:
+            yield run.record["equivalence"]
+
+
+# One check, as the job recorded it (compilegate_runtime/equivalence).
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Relative errors of the whole gradient, step by step; None where one is not finite."""
+
+    compiled: tuple[float | None, ...]
+    eager: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Total(Errors):
+    """``epsilon`` is the precision in which the arm computes."""
+
+    epsilon: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """``ratio`` is the largest of the ``compared`` tensors, None where one is not finite."""
+
+    part: str
+    arithmetic: str
+    compared: int
+    ratio: float | None
+    where: str = ""
+    total: Total | None = None
+
+    @property
+    def name(self) -> str:
+        """As bounds are named."""
+        return f"{self.part}.{self.arithmetic}"
+
+    def beside(self, bound: float) -> FurthestApart:
+        """As a decision shows it."""
+        return FurthestApart(self.name, self.where, self.ratio, bound)
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """``share`` of a part that was not looked at, and the code of why."""
+
+    part: str
+    code: str
+    share: float
+
+
+@dataclass(frozen=True)
+class JobClass:
+    """What faults depend on."""
+
+    framework: str
+    device: str
+    precision: str
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return f"{self.framework}, {self.device}, {self.precision}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """The parts that were compared, and those that apply and were not."""
+
+    schema: int
+    check: str
+    weights: str
+    job_class: JobClass = field(metadata=stored_as("class"))
+    parts: tuple[Part, ...]
+    unseen: tuple[Unseen, ...]
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether its figures are some that a check can have."""
+        return (
+            self.schema == 1
+            and self.weights in (FIRST, LAST)
+            and all(
+                one.compared >= 1 and (one.ratio is None or one.ratio >= 0) for one in self.parts
+            )
+            and all(0 <= one.share <= 1 for one in self.unseen)
+        )
+
+
+def read_check(document: object) -> Check | None:
+    """A recorded check; None where anything of it is broken."""
+    try:
+        check = read(Check, document)
+    except DocumentError:
+        return None
+    return check if check.is_sound else None
+
+
+def _examined(document: object, table: FaultTable) -> EquivalenceFinding:
+    """What one check says by the table."""
+    check = read_check(document)
+    if check is None:
+        return EquivalenceFinding(State.UNEXAMINED, "a check cannot be read")
+    known = next((one for one in table.classes if _is_of(one, check.job_class)), None)
+    unknown = EquivalenceFinding(State.UNEXAMINED, "", check.weights)
+    if check.check != table.check:
+        return replace(unknown, reason="the table of faults is of another version of the check")
+    if known is None or known.revoked_at is not None:
+        why = "no faults were tried" if known is None else "a confirmed alarm ended its use"
+        return replace(unknown, reason=f"{check.job_class.words}: {why}")
+    bounded = [
+        one.beside(table.bounds[one.name]) for one in check.parts if one.name in table.bounds
+    ]
+    worst = max(bounded, key=_closeness, default=None)
+    finding = replace(
+        unknown,
+        known=known,
+        worst=worst,
+        unseen=tuple(f"{one.part}: {one.code}" for one in check.unseen),
+    )
+    if worst is not None and _closeness(worst) > 1:
+        return replace(finding, state=State.FAILED, reason=_words(worst))
+    names = {one.name for one in check.parts}
+    lacking = sorted((names | REQUIRED) - {one.part for one in bounded})
+    lacking += [one.part for one in check.unseen if one.share > table.shares.get(one.part, 0.0)]
+    if lacking:
+        return replace(finding, reason=f"not looked at: {', '.join(lacking)}")
+    return replace(
+        finding, state=State.PASSED, reason="compiled training is eager's up to rounding"
+    )
+
+
+def _is_of(known: FaultClass, job_class: JobClass) -> bool:
+    return job_class == JobClass(known.framework, known.device, known.precision)
+
+
+def _closeness(worst: FurthestApart) -> float:
+    """The ratio as a share of its bound, infinite where it is not a number."""
+    return math.inf if worst.ratio is None else worst.ratio / worst.bound
+
+
+def _words(worst: FurthestApart) -> str:
+    off = "is not a finite number" if worst.ratio is None else f"is {worst.ratio:.3g} times eager's"
+    return f"the error of {worst.part} ({worst.where}) {off}, at most {worst.bound:g} is rounding"
+
+
+# The older rule, which needs no table: of the whole gradient, with medians over the first steps,
+#
+#     r = e_C / max(e_E, eps)        suspicious: r >= 10        wrong: also e_C >= 0.25
+#
+# 10 is beyond every order of summation: PyTorch's own accuracy test of compilers allows 2 to 3 for
+# large tensors and 10 for the smallest (``torch._dynamo.utils.same``). TF32 beside exact fp32
+# alone gives a ratio of 1,000 at an error of 0.001, which trains as well as ever. So a ratio
+# rejects nothing unless a quarter of the gradient's own length is wrong, which no rounding to eight
+# bits makes of it but cancellation, and that hits eager alike. Both are judgement. A step without a
+# finite error counts as infinite. The rule never promotes.
+
+RATIO = 10.0
+WRONG_ERROR = 0.25
+LEAST_STEPS, MOST_STEPS = 3, 100
+LARGEST_EPSILON = 0.25  # of fp8
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """Medians over the steps of one check; errors are relative to the gradient's length."""
+
+    steps: int
+    compiled_error: float
+    eager_error: float
+    ratio: float
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether compiled arithmetic is far less exact than eager's."""
+        return self.ratio >= RATIO
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it is another gradient."""
+        return self.suspicious and self.compiled_error >= WRONG_ERROR
+
+    @property
+    def words(self) -> str:
+        """What was seen, for people."""
+        off = "is not a finite number"
+        if math.isfinite(self.compiled_error):
+            off = f"is off by {self.compiled_error:.2g} of its length"
+        return (
+            f"the compiled gradient {off} over {self.steps} steps, the uncompiled one by "
+            f"{self.eager_error:.2g}, both against double precision"
+        )
+
+
+@dataclass(frozen=True)
+class OlderCheck:
+    """``numerics``, which jobs of 0.2.0 recorded."""
+
+    checked: bool
+    epsilon: float
+    gradient_error: Errors
+
+
+def numerics_of(candidate: Arm) -> Numerics | None:
+    """By the last check of the candidate's speed jobs, None without one that can be read."""
+    found = (_of_run(run.record) for run in reversed(candidate.speed))
+    return next((numerics for numerics in found if numerics is not None), None)
+
+
+def _of_run(record: Mapping[str, Any]) -> Numerics | None:
+    check = read_check(record.get("equivalence"))
+    parts = check.parts if check else ()
+    total = next((one.total for one in parts if one.name == "gradients.own" and one.total), None)
+    return _numerics(total, total.epsilon) if total else read_numerics(record.get("numerics"))
+
+
+def read_numerics(document: object) -> Numerics | None:
+    """A check as 0.2.0 recorded it; None where none was made or anything of it is broken."""
+    try:
+        older = read(OlderCheck, document)
+    except DocumentError:
+        return None
+    return _numerics(older.gradient_error, older.epsilon) if older.checked else None
+
+
+def _numerics(errors: Errors, epsilon: float) -> Numerics | None:
+    compiled, eager = (
+        [math.inf if error is None else error for error in side]
+        for side in (errors.compiled, errors.eager)
+    )
+    # Without a finite error of eager's own the yardstick itself failed.
+    sound = (
+        0 < epsilon <= LARGEST_EPSILON
+        and LEAST_STEPS <= len(compiled) <= MOST_STEPS
+        and len(compiled) == len(eager)
+        and all(map(math.isfinite, eager))
+        and min(*compiled, *eager) >= 0
+    )
+    if not sound:
+        return None
+    ratios = [ours / max(theirs, epsilon) for ours, theirs in zip(compiled, eager, strict=True)]
+    return Numerics(len(compiled), median(compiled), median(eager), median(ratios))
