@@ -253,9 +253,10 @@ EVIDENCE = "files of evidence"
 FULL_STEPS = FULL.removesuffix(SUMMARY) + STEPS
 # What of a summary is read; the rest is a team's to look at, and not kept.
 READ = frozenset({
-    "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "numerics",
-    "initial_loss", "initial_weights_sha256", "final_weights_sha256", "final_start_sha256",
-    "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds", "full_run_steps",
+    "schema", "seed", "finished", "compiler", "metrics", "outcomes", "fingerprint", "equivalence",
+    "numerics", "initial_loss", "initial_weights_sha256", "final_weights_sha256",
+    "final_start_sha256", "peak_memory_gib", "reason", "wall_seconds", "steps", "seconds",
+    "full_run_steps",
 })  # fmt: skip
 logger = logging.getLogger("compilegate")
 

@@ -161,9 +161,8 @@ def speed_runs(output: JobOutput, *, job: str) -> Iterator[tuple[str, SpeedRun]]
             "cold_compile_seconds": _compile_seconds(cold.get(arm, {})),
             "full_run_steps": summary.get("full_run_steps"),
         }
-        numerics = cold.get(arm, {}).get("numerics")
-        if isinstance(numerics, Mapping):  # the check that was made while the cache was filled
-            record["numerics"] = numerics
+        # The check that was made while the cache was filled.
+        record |= _checks(cold.get(arm, {}))
         yield arm, read_speed_run(record, job)
 
 
@@ -196,6 +195,7 @@ def quality_run(output: JobOutput, *, job: str, metric: str) -> FullRun:
         "loss_curve": steps.loss_curve(),
         "final_weights_sha256": summary.get("final_weights_sha256"),
         "final_start_sha256": summary.get("final_start_sha256"),
+        **_checks(summary),
     }
     outcomes = summary.get("outcomes")
     kept = outcomes_document(outcomes.get(metric)) if isinstance(outcomes, Mapping) else None
@@ -224,6 +224,12 @@ def _common(summary: Mapping[str, Any], job: str) -> dict[str, Any]:
         "peak_memory_gib": summary.get("peak_memory_gib"),
         "reason": shorten(reason) if isinstance(reason, str) else None,
     }
+
+
+def _checks(summary: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What was found of compiled arithmetic; release 0.2.0 left ``numerics``."""
+    documents = {key: summary.get(key) for key in ("equivalence", "numerics")}
+    return {key: one for key, one in documents.items() if isinstance(one, Mapping)}
 
 
 def _section(summary: Mapping[str, Any], key: str, job: str) -> Mapping[str, Any]:

@@ -107,14 +107,24 @@ def test_a_part_of_a_summary_that_is_no_mapping_is_an_error_that_names_it(key: s
             list(speed_runs(read(tarball(dict.fromkeys(segments, body))), job="j"))
 
 
-def test_the_numerical_check_of_an_arm_is_in_each_of_its_segments() -> None:
-    numerics = {"checked": False, "reason": "several models"}
+@pytest.mark.parametrize("key", ["equivalence", "numerics"])
+def test_the_check_of_an_arm_is_in_each_of_its_segments(key: str) -> None:
+    check = {"schema": 1, "weights": "first"}
     names = [f"evidence/{folder}/{arm}" for folder in ("cold", "block-0") for arm in "ab"]
     files = {f"{name}/summary.json": json.dumps(SUMMARY).encode() for name in names}
-    files["evidence/cold/b/summary.json"] = json.dumps({**SUMMARY, "numerics": numerics}).encode()
+    files["evidence/cold/b/summary.json"] = json.dumps({**SUMMARY, key: check}).encode()
     runs = dict(speed_runs(read(tarball(files)), job="j"))
 
-    assert ("numerics" in runs["a"].record, runs["b"].record["numerics"]) == (False, numerics)
+    assert (False, check) == (key in runs["a"].record, runs["b"].record[key])
+
+
+@pytest.mark.parametrize("check", [{"schema": 1, "weights": "last"}, None, ["broken"]])
+def test_the_check_of_a_full_run_is_in_its_record(check: object) -> None:
+    summary = {**SUMMARY, "metrics": {"eval_loss": 1.0}, "equivalence": check}
+    body = tarball({"evidence/summary.json": json.dumps(summary).encode()})
+    run = quality_run(read(body), job="j", metric="eval_loss")
+
+    assert (check if isinstance(check, dict) else None) == run.record.get("equivalence")
 
 
 def test_an_output_is_gone_through_without_being_held_in_memory() -> None:

@@ -28,7 +28,7 @@ def built(case: Case, **overrides: Any) -> dict[str, Any]:
     arm = with_overrides(_arm(case), spec.ARM, overrides, load_facts())
     return quality_request(
         _workload(case), arm, run=spec.RUN, replicate=spec.REPLICATE, seed=spec.SEED,
-        context=_context(case),
+        context=_context(case), examined=False,
     )  # fmt: skip
 
 

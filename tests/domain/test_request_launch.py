@@ -286,6 +286,18 @@ def test_the_teams_tags_stand_beside_the_trials(owner: str | None, team: dict[st
     )
 
 
+def test_full_runs_that_a_trial_asks_for_end_with_the_check() -> None:
+    first = ProductionJob(run="r1", number=0, replicate=0, seed=17)
+    canary = dataclasses.replace(first, examined=True)
+    requests = [
+        request(job()), production_request(job(), arm(), canary, CONTEXT),
+        production_request(job(), arm(), first, CONTEXT), speed(job()),
+    ]  # fmt: skip
+
+    asked = [one["Environment"].get("COMPILEGATE_EQUIVALENCE") for one in requests]
+    assert ["last", "last", None, None] == asked
+
+
 @pytest.mark.parametrize("key", ["aws:x", "AWS:x", "compilegate:arm", "Compilegate:x"])
 def test_reserved_prefixes_are_refused_among_tags(key: str) -> None:
     with pytest.raises(InvalidInputError, match="reserved prefix"):

@@ -74,6 +74,7 @@ class RunJobs:
             seed=begun.seed,
             variables=variables,
             tags=tags,
+            examined=begun.canary is not None,
         )
         context = self.site.context(
             self.trained.workload.name,

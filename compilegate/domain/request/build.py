@@ -182,6 +182,8 @@ def _tags(
     return [{"Key": key, "Value": value} for key, value in values.items()]
 
 
+# Lets a full run that compiles end with the equivalence check; the same in every arm.
+AT_LAST_WEIGHTS = {"COMPILEGATE_EQUIVALENCE": "last"}
 SPEED_PROGRAM = f"{naming.RUNTIME_PACKAGE}/speed_gate.py"
 ALL_ARMS = "all"
 
@@ -191,7 +193,8 @@ class ProductionJob:
     """One attempt at a run; ``run`` is the run's id, ``number`` the attempt's from 0.
 
     ``replicate`` counts the workload's runs. ``variables`` and ``tags`` are the job's beside the
-    workload's own: what the script may want to know of the decision behind it.
+    workload's own: what the script may want to know of the decision behind it. ``examined``: the
+    job ends with the equivalence check, because a trial asked for the run.
     """
 
     run: str
@@ -200,20 +203,31 @@ class ProductionJob:
     seed: int
     variables: Mapping[str, str] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
+    examined: bool = False
 
 
 def quality_request(
-    workload: Workload, arm: ArmPlan, *, run: str, replicate: int, seed: int, context: JobContext
+    workload: Workload,
+    arm: ArmPlan,
+    *,
+    run: str,
+    replicate: int,
+    seed: int,
+    context: JobContext,
+    examined: bool = True,
 ) -> dict[str, Any]:
-    """The full run of one arm with one seed.
+    """The full run of one arm with one seed; if ``examined``, it ends with the equivalence check.
 
     Raises InvalidInputError for a tag, hyperparameter or launcher that is not allowed.
     """
     script = _script(workload, arm)
     values = {**_own_values(workload, arm, script), "seed": seed, "replicate": replicate}
     start = launch(arm, _framework(workload, arm), script)
+    request = _request(workload, arm, start, values, run=run, context=context)
+    check = AT_LAST_WEIGHTS if examined else {}
     return {
-        **_request(workload, arm, start, values, run=run, context=context),
+        **request,
+        "Environment": {**request["Environment"], **check},
         "Tags": _tags(workload, run, "quality", arm.name, context),
     }
 
@@ -270,6 +284,7 @@ def production_request(
         replicate=job.replicate,
         seed=job.seed,
         context=context,
+        examined=job.examined,
     )
     output = context.uri(naming.production_jobs_prefix(workload.name, job.run))
     checkpoints = request["CheckpointConfig"]

@@ -82,6 +82,14 @@ def test_a_run_trains_the_flags_candidate_with_its_overrides() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("slot", "asked"), [(None, None), (CanarySlot("t", 2, 1), "last")])
+def test_a_run_of_a_trial_ends_with_the_check_and_the_flags_does_not(slot, asked) -> None:
+    begun = replace(choose_run(INPUTS), canary=slot)
+
+    variables = INPUTS.jobs.request(begun, Attempt(0))["Environment"]
+    assert asked == variables.get("COMPILEGATE_EQUIVALENCE")
+
+
 def test_a_candidate_whose_job_cannot_be_built_gives_way_to_the_baseline() -> None:
     begun = choose_run(refusing("compile"))
 
