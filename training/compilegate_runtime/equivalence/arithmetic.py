@@ -1,0 +1,120 @@
+"""The two arithmetics in which compiled code is compared with eager code.
+
+``own`` is the job's: its types of number, the code that the run compiled. A fault smaller than its
+rounding is invisible there: in bfloat16 that is most of what an epsilon or an approximated function
+changes. So the same model is compiled anew in ``single``: weights and products of 32 bits, autocast
+off. Where the job computes in single precision by itself, both are one.
+"""
+
+import contextlib
+
+from compilegate_runtime.equivalence import batches as of_batches
+from compilegate_runtime.equivalence import surroundings
+from compilegate_runtime.equivalence.anew import Anew
+from compilegate_runtime.equivalence.compare import errors
+from compilegate_runtime.equivalence.reference import in_double, modes
+from compilegate_runtime.equivalence.sides import Side
+from compilegate_runtime.equivalence.unseen import Unseen
+
+OWN, SINGLE = "own", "single"
+SAME = 1e-9  # relative: two ways in double precision that mean the same
+
+
+class Arithmetic:
+    """Trains the model compiled, eager and in double precision.
+
+    ``truths`` are what was computed in double precision already, by the name of the batches: it is
+    the same for both arithmetics where no random numbers are drawn.
+    """
+
+    def __init__(self, case, name, truths):
+        self._case, self.name, self._truths = case, name, truths
+        torch, subject = self._torch, self._subject = case.torch, case.subject
+        low = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(subject.precision, torch.float32)
+        self.epsilon = torch.finfo(low if name == OWN else torch.float32).eps
+        self._record, self._double = modes(torch, case.clock)
+        self._how = {"forward": subject.autocast} if name == OWN else {"dtype": torch.float32}
+        self.eager = self._side(self._eagerly, subject.model, self._recorded, **self._how)
+        self.reference = self._side(
+            self._eagerly, subject.model, self._in_double, dtype=torch.float64
+        )
+        self.compiled_anew = Anew(case, **self._how)
+        ready = self._side(subject.call, subject.compiled, None, **self._how)
+        self.compiled = ready if name == OWN or is_one(torch, subject) else self.compiled_anew
+
+    def _side(self, loss_of, function, around, **how):
+        return Side(self._case, loss_of, function, around=around, **how)
+
+    def _eagerly(self, batch):
+        return self._subject.call_with(self._subject.model, batch)
+
+    @contextlib.contextmanager
+    def _recorded(self, tape):
+        with self._torch.compiler.set_stance("force_eager"), self._record(tape):
+            yield
+
+    @contextlib.contextmanager
+    def _in_double(self, tape):
+        stance = self._torch.compiler.set_stance("force_eager")
+        with stance, in_double(self._torch, self._double(tape)):
+            yield
+
+    def trained(self, name, batches, accumulated=1):
+        """(truth, compiled, [eager, ...]) of ``Trained`` on these batches, called ``name``.
+
+        Raises Unseen where eager's gradients are not finite or the compiler drew other numbers.
+        """
+        tapes = [[] for _ in range(0, len(batches), accumulated)]
+        eager = self.eager.train(batches, tapes, accumulated)
+        _require_finite(self._torch, eager.gradients)
+        if any(tapes) or name not in self._truths:
+            self._truths[name] = self.reference.train(batches, tapes, accumulated)
+        truth = self._truths[name]
+        side = self.compiled_anew if any(tapes) else self.compiled
+        compiled = side.train(batches, accumulated=accumulated)
+        if any(tapes) and not _equal(self._torch, eager.random, compiled.random):
+            raise Unseen("random_numbers", "compiled code drew other numbers than eager code")
+        others = self._as_good(truth, batches, accumulated, random=any(tapes))
+        return truth, compiled, [eager, *others]
+
+    def computed(self, batches):
+        """(truth, compiled, [eager]) of what the evaluation computes on these batches."""
+        eager, truth, compiled = (
+            side.compute(batches) for side in (self.eager, self.reference, self.compiled)
+        )
+        return truth, compiled, [eager]
+
+    def _as_good(self, truth, batches, accumulated, *, random):
+        """Eager code that sums in another order, where that means the same."""
+        torch, count = self._torch, self._torch.get_num_threads()
+        if count > 1 and next(self._subject.model.parameters()).device.type == "cpu":
+            with surroundings.threads(torch, count // 2):
+                yield self.eager.train(batches, None, accumulated)
+        others = [of_batches.turned(torch, batch) for batch in batches]
+        if random or any(one is None for one in others):
+            return
+        first = self.reference.train(others[:accumulated], None, accumulated)
+        if errors(truth.gradients[0], first.gradients[0])[1] < SAME:
+            yield self.eager.train(others, None, accumulated)
+
+
+def is_one(torch, subject):
+    """Whether the job computes in single precision by itself."""
+    kinds = {one.dtype for one in subject.model.parameters() if one.is_floating_point()}
+    device = next(subject.model.parameters()).device.type
+    return (
+        subject.precision == "fp32"
+        and kinds == {torch.float32}
+        and surroundings.is_precise(torch, device)
+    )
+
+
+def _require_finite(torch, steps):
+    for number, step in enumerate(steps):
+        if any(one is not None and not bool(torch.isfinite(one).all()) for one in step):
+            raise Unseen("eager_not_finite", f"gradients of step {number + 1}")
+
+
+def _equal(torch, one, other):
+    pairs = [pair for states in zip(one, other) for pair in zip(*states)]  # noqa: B905 - Python 3.8
+    return all(torch.equal(*pair) for pair in pairs)

@@ -1,0 +1,116 @@
+"""How far compiled code is from eager code, both measured by double precision.
+
+Of a tensor p (a weight's gradient, a buffer, an output) in step t, where G is all of them together
+and n counts values:
+
+    length(p, t) = max(|p64(t)|, FLOOR |G64(t)| sqrt(n(p) / n(G)))
+    e(p, t)      = |p(t) - p64(t)| / length(p, t)
+    ratio(p)     = max over t of e_compiled(p, t) / max(epsilon, max over t of e_eager(p, t))
+
+The floor is for tensors whose true value is rounding itself, such as the gradient of a bias before
+a normalisation: they have no relative error. Eager's error is the largest among the ways to compute
+the same sums that are as good as any other: more threads or fewer, another order of samples. It has
+a floor too, epsilon of the arithmetic, since the few numbers of a small tensor are exact by chance.
+"""
+
+import math
+
+FLOOR = 1e-2
+SAMPLED = 2**16  # values of a tensor that are compared; a smaller one counts whole
+SAMPLED_TOGETHER = 2**24  # values of all tensors of a step; memory holds a dozen such steps
+
+
+def sampled(torch, tensor, count=1):
+    """Values of a tensor, evenly spread, on the processor; None of None.
+
+    ``count`` tensors share what may be kept. Steps through it are odd, so that no column of a
+    matrix is left out.
+    """
+    if tensor is None:
+        return None
+    tensor = tensor.detach()
+    if tensor.layout is not torch.strided:
+        tensor = _marked(torch, tensor.coalesce())
+    flat = tensor.reshape(-1)
+    most = min(SAMPLED, max(1, SAMPLED_TOGETHER // count))
+    values = flat[:: -(-flat.numel() // most) | 1].clone()
+    return torch.view_as_real(values).reshape(-1).cpu() if values.is_complex() else values.cpu()
+
+
+def _marked(torch, sparse):
+    """A sparse gradient's values, each times 1 to 2 as its place says: a wrong row shows."""
+    place = torch.zeros_like(sparse.indices()[0])
+    for index in sparse.indices():
+        place = (place * 31 + index * 2654435761) % 1024
+    values = sparse.values().double()
+    return values * (1 + place.double() / 1024).reshape(-1, *[1] * (values.dim() - 1))
+
+
+def errors(truth, made):
+    """e(p) of every tensor, and of all together; infinite where a number is missing.
+
+    Both are a step's tensors in the same order. None is zero: a weight that got no gradient.
+    """
+    lengths = [_norm(one) for one in truth]
+    counts = [0 if one is None else one.numel() for one in truth]
+    whole = math.hypot(*lengths) if lengths else 0.0
+    density = whole / math.sqrt(max(1, sum(counts)))
+    differences = [_difference(one, other) for one, other in zip(truth, made)]  # noqa: B905 - Python 3.8
+    each = [
+        _quotient(difference, max(length, FLOOR * density * math.sqrt(max(1, count))))
+        for difference, length, count in zip(differences, lengths, counts)  # noqa: B905 - Python 3.8
+    ]
+    return each, _quotient(math.hypot(*differences) if differences else 0.0, whole)
+
+
+def compared(names, truth, compiled, eagers, epsilon):
+    """The worst ratio of ``compiled`` to the worst of ``eagers``, as a part of the document.
+
+    Each is a list of steps, each step a list of tensors by ``names``. ``ratio`` is None where
+    compiled code gave no finite number.
+    """
+    made = [errors(true, own) for true, own in zip(truth, compiled)]  # noqa: B905 - Python 3.8
+    plain = [[errors(true, own) for true, own in zip(truth, one)] for one in eagers]  # noqa: B905
+    worst = (-1.0, 0.0, 0.0, 0, 0)
+    for place in range(len(names)):
+        yardstick = max(step[0][place] for eager in plain for step in eager)
+        error, number = max((step[0][place], number) for number, step in enumerate(made))
+        ratio = error / max(epsilon, yardstick)
+        worst = max(worst, (ratio, error, yardstick, number, place))
+    ratio, error, yardstick, number, place = worst
+    return {
+        "compared": len(names),
+        "ratio": _finite(ratio),
+        "where": names[place],
+        "step": number + 1,
+        "error": _finite(error),
+        "eager_error": _finite(yardstick),
+        "total": {
+            "compiled": [_finite(whole) for _, whole in made],
+            "eager": [_finite(whole) for _, whole in plain[0]],
+            "epsilon": epsilon,
+        },
+    }
+
+
+def _norm(tensor):
+    return 0.0 if tensor is None else float(tensor.double().norm())
+
+
+def _difference(true, made):
+    if true is None or made is None:
+        return _norm(made if true is None else true)
+    if true.shape != made.shape:
+        return math.inf
+    true, made = true.double(), made.double()
+    same = true == made  # infinities of a mask among them
+    length = float((made - true).masked_fill(same, 0.0).norm())
+    return length if length < math.inf else math.inf  # nan too
+
+
+def _quotient(error, length):
+    return error / length if length > 0 else (0.0 if error == 0 else math.inf)
+
+
+def _finite(value):
+    return value if value < math.inf else None

@@ -1,0 +1,39 @@
+"""The document of a check: what was compared, what was not, and in which class of arithmetic."""
+
+SCHEMA = 1
+
+
+class Document:
+    """Gathers figures part by part."""
+
+    def __init__(self, check, weights, limit_seconds):
+        self._made = {
+            "schema": SCHEMA, "check": check, "weights": weights, "class": None,
+            "parts": [], "unseen": [], "seconds": 0.0, "limit_seconds": limit_seconds,
+        }  # fmt: skip
+
+    def belongs_to(self, torch, subject):
+        """Note framework, device and precision, for which bounds and chances are known."""
+        device = next(subject.model.parameters()).device
+        name = device.type
+        if device.type == "cuda":
+            name += " {}.{}".format(*torch.cuda.get_device_capability(device))
+        version = ".".join(torch.__version__.split(".")[:2])
+        self._made["class"] = {
+            "framework": f"pytorch {version}", "device": name, "precision": subject.precision,
+        }  # fmt: skip
+
+    def add(self, part):
+        """Note the figures of a part."""
+        self._made["parts"].append(part)
+
+    def leave_out(self, part, arithmetic, reason):
+        """Note what of a part was not looked at."""
+        self._made["unseen"].append({
+            "part": part, "arithmetic": arithmetic, "code": reason.code, "share": reason.share,
+            "detail": reason.detail,
+        })  # fmt: skip
+
+    def finished(self, seconds):
+        """The document, as JSON's types."""
+        return {**self._made, "seconds": round(seconds, 2)}

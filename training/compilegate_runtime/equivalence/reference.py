@@ -1,0 +1,107 @@
+"""Eager code in double precision, on the random numbers that eager code drew in its own.
+
+A model that casts to a lower type by itself (``logits.float()``) is not followed there. An operator
+that draws random numbers gives those that the recorded run drew: in another type of number the
+generator would give others.
+"""
+
+import contextlib
+
+WIDE = {
+    "float16": "float64", "bfloat16": "float64", "float32": "float64", "complex64": "complex128",
+}  # fmt: skip
+# Operators of random numbers alone, whose result depends on nothing else that is computed.
+GENERATORS = ("rand", "bernoulli", "uniform", "normal", "exponential", "geometric", "cauchy",
+              "log_normal", "multinomial", "poisson")  # fmt: skip
+
+
+def modes(torch, clock):
+    """(a context that records random numbers on a list, one that computes in double from it)."""
+    from torch.utils._python_dispatch import TorchDispatchMode  # noqa: PLC0415
+    from torch.utils._pytree import tree_map  # noqa: PLC0415
+
+    from compilegate_runtime.equivalence.unseen import Unseen  # noqa: PLC0415
+
+    wide = {getattr(torch, low): getattr(torch, high) for low, high in WIDE.items()}
+
+    def draws(func):
+        return torch.Tag.nondeterministic_seeded in func.tags
+
+    class Recording(TorchDispatchMode):
+        def __init__(self, tape):
+            super().__init__()
+            self._tape = tape
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            made = func(*args, **(kwargs or {}))
+            if draws(func):
+                self._tape.append(tree_map(lambda one: _copy(torch, one), made))
+            return made
+
+    class InDouble(TorchDispatchMode):
+        def __init__(self, tape):
+            super().__init__()
+            self._left = iter(tape)
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            clock.check()
+            args, kwargs = tree_map(self._widened, (args, kwargs or {}))
+            if not func._schema.is_mutable and _mixes(torch, args):
+                args = tree_map(lambda one: _in_wide(torch, wide, one), args)
+            return self._replayed(func, args, kwargs) if draws(func) else func(*args, **kwargs)
+
+        @staticmethod
+        def _widened(value):
+            return wide.get(value, value) if isinstance(value, torch.dtype) else value
+
+        def _replayed(self, func, args, kwargs):
+            drawn = next(self._left, None)
+            name = func._schema.name.rpartition("::")[2]
+            if drawn is None:
+                raise Unseen("random_numbers", f"{name} was not drawn by eager code")
+            if name == "native_dropout":
+                mask = drawn[1]
+                share = 1 - args[1]
+                return args[0] * mask * (1 / share if share else 0.0), mask
+            if not any(part in name for part in GENERATORS):
+                raise Unseen("random_numbers", f"{name} draws inside of what it computes")
+            made = func(*args, **kwargs)
+            made.copy_(drawn)
+            return made
+
+    return Recording, InDouble
+
+
+@contextlib.contextmanager
+def in_double(torch, mode):
+    """Numbers without a type are double too."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with mode:
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def _copy(torch, value):
+    return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _mixes(torch, args):
+    kinds = {one.dtype for one in _tensors(torch, args) if one.is_floating_point()}
+    return len(kinds) > 1
+
+
+def _tensors(torch, values):
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(torch, value)
+
+
+def _in_wide(torch, wide, value):
+    if not isinstance(value, torch.Tensor):
+        return value
+    return value.to(wide.get(value.dtype, value.dtype))

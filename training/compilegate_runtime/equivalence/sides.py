@@ -1,0 +1,130 @@
+"""One model trained for some steps in several ways: compiled, eager, in double precision.
+
+Each way begins with the same weights, sees the same batches, and moves the weights by its own
+gradients, so that what shows only after a step (a stale buffer, an error that grows) is seen. A
+step moves them by RATE of their length along the gradient. Unlike Adam's, whose first steps are the
+gradient's signs, it is a smooth function of the gradient: rounding stays rounding.
+"""
+
+import contextlib
+from collections import namedtuple
+
+from compilegate_runtime.equivalence import batches as of_batches
+from compilegate_runtime.equivalence import surroundings
+from compilegate_runtime.equivalence.compare import sampled
+from compilegate_runtime.equivalence.unseen import Unseen
+
+RATE = 1e-3
+# Keeps fp16's small gradients above zero, as a gradient scaler does.
+FP16_SCALE = 2.0**12
+
+# What steps left: sampled gradients and buffers of each step, and torch's random state after it.
+Trained = namedtuple("Trained", "gradients buffers random")
+# What every side of a check shares.
+Case = namedtuple("Case", "torch subject weights clock")
+
+
+class Side:
+    """One way to compute.
+
+    ``loss_of(batch)`` gives what the model returns, ``callable`` is called like the model where it
+    is evaluated. ``around(tape)`` is a context for a step, its backward pass included, in which
+    random numbers are recorded on a list or read from it.
+    """
+
+    def __init__(self, case, loss_of, function, *, dtype=None, around=None, forward=None):
+        self._torch, self._subject, self._clock = case.torch, case.subject, case.clock
+        self._weights, self._dtype = case.weights, dtype
+        self._loss_of, self.callable = loss_of, function
+        self._around = around or (lambda _: contextlib.nullcontext())
+        self._forward = forward or contextlib.nullcontext
+        self._scale = FP16_SCALE if case.subject.precision == "fp16" else 1.0
+
+    @contextlib.contextmanager
+    def placed(self):
+        """The starting weights in this side's type of number."""
+        with self._weights.placed(self._dtype):
+            yield
+
+    def train(self, batches, tapes=None, accumulated=1):
+        """``Trained`` by a step for each ``accumulated`` of the batches; a tape for each step."""
+        groups = [batches[at : at + accumulated] for at in range(0, len(batches), accumulated)]
+        made = Trained([], [], [])
+        with self.placed():
+            for number, group in enumerate(groups):
+                self._clock.check()
+                surroundings.seed(self._torch, number)
+                self._subject.model.zero_grad(set_to_none=True)
+                with self._around(tapes[number] if tapes else []):
+                    for batch in group:
+                        self._backward(batch, accumulated)
+                made.random.append(surroundings.random_state(self._torch))
+                self._take(made)
+        return made
+
+    def compute(self, batches):
+        """What the evaluation computes of each batch, without gradients, in evaluation mode."""
+        made = []
+        with self.placed(), self._torch.no_grad():
+            self._subject.model.eval()
+            for batch in batches:
+                self._clock.check()
+                with self._around([]), self._forward():
+                    output = self._subject.evaluate(self.callable, self._copy(batch))
+                made.append([sampled(self._torch, one) for one in self._tensors(output)])
+        return made
+
+    def _tensors(self, output):
+        leaves = [one for one in of_batches.leaves(output) if hasattr(one, "is_floating_point")]
+        return [one for one in leaves if one.is_floating_point()]
+
+    def _copy(self, batch):
+        """A batch of its own for a call, which may change it."""
+        copy = of_batches.kept(self._torch, batch)
+        wide = self._dtype is self._torch.float64
+        return of_batches.in_double(self._torch, copy) if wide else copy
+
+    def _backward(self, batch, parts):
+        with self._forward():
+            loss = scalar(self._torch, self._loss_of(self._copy(batch))) / parts
+        if not loss.requires_grad:
+            raise Unseen("no_gradient", "the loss depends on no weight that trains")
+        (loss * self._scale).backward()
+
+    def _take(self, made):
+        """Keep the gradients, move the weights, keep the buffers."""
+        torch, model = self._torch, self._subject.model
+        trained = [one for one in model.parameters() if one.requires_grad]
+        with torch.no_grad():
+            for one in trained:
+                if one.grad is not None and self._scale != 1:
+                    one.grad.div_(self._scale)
+            made.gradients.append([sampled(torch, one.grad, len(trained)) for one in trained])
+            moved = [one for one in trained if one.grad is not None]
+            length = _norm(torch, [one.grad for one in moved])
+            rate = RATE * _norm(torch, moved) / length if 0 < length < float("inf") else 0.0
+            for one in moved:
+                one.add_(one.grad.to(one.dtype), alpha=-rate)
+            made.buffers.append([sampled(torch, one) for one in model.buffers()])
+
+
+def scalar(torch, output):
+    """The number to be minimised in what a model returned. Raises Unseen where there is none."""
+    loss = getattr(output, "loss", output)
+    if isinstance(loss, dict):
+        loss = loss.get("loss")
+    if isinstance(loss, (list, tuple)):
+        found = [one for one in loss if isinstance(one, torch.Tensor) and one.dim() == 0]
+        loss = found[0] if len(found) == 1 else None
+    if not isinstance(loss, torch.Tensor) or not loss.is_floating_point():
+        raise Unseen("no_loss", f"the loss is a {type(output).__name__}")
+    return loss.mean() if loss.dim() else loss
+
+
+def _norm(torch, tensors):
+    """The length of all tensors together, of their values where they are sparse."""
+    total = 0.0
+    for one in tensors:
+        values = one.detach() if one.layout is torch.strided else one.detach().coalesce().values()
+        total += float(values.abs().double().square().sum())
+    return total**0.5

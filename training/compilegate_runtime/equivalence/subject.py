@@ -1,0 +1,47 @@
+"""What a check is given: a model, how it is called and compiled, and what it was fed."""
+
+import contextlib
+
+
+class Subject:
+    """One model of a job, as the job has it at the moment of the check.
+
+    ``model`` is the module whose weights train, without wrappers for several processes.
+    ``call(batch)`` gives the loss of a kept batch as the run computes it, by the code that the run
+    compiled. ``call_with(callable, batch)`` does the same with something else that is called like
+    the model; ``compile_anew(model)`` compiles the model the arm's way and returns such a callable
+    (in place or not); both are called without autocast. ``autocast()`` is the context in which
+    ``call`` is called. ``compiled`` is what the run calls instead of the model, the model itself
+    where it was compiled in place. ``batches`` are what ``call`` takes, copied before they were
+    used (``kept``): at least STEPS, of the size that most steps have.
+
+    Optional, None or empty where it does not apply: ``last_batch``, the smaller one at the end of
+    an epoch; ``recompiled``, batches for which the run compiled further graphs; ``evaluation``,
+    held-out batches, with ``evaluate(callable, batch)``, whose floating-point tensors (outputs,
+    loss) are compared, for an evaluation that runs compiled; ``accumulation``, calls whose
+    gradients make up a step; ``optimizer`` with ``compiled_step()``, where its step is compiled;
+    ``shared``, the wrapper that reduces gradients over processes, which ``call`` goes through
+    (DDP).
+    """
+
+    def __init__(
+        self, model, call, batches, *, precision="fp32", autocast=contextlib.nullcontext,
+        compiled=None, call_with=None, compile_anew=None, last_batch=None, recompiled=(),
+        evaluation=(), evaluate=None, accumulation=1, optimizer=None, compiled_step=None,
+        shared=None,
+    ):  # fmt: skip
+        self.model, self.call, self.batches = model, call, list(batches)
+        self.compiled = model if compiled is None else compiled
+        self.precision, self.autocast = precision, autocast
+        self.call_with, self.compile_anew = call_with or called_with, compile_anew
+        self.last_batch, self.recompiled = last_batch, list(recompiled)
+        self.evaluation, self.evaluate = list(evaluation or ()), evaluate
+        self.accumulation = accumulation
+        self.optimizer, self.compiled_step, self.shared = optimizer, compiled_step, shared
+
+
+def called_with(function, batch):
+    """Call with the parts of a batch: a dict by name, a list or tuple in order."""
+    if isinstance(batch, dict):
+        return function(**batch)
+    return function(*batch) if isinstance(batch, (list, tuple)) else function(batch)

@@ -1,0 +1,61 @@
+"""What could not be looked at, by name; and the time that a check may take."""
+
+import time
+
+# Codes of what could not be looked at; the judge counts each against the part that it names.
+CODES = (
+    "autocast_inside",  # the model computes in lower precision by itself
+    "batch_consumed",  # a batch is an iterator, used up by being read
+    "cannot_compile",  # nobody said how to compile the model anew
+    "eager_not_finite",  # eager's own gradients are nan or infinite
+    "failed",
+    "integer_weights",
+    "no_gradient",  # the loss moves no weight
+    "no_loss",  # the model returns no single number to be minimised
+    "no_parameters",
+    "no_recompile",
+    "not_compiled",  # no graph was made, so that eager code was compared with itself
+    "old_torch",  # before 2.6, which cannot be made to run compiled code eagerly
+    "out_of_memory",
+    "random_numbers",  # other numbers were drawn by the compiler than by eager
+    "several_models",
+    "sharded_weights",
+    "sparse_weights",
+    "time_exceeded",
+    "too_few_batches",
+    "too_large",
+)
+
+
+class Unseen(Exception):  # noqa: N818 - no error: something is left out, and said
+    """A part, or ``share`` of it (0 to 1), was not looked at, for a reason by its ``code``."""
+
+    def __init__(self, code, detail="", share=1.0):
+        super().__init__(detail or code)
+        self.code, self.detail, self.share = code, str(detail)[:300], share
+
+
+class Clock:
+    """The time that is left; asked between parts, steps and, in the reference, operators."""
+
+    def __init__(self, limit_seconds):
+        self._begin, self._limit = time.monotonic(), limit_seconds
+
+    def seconds(self):
+        """Seconds since the check began."""
+        return time.monotonic() - self._begin
+
+    def check(self):
+        """Raise Unseen when the time is over."""
+        if self.seconds() > self._limit:
+            raise Unseen("time_exceeded", f"{self._limit:.0f} seconds")
+
+
+def reason_of(error):
+    """An exception as what it left unseen."""
+    if isinstance(error, Unseen):
+        return error
+    # By name and words: torch.OutOfMemoryError is younger than PyTorch 2.6's ancestors.
+    if type(error).__name__ == "OutOfMemoryError" or "out of memory" in str(error).lower():
+        return Unseen("out_of_memory", error)
+    return Unseen("failed", f"{type(error).__name__}: {error}")

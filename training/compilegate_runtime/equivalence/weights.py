@@ -1,0 +1,144 @@
+"""The model's weights as they were, in their own type or in a wider one, and what goes with them.
+
+In a wider type, other parameters take the places of the model's own, which stay what they are for
+optimizers, hooks and compiled code. Weights that share memory, tied ones or views of one buffer,
+share it in the wider type too.
+"""
+
+import contextlib
+
+CONTAINERS = ("_parameters", "_buffers", "_modules")
+
+
+class Weights:
+    """Places the weights from which every side of a check begins.
+
+    Raises Unseen where a reference cannot be made of them.
+    """
+
+    def __init__(self, torch, model):
+        self._torch = torch
+        self._modules = list(model.modules())
+        self._own = [*model.parameters(), *model.buffers()]
+        self._start = [one.detach().clone() for one in self._own]
+        self._gradients = [(one, one.grad) for one in model.parameters()]
+        self._attributes = [dict(one.__dict__) for one in self._modules]
+        self._members = [[dict(one.__dict__[name]) for name in CONTAINERS] for one in self._modules]
+        self._wide = {}
+
+    @contextlib.contextmanager
+    def placed(self, dtype=None):
+        """The starting weights in the model, in ``dtype`` or the model's own type.
+
+        Afterwards the model is as it was when it was given, gradients included.
+        """
+        self.restore()
+        try:
+            if dtype is not None:
+                self._swap(self._in_type(dtype))
+            for weight, _ in self._gradients:
+                weight.grad = None
+            yield
+        finally:
+            self.restore()
+
+    def changes(self):
+        """What has become another attribute of a module since it was placed."""
+        return [
+            (module, {name: value for name, value in module.__dict__.items()
+                      if name not in CONTAINERS and before.get(name, self) is not value})
+            for module, before in zip(self._modules, self._attributes)  # noqa: B905 - Python 3.8
+        ]  # fmt: skip
+
+    @staticmethod
+    def apply(changes):
+        """Make them again."""
+        for module, attributes in changes:
+            module.__dict__.update(attributes)
+
+    def forget(self):
+        """Free what wider types take."""
+        self._wide.clear()
+
+    def restore(self):
+        """Make the model what it was."""
+        for module, attributes, members in zip(self._modules, self._attributes, self._members):  # noqa: B905 - Python 3.8
+            for name, content in zip(CONTAINERS, members):  # noqa: B905 - as above
+                self._put_back(module, name, content)
+            for name in [name for name in module.__dict__ if name not in attributes]:
+                del module.__dict__[name]
+            module.__dict__.update(attributes)
+        with self._torch.no_grad():
+            for own, start in zip(self._own, self._start):  # noqa: B905 - as above
+                own.copy_(start)  # where it lies, which a captured graph knows
+        for weight, gradient in self._gradients:
+            weight.grad = gradient
+
+    @staticmethod
+    def _put_back(module, name, content):
+        now = module.__dict__[name]
+        for key in [key for key in now if key not in content]:
+            del now[key]
+        for key, value in content.items():
+            if now.get(key) is not value:
+                setattr(module, key, value)  # recurrent layers keep a list of their weights
+
+    def _swap(self, wide):
+        for module, members in zip(self._modules, self._members):  # noqa: B905 - as above
+            for content in members[:2]:
+                for name, tensor in content.items():
+                    if id(tensor) in wide:
+                        setattr(module, name, wide[id(tensor)])
+
+    def _in_type(self, dtype):
+        """Tensors of the wider type by the id of the model's own, with the starting values."""
+        torch = self._torch
+        floating = [one for one in self._own if one.is_floating_point() or one.is_complex()]
+        if dtype not in self._wide:
+            bases = _bases(torch, floating, dtype)
+            self._wide[dtype] = {id(one): _twin(torch, one, bases, dtype) for one in floating}
+        wide = self._wide[dtype]
+        with torch.no_grad():
+            for own in floating:
+                wide[id(own)].copy_(own)
+                wide[id(own)].grad = None
+        return wide
+
+
+def _bases(torch, tensors, dtype):
+    """Memory in the wider type by that which several tensors share."""
+    shared = {}
+    for one in tensors:
+        shared.setdefault((_place(one), one.dtype), []).append(one)
+    return {
+        key: _whole(torch, ones[0]).to(_wider(torch, ones[0], dtype))
+        for key, ones in shared.items()
+        if len(ones) > 1
+    }
+
+
+def _place(tensor):
+    return tensor.untyped_storage().data_ptr()
+
+
+def _whole(torch, tensor):
+    """All the memory that a tensor is a view of."""
+    count = tensor.untyped_storage().nbytes() // tensor.element_size()
+    return torch.as_strided(tensor.detach(), (count,), (1,), 0)
+
+
+def _wider(torch, tensor, dtype):
+    return torch.promote_types(dtype, tensor.dtype)  # complex numbers stay complex
+
+
+def _twin(torch, own, bases, dtype):
+    base = bases.get((_place(own), own.dtype))
+    if base is None:
+        value = own.detach().to(_wider(torch, own, dtype), copy=True)
+    else:
+        value = torch.as_strided(base, own.shape, own.stride(), own.storage_offset())
+    if not isinstance(own, torch.nn.Parameter):
+        return value
+    twin = torch.nn.Parameter(value, requires_grad=own.requires_grad)
+    twin.__dict__.update(own.__dict__)
+    return twin
