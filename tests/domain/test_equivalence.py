@@ -234,6 +234,15 @@ def test_one_failed_check_outweighs_every_other() -> None:
     assert "not_equivalent" in codes(judge(doc))
 
 
+@pytest.mark.parametrize("arithmetic", ["own", "single"])
+def test_an_fp32_job_is_compared_in_single_precision_alone(arithmetic: str) -> None:
+    own = {"class": CLASS | {"precision": "fp32"}, "parts": [part("gradients", 9.0, arithmetic)]}
+    table = with_class(precision="fp32") | {"bounds": dict.fromkeys(TABLE["bounds"], 64.0)}
+    doc = examined(figures(**own), figures("last", **own), table=table)
+
+    assert (State.PASSED if arithmetic == "single" else State.UNEXAMINED) == proof(doc).state
+
+
 def test_before_any_full_run_the_first_weights_decide() -> None:
     hybrid = {"quality_runs": "hybrid"}
     doc = examined(FIRST, compared=False, policy=hybrid)

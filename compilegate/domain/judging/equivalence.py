@@ -44,8 +44,10 @@ from compilegate.domain.workload.model import STRICT
 
 CONFIDENCE = 0.95
 FIRST, LAST = "first", "last"
-# What has to be compared of every model; what else applies is in the check's own lists.
-REQUIRED = frozenset({"gradients.own", "gradients.single"})
+# What has to be compared of every model; what else applies is in the check's own lists. The own
+# precision of an fp32 job is single precision, and then there is nothing else to compare.
+REQUIRED = {"fp32": frozenset({"gradients.single"})}
+REQUIRED_OF_OTHERS = frozenset({"gradients.own", "gradients.single"})
 # A change of anything else may be harmful in ways that no fault of a compiler is.
 COMPILERS = frozenset({"torch_compile", "torch_compile_strict"})
 ONLY_THE_COMPILER = frozenset(
@@ -295,7 +297,8 @@ def _examined(document: object, table: FaultTable) -> EquivalenceFinding:
     if worst is not None and _closeness(worst) > 1:
         return replace(finding, state=State.FAILED, reason=_words(worst))
     names = {one.name for one in check.parts}
-    lacking = sorted((names | REQUIRED) - {one.part for one in bounded})
+    required = REQUIRED.get(check.job_class.precision, REQUIRED_OF_OTHERS)
+    lacking = sorted((names | required) - {one.part for one in bounded})
     lacking += [one.part for one in check.unseen if one.share > table.shares.get(one.part, 0.0)]
     if lacking:
         return replace(finding, reason=f"not looked at: {', '.join(lacking)}")
@@ -384,7 +387,7 @@ def numerics_of(candidate: Arm) -> Numerics | None:
 def _of_run(record: Mapping[str, Any]) -> Numerics | None:
     check = read_check(record.get("equivalence"))
     parts = check.parts if check else ()
-    total = next((one.total for one in parts if one.name == "gradients.own" and one.total), None)
+    total = next((one.total for one in parts if one.total), None)  # ``own`` comes first
     return _numerics(total, total.epsilon) if total else read_numerics(record.get("numerics"))
 
 
