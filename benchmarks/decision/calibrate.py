@@ -1,13 +1,14 @@
-"""Monte-Carlo calibration of the quality gate's look levels a(n) = c (alpha/K) n / n_max.
+"""Monte-Carlo calibration of the quality gate's look levels a(n) = c a n / n_max.
 
 The gate looks several times at growing samples, so each look must spend only a part of the
 error. Under a loss of exactly the margin the statistic (D + margin) / (s sqrt(v)) is pivotal:
 neither the margin nor the seeds' spread is left in its law, so one run serves every ratio of
-the two. ``c`` is the largest factor with P(any look passes) <= alpha/K over every length of
-history, every pattern of baseline runs that the rules allow, and one to eight candidates
-(gate.py has the rules). Where the history lies makes no difference, since only its spread
-counts. A look is one test however often the judge is called, so the looks are all there is to
-pass. Rules that stop early for other reasons only remove passes and are left out.
+the two. ``c`` is the largest factor with P(any look passes) <= a over every length of history,
+every pattern of baseline runs that the rules allow, and every level ``a``: alpha/K of one to
+eight candidates, and up to 0.25 where the equivalence check passed (gate.py has the rules).
+Where the history lies makes no difference, since only its spread counts. A look is one test
+however often the judge is called, so the looks are all there is to pass. Rules that stop early
+for other reasons only remove passes and are left out.
 
     python -m benchmarks.decision.calibrate [--paths 400000] [--output FILE]
 """
@@ -36,7 +37,8 @@ from benchmarks.decision.gate import (
 from compilegate.domain.judging.statistics import SCHEDULE
 
 ALPHA = 0.05
-CANDIDATES = (1, 2, 3, 4, 8)
+# What a candidate may spend: alpha / (K rho) up to 0.25, alpha/K where rho is 1.
+LEVELS = (0.25, 0.1, *(ALPHA / k for k in (1, 2, 3, 4, 8)))
 SEED = 20_260_101
 
 
@@ -63,8 +65,7 @@ def calibrate(paths: int, seed: int) -> dict[str, Any]:
     for number, (design, history) in enumerate(scenarios()):
         rng = np.random.default_rng([seed, number])
         drawn = pass_levels(rng, paths, design=design, history=history)
-        for n_max, k in itertools.product(SCHEDULE, CANDIDATES):
-            level = ALPHA / k
+        for n_max, level in itertools.product(SCHEDULE, LEVELS):
             doubt = 1 - 2 * math.sqrt((1 - level) / level / paths)
             greatest = factor(drawn, n_max, level)
             exact[n_max] = min(exact[n_max], greatest)
@@ -91,14 +92,13 @@ def _checked(paths: int, seed: int, factors: dict[int, float]) -> dict[int, dict
     for number, (design, history) in enumerate(scenarios()):
         rng = np.random.default_rng([seed, number, 1])
         drawn = pass_levels(rng, paths // 2, design=design, history=history)
-        for n_max, k in itertools.product(SCHEDULE, CANDIDATES):
-            level = ALPHA / k
+        for n_max, level in itertools.product(SCHEDULE, LEVELS):
             share = achieved(drawn, n_max, level, factors[n_max]) / level
             if share > worst[n_max]["share"]:
                 worst[n_max] = {
                     "share": round(share, 4),
                     "share_se": round(math.sqrt((1 - level) / level / (paths // 2)), 4),
-                    "candidates": k,
+                    "level": level,
                     "design": design,
                     "history": history,
                 }

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.decision.calibrate import CANDIDATES
 from benchmarks.decision.cells import Cell
 from benchmarks.decision.gate_curve import LOSSES, MODES, SPREADS
 from benchmarks.decision.gate_curve import RESULTS as GATE_CURVE
@@ -242,11 +241,10 @@ def levels(_: Cells) -> str:
     measured = json.loads(LEVELS_FILE.read_text())["rows"]
     rows = []
     for case in dict.fromkeys(row["case"] for row in measured):
-        own = {row["candidates"]: row for row in measured if row["case"] == case}
-        rows.append(
-            [case, *(f"{own[k]['share']:.2f} ± {max(own[k]['se'], 0.01):.2f}" for k in CANDIDATES)]
-        )
-    return table(["share of alpha/K that is spent", *(f"K = {k}" for k in CANDIDATES)], rows)
+        own = [row for row in measured if row["case"] == case]
+        rows.append([case, *(f"{row['share']:.2f} ± {max(row['se'], 0.01):.2f}" for row in own)])
+    heads = [f"{level:.2g}" for level in dict.fromkeys(row["level"] for row in measured)]
+    return table(["share of the level that is spent, at level", *heads], rows)
 
 
 def gate_curve(_: Cells) -> str:

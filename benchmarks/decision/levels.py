@@ -2,9 +2,9 @@
 
 calibrate.py finds the look constants. Here they meet every design alone, candidates that vary
 more than the baseline, and a metric that moves while the trial lasts; each at a loss of exactly
-the margin, for one to eight candidates, in the worst of five lengths of history and three last
-looks. Where the history lies makes no difference, since only its spread counts. Giving up,
-which only removes passes, is left out.
+the margin, at every level that a candidate may have, in the worst of five lengths of history and
+three last looks. Where the history lies makes no difference, since only its spread counts.
+Giving up, which only removes passes, is left out.
 
     python -m benchmarks.decision.levels [--paths 400000] [--output FILE]
 """
@@ -16,7 +16,7 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.decision.calibrate import ALPHA, CANDIDATES
+from benchmarks.decision.calibrate import LEVELS
 from benchmarks.decision.gate import (
     DESIGNS,
     HISTORIES,
@@ -32,7 +32,6 @@ from benchmarks.decision.gate import (
     Sample,
     achieved,
     pass_levels,
-    shares,
     statistic,
 )
 from compilegate.domain.judging.statistics import CALIBRATED, SCHEDULE
@@ -121,38 +120,32 @@ def _level(x: Array, base: Array, past: Sample) -> Array:
 
 
 def measure(paths: int, seed: int) -> dict[str, Any]:
-    """For every case and number of candidates the worst share of alpha/K that is spent."""
+    """For every case and level the worst share of the level that is spent."""
     rows = []
     for case in cases():
-        spent = dict.fromkeys(CANDIDATES, 0.0)
-        plain = dict.fromkeys(CANDIDATES, 0.0)
+        spent = dict.fromkeys(LEVELS, 0.0)
         for history in HISTORIES:
             for draw in case.draws:
                 rng = np.random.default_rng([seed, history, zlib.crc32(case.words.encode())])
-                _worst(draw(rng, paths, history), spent, CALIBRATED)
-                _worst(draw(rng, paths // 4, history), plain, BONFERRONI)
-        rows += [_row(case.words, k, spent[k], plain[k], paths) for k in CANDIDATES]
+                _worst(draw(rng, paths, history), spent)
+        rows += [_row(case.words, level, spent[level], paths) for level in LEVELS]
         print(f"{case.words}: {spent}", file=sys.stderr, flush=True)
-    return {"paths": paths, "seed": seed, "alpha": ALPHA, "rows": rows}
+    return {"paths": paths, "seed": seed, "rows": rows}
 
 
-BONFERRONI: Mapping[int, float] = {n_max: 1 / float(shares(n_max).sum()) for n_max in SCHEDULE}
+def _worst(levels: Array, kept: dict[float, float]) -> None:
+    for level in LEVELS:
+        shares_spent = (
+            achieved(levels, n_max, level, CALIBRATED[n_max]) / level for n_max in LAST_LOOKS
+        )
+        kept[level] = max(kept[level], *shares_spent)
 
 
-def _worst(levels: Array, kept: dict[int, float], c: Mapping[int, float]) -> None:
-    for k in CANDIDATES:
-        level = ALPHA / k
-        shares_spent = (achieved(levels, n_max, level, c[n_max]) / level for n_max in LAST_LOOKS)
-        kept[k] = max(kept[k], *shares_spent)
-
-
-def _row(words: str, candidates: int, share: float, plain: float, paths: int) -> dict[str, Any]:
-    level = ALPHA / candidates
+def _row(words: str, level: float, share: float, paths: int) -> dict[str, Any]:
     return {
         "case": words,
-        "candidates": candidates,
+        "level": round(level, 6),
         "share": round(share, 4),
-        "share_bonferroni": round(plain, 4),
         "se": round(math.sqrt((1 - level) / level / paths), 4),
     }
 
