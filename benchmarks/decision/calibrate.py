@@ -34,7 +34,7 @@ from benchmarks.decision.gate import (
     pass_levels,
     shares,
 )
-from compilegate.domain.judging.statistics import SCHEDULE
+from compilegate.domain.judging.design import SCHEDULE
 
 ALPHA = 0.05
 # What a candidate may spend: alpha / (K rho) up to 0.25, alpha/K where rho is 1.

@@ -20,7 +20,7 @@ from benchmarks.decision.cells import Cell
 from benchmarks.decision.gate_curve import LOSSES, MODES, SPREADS
 from benchmarks.decision.gate_curve import RESULTS as GATE_CURVE
 from benchmarks.decision.levels import LEVELS_FILE
-from compilegate.domain.judging.statistics import CALIBRATED, SCHEDULE
+from compilegate.domain.judging.design import CALIBRATED, SCHEDULE
 
 ROOT = Path(__file__).parents[2]
 HOW_IT_DECIDES = ROOT / "docs" / "how-it-decides.md"

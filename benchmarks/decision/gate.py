@@ -1,8 +1,8 @@
 """The quality gate's rules once more, over many trials at once: the oracle of its error levels.
 
-Written from the rules as the judge's modules state them (statistics.py, quality.py,
-statistics.py) and with none of their code but the constants, in numpy, so that a hundred thousand
-trials take seconds. tests/benchmarks/test_gate.py holds it and the judge against each other.
+Written from the rules as the judge's modules state them (comparison.py, design.py, quality.py) and
+with none of their code but the constants, in numpy, so that a hundred thousand trials take seconds.
+tests/benchmarks/test_gate.py holds it and the judge against each other.
 
 Everything is in units of a run's standard deviation, metrics are better when higher, and the
 candidate is centred where a loss of exactly the margin puts it, so that neither the margin nor
@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtr
 
-from compilegate.domain.judging.statistics import BESIDE_SHARE, SCHEDULE
+from compilegate.domain.judging.comparison import BESIDE_SHARE
+from compilegate.domain.judging.design import SCHEDULE
 
 Array = npt.NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from benchmarks.decision.gate import Sample, baseline_runs, statistic
 from benchmarks.decision.provenance import judge_name
+from compilegate.domain.judging.design import looks, spent
 from compilegate.domain.judging.quality import BEYOND_DOUBT, FUTILE
-from compilegate.domain.judging.statistics import looks, spent
 
 RESULTS = Path(__file__).with_name("gate_curve.json")
 ALPHA = 0.05

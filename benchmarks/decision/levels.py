@@ -34,7 +34,7 @@ from benchmarks.decision.gate import (
     pass_levels,
     statistic,
 )
-from compilegate.domain.judging.statistics import CALIBRATED, SCHEDULE
+from compilegate.domain.judging.design import CALIBRATED, SCHEDULE
 
 LEVELS_FILE = Path(__file__).with_name("levels.json")
 LAST_LOOKS = (12, 36, 96)

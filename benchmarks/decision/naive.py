@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from benchmarks.decision.driver import FIRST_PRODUCTION_SEED, Ending
 from benchmarks.decision.truth import BASELINE, REJECT, Arm
 from benchmarks.decision.world import FullRun, World
-from compilegate.domain.judging.statistics import quantile, upper_tail
+from compilegate.domain.judging.student import quantile, upper_tail
 
 PAIRS = 3
 MONTH = 12

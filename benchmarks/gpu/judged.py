@@ -14,13 +14,13 @@ from compilegate.adapters.job_outputs import read_steps
 from compilegate.domain.arithmetic import deviation, mean, median
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.job_output import JobOutput, quality_run, speed_runs
-from compilegate.domain.judging import statistics
+from compilegate.domain.judging.comparison import Samples, compare
 from compilegate.domain.judging.evidence import Arm, Evidence, metrics
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.figures import arm_figures
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.speed import judge_speed
-from compilegate.domain.judging.statistics import Samples, compare
+from compilegate.domain.judging.student import quantile
 
 CARDS = Path(__file__).with_name("cards.json")
 ERROR = 0.025  # of each side of an interval
@@ -140,7 +140,7 @@ def ratio(logs: Sequence[float]) -> dict[str, Any] | None:
         return None
     n, centre, interval = len(logs), mean(logs), None
     if n > 1:
-        half = statistics.quantile(1 - ERROR, n - 1) * deviation(logs) / math.sqrt(n)
+        half = quantile(1 - ERROR, n - 1) * deviation(logs) / math.sqrt(n)
         interval = (math.exp(centre - half), math.exp(centre + half))
     return {"estimate": math.exp(centre), "interval": interval}
 

@@ -15,8 +15,8 @@ from compilegate.cli.common.session import FileArgument, JsonOption, RegionOptio
 from compilegate.domain import naming
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.formats import estimated_money
+from compilegate.domain.judging.design import looks
 from compilegate.domain.judging.next_step import FIRST_SEED
-from compilegate.domain.judging.statistics import looks
 from compilegate.domain.notes import said
 from compilegate.domain.planning.arms import CANDIDATE, CONTROL, ArmPlan, node_groups, speed_jobs
 from compilegate.domain.planning.estimate import SEGMENT_HOURS, STARTUP_HOURS, ArmEstimate

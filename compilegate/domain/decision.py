@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -246,6 +247,18 @@ class FurthestApart:
     where: str
     ratio: float | None
     bound: float
+
+    @property
+    def share_of_bound(self) -> float:
+        """Above 1 it is more than rounding; infinite where it is not a number."""
+        return math.inf if self.ratio is None else self.ratio / self.bound
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        ratio = "not a number" if self.ratio is None else f"{self.ratio:.3g} times eager's"
+        text = f"the error of {self.part} ({self.where}) is {ratio}"
+        return f"{text}, and rounding makes it {self.bound:g} times at most"
 
 
 @dataclass(frozen=True)

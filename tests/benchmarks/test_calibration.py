@@ -7,8 +7,9 @@ import pytest
 from benchmarks.decision import calibrate as calibration
 from benchmarks.decision.calibrate import LEVELS, factor, scenarios
 from benchmarks.decision.gate import achieved, pass_levels
+from compilegate.domain.judging.comparison import Samples
+from compilegate.domain.judging.design import CALIBRATED, SCHEDULE, Design, looks
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
-from compilegate.domain.judging.statistics import CALIBRATED, SCHEDULE, Design, Samples, looks
 
 TABLE = json.loads(Path(calibration.__file__).with_name("calibration.json").read_text())
 

@@ -26,7 +26,8 @@ from benchmarks.decision.targets_document import WORLDS
 from benchmarks.decision.targets_document import refreshed as refreshed_targets
 from benchmarks.decision.truth import STRESSES
 from benchmarks.decision.world import World
-from compilegate.domain.judging.statistics import CALIBRATED, Samples, compare, looks, spent
+from compilegate.domain.judging.comparison import Samples, compare
+from compilegate.domain.judging.design import CALIBRATED, looks, spent
 from tests.domain.evidence_builder import judge
 from tools.docs.worked_example import explained
 

@@ -12,16 +12,9 @@ from benchmarks.decision.gate import (
     pass_levels,
     statistic,
 )
+from compilegate.domain.judging.comparison import Samples, baseline_needed, compare
+from compilegate.domain.judging.design import SCHEDULE, Design, looks, spent
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
-from compilegate.domain.judging.statistics import (
-    SCHEDULE,
-    Design,
-    Samples,
-    baseline_needed,
-    compare,
-    looks,
-    spent,
-)
 
 ALPHA = 0.05
 

@@ -10,8 +10,9 @@ import pytest
 
 from benchmarks.decision.gate import baseline_runs
 from benchmarks.decision.gate_curve import ALPHA, HISTORY, MODES, RESULTS, passed
+from compilegate.domain.judging.comparison import Samples
+from compilegate.domain.judging.design import Design, looks
 from compilegate.domain.judging.quality import QualityOutcome, judge_quality
-from compilegate.domain.judging.statistics import Design, Samples, looks
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from compilegate.domain.judging.statistics import Design
+from compilegate.domain.judging.design import Design
 from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, document
 from tests.domain.outcome_builder import scored

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import Verdict
-from compilegate.domain.judging.statistics import SCHEDULE
+from compilegate.domain.judging.design import SCHEDULE
 from tests.domain.evidence_builder import (
     add_candidate,
     arm,

@@ -11,15 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.arithmetic import squares
-from compilegate.domain.judging.statistics import (
-    CONFLICT,
-    KAPPA,
-    Comparison,
-    Samples,
-    allowed_drift,
-    compare,
-    history_weight,
-)
+from compilegate.domain.judging.comparison import Comparison, Samples, compare
+from compilegate.domain.judging.drift import CONFLICT, KAPPA, allowed_drift, history_weight
 from tests.domain.evidence_builder import sample
 
 CALM, WILD = [0.70, 0.72, 0.69], [0.60, 0.80, 0.70]

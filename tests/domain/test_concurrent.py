@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import FlagAction, Verdict
+from compilegate.domain.judging.comparison import compare, compared_runs, samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.quality import compared_runs, samples_of
-from compilegate.domain.judging.statistics import compare
 from tests.domain.evidence_builder import (
     GOOD,
     add_candidate,

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from compilegate.domain.codec import write
 from compilegate.domain.decision import Decision, Verdict
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.design import Design, runs_for_one_look
 from compilegate.domain.judging.evaluation import Finding, Split, weighed
-from compilegate.domain.judging.statistics import Design, runs_for_one_look
 from tests.domain.evidence_builder import codes, document, judge
 from tests.domain.outcome_builder import (
     SET,

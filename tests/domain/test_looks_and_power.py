@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from compilegate.domain.judging import statistics
-from compilegate.domain.judging.quality import QualityOutcome, judge_quality
-from compilegate.domain.judging.statistics import (
+from compilegate.domain.judging import design as designing
+from compilegate.domain.judging.comparison import Samples
+from compilegate.domain.judging.design import (
     CALIBRATED,
     EVEN,
     FAIR,
@@ -19,7 +19,6 @@ from compilegate.domain.judging.statistics import (
     SHADOW_RUNS,
     VERY_LIKELY,
     Design,
-    Samples,
     design_for,
     last_look,
     look_at,
@@ -29,6 +28,7 @@ from compilegate.domain.judging.statistics import (
     runs_left_for,
     spent,
 )
+from compilegate.domain.judging.quality import QualityOutcome, judge_quality
 from compilegate.domain.workload.model import Policy
 
 ALPHA = 0.05
@@ -105,7 +105,7 @@ def test_the_looks_together_err_at_most_at_the_level(
     """
     # Each path has degrees of freedom of its own. scipy's quantile is the same to nine digits
     # (test_student_t.py) and takes a hundredth of the time.
-    monkeypatch.setattr(statistics, "quantile", lambda p, df: float(special.stdtrit(df, p)))
+    monkeypatch.setattr(designing, "quantile", lambda p, df: float(special.stdtrit(df, p)))
     error = error_at_the_margin(2000, history=history, n_max=12, sd=1.0, seed=history)
 
     assert error <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 2000)

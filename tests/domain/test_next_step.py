@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from compilegate.domain.decision import QualityStep, SpeedStep
+from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.next_step import next_quality, next_speed
-from compilegate.domain.judging.statistics import Design
 from tests.domain.evidence_builder import add_candidate, arm, document, quality_run, runs, speed_run
 
 HOUR = 3600.0

@@ -18,12 +18,12 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.speed import (
     ASSUMED_APART_SD,
     ASSUMED_BLOCK_SD,
+    SPEED_LOOKS,
     SpeedOutcome,
     SpeedTest,
     assumed_spread,
     judge_speed,
 )
-from compilegate.domain.judging.statistics import SPEED_LOOKS, speed_level
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import arm, codes, document, judge, runs, speed_run, words
 
@@ -135,7 +135,7 @@ def test_the_assumed_spread_follows_the_nodes_that_were_used() -> None:
 def share_passed(speedup: float, trials: int = 2000) -> float:
     """Share of arms of this speed-up that pass the gate, on nodes that differ by 8 % each."""
     chance, passed = random.Random(7), 0
-    test = SpeedTest(Policy(), speed_level(Policy().alpha, 1), 6, ASSUMED_APART_SD)
+    test = SpeedTest(Policy(), Policy().alpha / 3, 6, ASSUMED_APART_SD)
     for _ in range(trials):
         logs: list[float] = []
         reached = SpeedOutcome.MORE_BLOCKS

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from compilegate.domain.decision import FlagAction, Verdict
+from compilegate.domain.judging.comparison import Samples
+from compilegate.domain.judging.design import FAIR, LIKELY, Design, spent
 from compilegate.domain.judging.quality import (
     BEYOND_DOUBT,
     FUTILE,
@@ -20,7 +22,6 @@ from compilegate.domain.judging.quality import (
     judge_quality,
     underpowered,
 )
-from compilegate.domain.judging.statistics import FAIR, LIKELY, Design, Samples, spent
 from tests.domain.evidence_builder import (
     GOOD,
     NOISY,

@@ -15,8 +15,7 @@ from scipy import stats
 from compilegate.domain.decision import Verdict
 from compilegate.domain.judging.evidence import TrialPlan
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.speed import block_log_speedups, judge_speed
-from compilegate.domain.judging.statistics import SPEED_LOOKS
+from compilegate.domain.judging.speed import SPEED_LOOKS, block_log_speedups, judge_speed
 from compilegate.domain.workload.model import Policy
 from tests.domain.evidence_builder import (
     add_candidate,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.decision import Decision, FlagAction, Verdict
+from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.next_step import (
     CHANCE_OF_A_WIN,
@@ -20,7 +21,6 @@ from compilegate.domain.judging.next_step import (
     value_of_a_trial,
     value_of_shadow_runs,
 )
-from compilegate.domain.judging.statistics import Design
 from tests.domain.evidence_builder import codes, document, judge, runs, sample, words
 
 

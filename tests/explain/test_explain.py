@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain.codec import rounded
-from compilegate.domain.judging.statistics import SPEED_LOOKS
+from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate_judge.command import judged
 from compilegate_judge.explanation import explain
 from compilegate_judge.item import Section

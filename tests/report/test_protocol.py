@@ -8,9 +8,8 @@ import pytest
 
 from compilegate.domain.codec import read
 from compilegate.domain.formats import UNKNOWN
+from compilegate.domain.judging.comparison import compare, samples_of
 from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.quality import samples_of
-from compilegate.domain.judging.statistics import compare
 from compilegate.domain.records.trials import FlagOutcome
 from compilegate.report.tables import canary_table, protocol
 from compilegate.report.words import metric_cards

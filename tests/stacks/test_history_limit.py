@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compilegate.domain import naming
-from compilegate.domain.judging.statistics import LONGEST_SHADOW, looks
+from compilegate.domain.judging.design import LONGEST_SHADOW, looks
 from compilegate.domain.planning import rounds as planned
 from compilegate.domain.production.attempts import MOST_ATTEMPTS, next_wait
 from compilegate.domain.records.production import CapacityWait

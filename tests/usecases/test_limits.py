@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from compilegate.domain.judging.statistics import LONGEST_SHADOW, SPEED_LOOKS, looks
+from compilegate.domain.judging.design import LONGEST_SHADOW, looks
+from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import STOP_SECONDS
 from compilegate.usecases.trial.plan_trial import plan_trial

@@ -13,7 +13,7 @@ from typing import Any
 from compilegate.domain.economics import WEEKS_PER_YEAR, Range, amdahl_speedup, payback_days
 from compilegate.domain.eligibility.job import BreakEven, CandidateJob, Overhead
 from compilegate.domain.formats import significant
-from compilegate.domain.judging.statistics import allowed_runs, design_for
+from compilegate.domain.judging.design import allowed_runs, design_for
 from compilegate.domain.planning.plan import expected_usd
 from compilegate.domain.reasons import Reason, Severity
 from compilegate.domain.workload.model import Profile

@@ -30,7 +30,7 @@ rho a + (1 - rho) alpha/K.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -38,16 +38,20 @@ from typing import Any
 from compilegate.domain.arithmetic import median
 from compilegate.domain.codec import DocumentError, read, stored_as
 from compilegate.domain.decision import EquivalenceFigures, FurthestApart
-from compilegate.domain.judging.evidence import Arm, Evidence, FaultClass, FaultTable, finished
-from compilegate.domain.judging.statistics import incomplete_beta
+from compilegate.domain.judging.evidence import (
+    Arm,
+    Evidence,
+    FaultClass,
+    FaultTable,
+    JobClass,
+    finished,
+)
+from compilegate.domain.judging.student import incomplete_beta
 from compilegate.domain.workload.model import STRICT
 
 CONFIDENCE = 0.95
 FIRST, LAST = "first", "last"
-# What has to be compared of every model; what else applies is in the check's own lists. The own
-# precision of an fp32 job is single precision, and then there is nothing else to compare.
-REQUIRED = {"fp32": frozenset({"gradients.single"})}
-REQUIRED_OF_OTHERS = frozenset({"gradients.own", "gradients.single"})
+OWN, SINGLE = "gradients.own", "gradients.single"
 # A change of anything else may be harmful in ways that no fault of a compiler is.
 COMPILERS = frozenset({"torch_compile", "torch_compile_strict"})
 ONLY_THE_COMPILER = frozenset(
@@ -74,15 +78,15 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-ORDER = tuple(State)
+SEVERITY = tuple(State)
 
 
 @dataclass(frozen=True)
 class EquivalenceFinding:
     """One check, or all of an arm; ``reason`` is for people.
 
-    ``known`` is the class of faults by which it was judged, None where there is none. ``weights``
-    are those at which it was made, empty where that cannot be read.
+    ``known`` are the faults by which it was judged, None where there are none. ``weights`` are
+    those at which it was made, empty where that cannot be read.
     """
 
     state: State
@@ -99,42 +103,31 @@ class EquivalenceFinding:
             return 1.0
         return upper_bound(self.known.missed, self.known.faults)
 
-    @property
-    def severity(self) -> tuple[int, float]:
-        """The greatest is that of all together."""
-        return ORDER.index(self.state), self.rho
-
 
 def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
     """What all checks of an arm's jobs say together: the worst of them.
 
-    Before its first full run has ended, that at the first weights is enough. Then there has to be
+    Before its first full run has ended, one at the first weights is enough. Then there has to be
     one at the last weights of a full run as well.
     """
     table, closed = evidence.equivalence, _closed_to(candidate, evidence)
     if table is None or closed:
         return EquivalenceFinding(State.UNEXAMINED, closed)
-    seen = [_examined(document, table) for document in _documents(candidate)]
+    documents = (run.record.get("equivalence") for run in (*candidate.speed, *candidate.quality))
+    seen = [_examined(document, table) for document in documents if document is not None]
     needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
-    for weights in needed:
-        if weights not in [one.weights for one in seen]:
-            seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
-    return max(seen, key=lambda one: one.severity)
+    for weights in set(needed) - {one.weights for one in seen}:
+        seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
+    return max(seen, key=lambda one: (SEVERITY.index(one.state), one.rho))
 
 
 def rho_of(candidate: Arm, evidence: Evidence) -> float:
-    """Of the arm's checks; before its first block, of the class that would allow it most."""
+    """By the arm's checks; before its first run, of the class that would allow it most."""
     table = evidence.equivalence
     if candidate.runs or table is None or _closed_to(candidate, evidence):
         return equivalence_of(candidate, evidence).rho
-    known = (one for one in table.classes if one.revoked_at is None)
-    return min((upper_bound(one.missed, one.faults) for one in known), default=1.0)
-
-
-def passed_at_first(candidate: Arm, evidence: Evidence) -> bool:
-    """Whether the arm passed at the first weights, whatever its full runs say."""
-    unrun = replace(candidate, quality=())
-    return equivalence_of(unrun, evidence).state is State.PASSED
+    open_ones = (one for one in table.classes if one.revoked_at is None)
+    return min((upper_bound(one.missed, one.faults) for one in open_ones), default=1.0)
 
 
 def equivalence_figures(
@@ -145,16 +138,15 @@ def equivalence_figures(
         return None
     seen = equivalence_of(candidate, evidence)
     known, figures = seen.known, EquivalenceFigures(seen.state, seen.reason, seen.rho, level)
+    figures = replace(figures, worst=seen.worst, unseen=seen.unseen)
     if known is None:
         return figures
     return replace(
         figures,
-        job_class=JobClass(known.framework, known.device, known.precision).words,
+        job_class=known.words,
         faults=known.faults,
         missed=known.missed,
         date=known.date,
-        worst=seen.worst,
-        unseen=seen.unseen,
     )
 
 
@@ -169,12 +161,6 @@ def _closed_to(candidate: Arm, evidence: Evidence) -> str:
         return "the change is not torch.compile"
     others = sorted(changed.keys() - ONLY_THE_COMPILER)
     return f"the change is also one of {', '.join(others)}" if others else ""
-
-
-def _documents(candidate: Arm) -> Iterator[object]:
-    for run in (*candidate.speed, *candidate.quality):
-        if run.record.get("equivalence") is not None:
-            yield run.record["equivalence"]
 
 
 # One check, as the job recorded it (compilegate_runtime/equivalence).
@@ -211,10 +197,6 @@ class Part:
         """As bounds are named."""
         return f"{self.part}.{self.arithmetic}"
 
-    def beside(self, bound: float) -> FurthestApart:
-        """As a decision shows it."""
-        return FurthestApart(self.name, self.where, self.ratio, bound)
-
 
 @dataclass(frozen=True)
 class Unseen:
@@ -226,41 +208,18 @@ class Unseen:
 
 
 @dataclass(frozen=True)
-class JobClass:
-    """What faults depend on."""
-
-    framework: str
-    device: str
-    precision: str
-
-    @property
-    def words(self) -> str:
-        """For people."""
-        return f"{self.framework}, {self.device}, {self.precision}"
-
-
-@dataclass(frozen=True)
 class Check:
-    """The parts that were compared, and those that apply and were not."""
+    """The parts that were compared, and those that apply and were not.
+
+    A model of which nothing can be compared has no class.
+    """
 
     schema: int
     check: str
     weights: str
-    job_class: JobClass = field(metadata=stored_as("class"))
+    job_class: JobClass | None = field(metadata=stored_as("class"))
     parts: tuple[Part, ...]
     unseen: tuple[Unseen, ...]
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether its figures are some that a check can have."""
-        return (
-            self.schema == 1
-            and self.weights in (FIRST, LAST)
-            and all(
-                one.compared >= 1 and (one.ratio is None or one.ratio >= 0) for one in self.parts
-            )
-            and all(0 <= one.share <= 1 for one in self.unseen)
-        )
 
 
 def read_check(document: object) -> Check | None:
@@ -269,7 +228,13 @@ def read_check(document: object) -> Check | None:
         check = read(Check, document)
     except DocumentError:
         return None
-    return check if check.is_sound else None
+    sound = (
+        check.schema == 1
+        and check.weights in (FIRST, LAST)
+        and all(one.compared >= 1 and (one.ratio is None or one.ratio >= 0) for one in check.parts)
+        and all(0 <= one.share <= 1 for one in check.unseen)
+    )
+    return check if sound else None
 
 
 def _examined(document: object, table: FaultTable) -> EquivalenceFinding:
@@ -277,48 +242,48 @@ def _examined(document: object, table: FaultTable) -> EquivalenceFinding:
     check = read_check(document)
     if check is None:
         return EquivalenceFinding(State.UNEXAMINED, "a check cannot be read")
-    known = next((one for one in table.classes if _is_of(one, check.job_class)), None)
-    unknown = EquivalenceFinding(State.UNEXAMINED, "", check.weights)
-    if check.check != table.check:
-        return replace(unknown, reason="the table of faults is of another version of the check")
-    if known is None or known.revoked_at is not None:
-        why = "no faults were tried" if known is None else "a confirmed alarm ended its use"
-        return replace(unknown, reason=f"{check.job_class.words}: {why}")
-    bounded = [
-        one.beside(table.bounds[one.name]) for one in check.parts if one.name in table.bounds
-    ]
-    worst = max(bounded, key=_closeness, default=None)
-    finding = replace(
-        unknown,
-        known=known,
-        worst=worst,
-        unseen=tuple(f"{one.part}: {one.code}" for one in check.unseen),
+    words = check.job_class.words if check.job_class else ""
+    known = next((one for one in table.classes if one.words == words), None)
+    unseen = tuple(f"{one.part} ({one.code})" for one in check.unseen)
+    finding = EquivalenceFinding(State.UNEXAMINED, "", check.weights, known, unseen=unseen)
+    if known is None or known.revoked_at is not None or check.check != table.check:
+        return replace(finding, reason=_why_void(check, known, unseen))
+    bounds = table.bounds
+    worst = max(
+        (
+            FurthestApart(one.name, one.where, one.ratio, bounds[one.name])
+            for one in check.parts
+            if one.name in bounds
+        ),
+        key=lambda one: one.share_of_bound,
+        default=None,
     )
-    if worst is not None and _closeness(worst) > 1:
-        return replace(finding, state=State.FAILED, reason=_words(worst))
+    finding = replace(finding, worst=worst)
+    if worst is not None and worst.share_of_bound > 1:
+        return replace(finding, state=State.FAILED, reason=worst.words)
+    # The own precision of an fp32 job is single precision: there is nothing else to compare.
+    required = {SINGLE} if known.precision == "fp32" else {OWN, SINGLE}
     names = {one.name for one in check.parts}
-    required = REQUIRED.get(check.job_class.precision, REQUIRED_OF_OTHERS)
-    lacking = sorted((names | required) - {one.part for one in bounded})
-    lacking += [one.part for one in check.unseen if one.share > table.shares.get(one.part, 0.0)]
+    lacking = sorted(names - bounds.keys() | required - names)
+    lacking += [
+        f"{one.part} ({one.code})"
+        for one in check.unseen
+        if one.share > table.shares.get(one.part, 0.0)
+    ]
     if lacking:
         return replace(finding, reason=f"not looked at: {', '.join(lacking)}")
-    return replace(
-        finding, state=State.PASSED, reason="compiled training is eager's up to rounding"
-    )
+    return replace(finding, state=State.PASSED, reason="it is the same training up to rounding")
 
 
-def _is_of(known: FaultClass, job_class: JobClass) -> bool:
-    return job_class == JobClass(known.framework, known.device, known.precision)
-
-
-def _closeness(worst: FurthestApart) -> float:
-    """The ratio as a share of its bound, infinite where it is not a number."""
-    return math.inf if worst.ratio is None else worst.ratio / worst.bound
-
-
-def _words(worst: FurthestApart) -> str:
-    off = "is not a finite number" if worst.ratio is None else f"is {worst.ratio:.3g} times eager's"
-    return f"the error of {worst.part} ({worst.where}) {off}, at most {worst.bound:g} is rounding"
+def _why_void(check: Check, known: FaultClass | None, unseen: Sequence[str]) -> str:
+    """Why the table says nothing of a check."""
+    if check.job_class is None:
+        return f"not looked at: {', '.join(unseen)}"
+    if known is None:
+        return f"{check.job_class.words}: no faults were tried"
+    if known.revoked_at is not None:
+        return f"{known.words}: a confirmed alarm ended its use"
+    return "the table of faults is of another version of the check"
 
 
 # The older rule, which needs no table: of the whole gradient, with medians over the first steps,
@@ -380,40 +345,40 @@ class OlderCheck:
 
 def numerics_of(candidate: Arm) -> Numerics | None:
     """By the last check of the candidate's speed jobs, None without one that can be read."""
-    found = (_of_run(run.record) for run in reversed(candidate.speed))
-    return next((numerics for numerics in found if numerics is not None), None)
+    totals = (total_of(run.record) for run in reversed(candidate.speed))
+    return next((found for total in totals if total and (found := medians_of(total))), None)
 
 
-def _of_run(record: Mapping[str, Any]) -> Numerics | None:
+def total_of(record: Mapping[str, Any]) -> Total | None:
+    """Errors of the whole gradient that a run recorded, in its own precision; None without any."""
     check = read_check(record.get("equivalence"))
-    parts = check.parts if check else ()
-    total = next((one.total for one in parts if one.total), None)  # ``own`` comes first
-    return _numerics(total, total.epsilon) if total else read_numerics(record.get("numerics"))
-
-
-def read_numerics(document: object) -> Numerics | None:
-    """A check as 0.2.0 recorded it; None where none was made or anything of it is broken."""
+    totals = [one.total for one in check.parts if one.total] if check else []
+    if totals:  # the own precision comes first
+        return totals[0]
     try:
-        older = read(OlderCheck, document)
+        older = read(OlderCheck, record.get("numerics"))
     except DocumentError:
         return None
-    return _numerics(older.gradient_error, older.epsilon) if older.checked else None
+    return Total(**vars(older.gradient_error), epsilon=older.epsilon) if older.checked else None
 
 
-def _numerics(errors: Errors, epsilon: float) -> Numerics | None:
+def medians_of(total: Total) -> Numerics | None:
+    """None where a figure is none that a check can have."""
     compiled, eager = (
         [math.inf if error is None else error for error in side]
-        for side in (errors.compiled, errors.eager)
+        for side in (total.compiled, total.eager)
     )
-    # Without a finite error of eager's own the yardstick itself failed.
     sound = (
-        0 < epsilon <= LARGEST_EPSILON
+        0 < total.epsilon <= LARGEST_EPSILON
         and LEAST_STEPS <= len(compiled) <= MOST_STEPS
         and len(compiled) == len(eager)
+        # Without a finite error of eager's own the yardstick itself failed.
         and all(map(math.isfinite, eager))
         and min(*compiled, *eager) >= 0
     )
     if not sound:
         return None
-    ratios = [ours / max(theirs, epsilon) for ours, theirs in zip(compiled, eager, strict=True)]
+    ratios = [
+        ours / max(theirs, total.epsilon) for ours, theirs in zip(compiled, eager, strict=True)
+    ]
     return Numerics(len(compiled), median(compiled), median(eager), median(ratios))

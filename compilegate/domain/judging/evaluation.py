@@ -35,10 +35,11 @@ from statistics import NormalDist
 
 from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.decision import SHADOW, EvaluationFinding, EvaluationSplit, LargerEvaluation
+from compilegate.domain.judging.comparison import samples_of
+from compilegate.domain.judging.design import LIKELY, MOST_RUNS, Design, runs_for_one_look
 from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.outcomes import Outcomes
-from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, design_of, samples_of
-from compilegate.domain.judging.statistics import LIKELY, MOST_RUNS, Design, runs_for_one_look
+from compilegate.domain.judging.quality import QualityFinding, QualityOutcome, design_of
 from compilegate.domain.judging.whole_job import usd_per_run
 from compilegate.domain.reasons import Reason
 

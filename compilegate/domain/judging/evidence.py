@@ -269,15 +269,26 @@ class TrialPlan(Section):
 
 
 @dataclass(frozen=True)
-class FaultClass(Section):
-    """Harmful faults of jobs of a class on which the equivalence check was tried.
-
-    It missed those that it passed and those that it could not examine.
-    """
+class JobClass(Section):
+    """What the faults of a compiler depend on."""
 
     framework: str = key("with its minor version, such as pytorch 2.13")
     device: str = key("cpu, or a kind of GPU such as cuda 9.0")
     precision: str = key("such as bf16")
+
+    @property
+    def words(self) -> str:
+        """The class as one text, by which it is found."""
+        return f"{self.framework}, {self.device}, {self.precision}"
+
+
+@dataclass(frozen=True)
+class FaultClass(JobClass):
+    """Harmful faults in jobs of a class on which the equivalence check was tried.
+
+    It missed those that it passed and those that it could not examine.
+    """
+
     faults: int = key("that the check was tried on", "faults")
     missed: int = key("of these", "faults")
     date: str = key("when it was tried")

@@ -25,15 +25,10 @@ from compilegate.domain.economics import (
     break_even_seconds,
     saving_from_speedup,
 )
+from compilegate.domain.judging.comparison import Comparison, Samples, compare
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, mean_or_none, metrics
 from compilegate.domain.judging.speed import block_log_speedups
-from compilegate.domain.judging.statistics import (
-    CONFIDENCE,
-    Comparison,
-    Samples,
-    compare,
-    interval_of,
-)
+from compilegate.domain.judging.student import CONFIDENCE, interval_of
 from compilegate.domain.judging.whole_job import (
     WholeJob,
     same_quality_figures,

@@ -20,6 +20,7 @@ from typing import Any
 
 from compilegate.domain.arithmetic import ratio
 from compilegate.domain.decision import Decision, NextStep, Verdict
+from compilegate.domain.judging.design import Design, next_look
 from compilegate.domain.judging.equivalence import State, equivalence_of, numerics_of
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, finished
@@ -41,7 +42,6 @@ from compilegate.domain.judging.quality import (
     refuse_before_spending,
 )
 from compilegate.domain.judging.speed import SpeedFinding, SpeedOutcome, judge_speed
-from compilegate.domain.judging.statistics import Design, next_look
 from compilegate.domain.judging.validity import invalid_reasons, unknown_start
 from compilegate.domain.judging.whole_job import (
     Agreement,

@@ -15,6 +15,7 @@ from compilegate.domain.arithmetic import mean
 from compilegate.domain.decision import JUDGE_VERSION, SIGNS, Decision, QualityFigures
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import plural
+from compilegate.domain.judging.comparison import Comparison, Samples, compare, samples_of
 from compilegate.domain.judging.evidence import (
     PROBATION,
     Arm,
@@ -28,9 +29,7 @@ from compilegate.domain.judging.evidence import (
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.monitor import Look, Outcome
 from compilegate.domain.judging.probation import replay_probation
-from compilegate.domain.judging.quality import samples_of
 from compilegate.domain.judging.speed import block_log_speedups
-from compilegate.domain.judging.statistics import Comparison, Samples, compare
 from compilegate.domain.judging.steady_state import Segment
 from compilegate.domain.judging.validity import is_unapplied
 

@@ -25,10 +25,10 @@ from enum import StrEnum
 from functools import cached_property
 
 from compilegate.domain.arithmetic import mean, squares
+from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weight
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, metrics
 from compilegate.domain.judging.run_work import ComparableWalls
 from compilegate.domain.judging.speed import log_price_ratio
-from compilegate.domain.judging.statistics import KAPPA, allowed_drift, history_weight
 
 # The check of an alarm: pairs of runs, one of each arm in turns, until they say enough.
 #

@@ -9,20 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import CANARY, SHADOW, QualityStep, RequestedFullRun, SpeedStep
-from compilegate.domain.judging.equivalence import passed_at_first
+from compilegate.domain.judging.comparison import baseline_needed, samples_of
+from compilegate.domain.judging.design import EVEN, Design, looks, next_look
+from compilegate.domain.judging.equivalence import State, equivalence_of
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart, walls
-from compilegate.domain.judging.quality import first_runs, samples_of
-from compilegate.domain.judging.statistics import (
-    EVEN,
-    SPEED_LOOKS,
-    Design,
-    baseline_needed,
-    looks,
-    next_look,
-)
+from compilegate.domain.judging.quality import first_runs
+from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.judging.whole_job import usd_per_run
 from compilegate.domain.workload.model import BASELINE
 
@@ -208,9 +203,11 @@ def is_shadow(evidence: Evidence, candidate: Arm) -> bool:
     A hybrid trial's first ones are, unless the candidate passed the equivalence check.
     """
     mode = evidence.policy.quality_runs
-    if mode == "hybrid" and not passed_at_first(candidate, evidence):
-        return len(samples_of(candidate, evidence).candidate) < first_runs(evidence)
-    return mode == SHADOW
+    if mode != "hybrid":
+        return mode == SHADOW
+    at_first = equivalence_of(replace(candidate, quality=()), evidence)
+    made = len(samples_of(candidate, evidence).candidate)
+    return at_first.state is not State.PASSED and made < first_runs(evidence)
 
 
 def _alternating(first: tuple[Arm, int], second: tuple[Arm, int]) -> Iterator[RequestedFullRun]:

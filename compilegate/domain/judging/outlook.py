@@ -7,16 +7,17 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.judging.evidence import Arm, Evidence
-from compilegate.domain.judging.next_step import value_of_a_trial, value_of_shadow_runs
-from compilegate.domain.judging.quality import design_of, samples_of
-from compilegate.domain.judging.statistics import (
+from compilegate.domain.judging.comparison import samples_of
+from compilegate.domain.judging.design import (
     DEFAULTS,
     LIKELY,
     LONGEST_SHADOW,
     SCHEDULE,
     runs_left_for,
 )
+from compilegate.domain.judging.evidence import Arm, Evidence
+from compilegate.domain.judging.next_step import value_of_a_trial, value_of_shadow_runs
+from compilegate.domain.judging.quality import design_of
 
 # Longer histories and more production runs than these are not realistic advice.
 LONGEST_HISTORY, MOST_RUNS = 60, 100_000

@@ -1,19 +1,24 @@
 """The quality gate: group-sequential non-inferiority over full runs.
 
-At look n (statistics.py) the candidate passes when a loss of the margin or more is ruled out,
-P(T_df > (D + m)/se) <= a(n) (one side of Schuirmann 1987), and fails when a loss is proven,
-P(T_df > -D/se) <= a(n), of half a margin or more: a smaller one is within what the team
-accepts. Between looks it can only be given up: on a loss beyond any doubt, or
-when what is still to come would hardly prove the margin (conditional power at the current
-trend, Lan and Wittes 1988). Giving up takes promotions away and so costs no error.
+With D the difference of mean metrics, se its standard error (comparison.py), m the margin, and
+a(n) and a_0(n) what look n of n_max may spend of the levels a and alpha/K (design.py), it asks at
+every look
 
-A look is one test. Its samples follow from the order of runs alone (statistics.Samples,
-ComparedRuns) and stay the same however often the judge is called and whatever comes later, so
-that K candidates spend at most K times the sum of what their looks may spend. A look whose
-candidate runs are there waits for its baseline runs: half as many of the same weeks.
+    held     P(T_df > (D + m) / se) <= a(n)                        (one side of Schuirmann 1987)
+    worse    P(T_df > -D / se) <= a_0(n)    and D <= -m/2
+    futile   Phi((D n/n_max + m) / se_max - t_{1 - a(n_max)}) < 0.15    (Lan and Wittes 1988)
 
-What the gate may use is fixed by policy before any run: how many runs, of which mode. What it
-proves, whole jobs have to confirm.
+A loss of less than half a margin is within what the team accepts. Between looks a candidate can
+only be given up, on a loss beyond any doubt or as futile. Giving up takes promotions away and so
+costs no error.
+
+A look is one test. Its samples follow from the order of runs alone and stay the same however often
+the judge is called and whatever comes later, so that K candidates spend at most K times the sum of
+what their looks may spend. A look whose candidate runs are there waits for its baseline runs: half
+as many of the same weeks.
+
+What the gate may use is fixed before any run of the candidate's: how many runs, of which mode, and
+by the equivalence check its level. What it proves, whole jobs have to confirm.
 """
 
 from __future__ import annotations
@@ -25,159 +30,29 @@ from enum import StrEnum
 
 from compilegate.domain.arithmetic import normal_below
 from compilegate.domain.decision import EvaluationFinding, IdenticalRuns, Interval, QualityFigures
-from compilegate.domain.judging import statistics
-from compilegate.domain.judging.equivalence import equivalence_figures, rho_of
-from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished, metrics
-from compilegate.domain.judging.figures import difference_figures
-from compilegate.domain.judging.statistics import (
-    LIKELY,
+from compilegate.domain.judging.comparison import (
     Comparison,
-    Design,
     Samples,
     baseline_needed,
     compare,
+    replicates,
+    samples_of,
+)
+from compilegate.domain.judging.design import (
+    LIKELY,
+    Design,
     design_for,
     look_at,
     looks,
     runs_for_one_look,
     spent,
 )
+from compilegate.domain.judging.equivalence import equivalence_figures, rho_of
+from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, finished
+from compilegate.domain.judging.figures import difference_figures
+from compilegate.domain.judging.identity import Identity, identity_of
+from compilegate.domain.judging.student import quantile
 from compilegate.domain.reasons import Reason
-
-# Which full runs the quality gate compares for one candidate, and what is history to it.
-#
-# The baseline's runs of *the same weeks* as a candidate's are those from its own first run on,
-# and the last one before it. Earlier ones of the trial were made in the weeks of another
-# candidate: they are history, beside what the team gave. Were they counted as of today, a metric
-# that rises by a twentieth of its spread every run would promote one in six second candidates
-# that lose the whole margin.
-#
-# Runs of one seed on the same data are no replicates of each other: a second one says how much a
-# machine's arithmetic varies, not how much training does. The first of them counts. A run without
-# a recorded seed counts; data of which nothing is recorded is taken to be the same.
-
-
-def compared_runs(
-    candidate: Arm, evidence: Evidence
-) -> tuple[list[FullRun], list[FullRun], list[FullRun]]:
-    """The candidate's finished runs that count, the baseline's, and the baseline's of before.
-
-    Before the candidate's first run the baseline's last one will be the one before it.
-    """
-    ours, theirs = (replicates(finished(arm.quality)) for arm in (candidate, evidence.baseline))
-    before = [run for run in theirs if not ours or run.order < ours[0].order]
-    split = max(len(before) - 1, 0)
-    return ours, theirs[split:], theirs[:split]
-
-
-def replicates(runs: Sequence[FullRun]) -> list[FullRun]:
-    """The runs without those that repeat a seed on the same data."""
-    seen: set[tuple[int | None, str | None]] = set()
-    kept = []
-    for run in runs:
-        draw = run.seed, run.data
-        if run.seed is None or draw not in seen:
-            kept.append(run)
-        seen.add(draw)
-    return kept
-
-
-def samples_of(candidate: Arm, evidence: Evidence) -> Samples:
-    """The final metrics that the gate compares, higher is better."""
-    ours, theirs, earlier = compared_runs(candidate, evidence)
-    return Samples(
-        candidate=evidence.oriented(metrics(ours)),
-        baseline=evidence.oriented(metrics(theirs)),
-        history=evidence.oriented([*evidence.quality.history, *metrics(earlier)]),
-        after=tuple(sum(own.order < run.order for own in ours) for run in theirs),
-    )
-
-
-# Proof by identity: runs of both arms that end with exactly the same weights.
-#
-# Where a candidate's run ends with the very weights of the baseline's run of the same seed, data
-# and initial weights, the change has changed nothing: both trained one model, and its quality is
-# equal without statistics. Unequal weights mean nothing, since the smallest rounding becomes
-# another model within some hundred steps.
-#
-# What counts is drawn narrowly. A pair is two finished runs of different jobs, one of each arm, for
-# which all of this is recorded and equal: seed, data, initial weights, and the fingerprint of every
-# final weight and buffer (``final_weights_sha256``). It is *identical* where the metric is equal as
-# well (the same weights scored otherwise would say that the score depends on more) and the weights
-# have trained (``final_start_sha256`` differs from the initial one, so that a model which was never
-# updated proves nothing). Quality is proven by
-#
-#     IDENTICAL_PAIRS pairs that end in different weights, and no pair that is not identical.
-#
-# One pair could come of a script whose seed does not reach the weights. More would add little: a
-# change that altered a share q of the T steps would leave one run of them as it was with a chance
-# of (1 - q)^T, so two pairs of 600 steps bound q by 1 - 0.05^(1/1200) = 0.25 % with 95 %
-# confidence. A candidate of which some pairs are unequal is judged by statistics alone, as is a run
-# without a partner; a loss that statistics prove is a loss. Speed is proven as of every candidate.
-
-IDENTICAL_PAIRS = 2
-# The same number, written and read again.
-SAME_METRIC = 1e-12
-
-
-@dataclass(frozen=True)
-class Identity:
-    """``models`` are the different final weights of identical pairs; other pairs are ``unequal``.
-
-    ``seeds`` are those of the identical pairs.
-    """
-
-    models: int = 0
-    unequal: int = 0
-    seeds: tuple[int, ...] = ()
-
-    @property
-    def proven(self) -> bool:
-        """Whether it proves that the candidate trains what the baseline does."""
-        return self.models >= IDENTICAL_PAIRS and not self.unequal
-
-    @property
-    def words(self) -> str:
-        """What was seen, for people."""
-        seeds = ", ".join(map(str, self.seeds))
-        return (
-            f"{self.models} runs ended with exactly the weights of the baseline's runs of the same "
-            f"seed ({seeds}): they trained the same models"
-        )
-
-
-def identity_of(candidate: Arm, baseline: Arm) -> Identity | None:
-    """What the final weights of both arms' full runs say, None where no two runs are a pair."""
-    same: dict[str | None, int] = {}
-    unequal = 0
-    for run in finished(candidate.quality):
-        for other in finished(baseline.quality):
-            if run.seed is None or not _is_pair(run, other):
-                continue
-            if _identical(run, other):
-                same[run.final_weights] = run.seed
-            else:
-                unequal += 1
-    if not same and not unequal:
-        return None
-    return Identity(len(same), unequal, tuple(sorted(set(same.values()))))
-
-
-def _is_pair(run: FullRun, other: FullRun) -> bool:
-    """Whether they are of two jobs, and all that two runs must share is recorded and equal."""
-    draw, its = ((one.seed, one.data, one.initial_weights) for one in (run, other))
-    recorded = run.data and run.initial_weights and run.final_weights and other.final_weights
-    is_one_job = run.job and run.job == other.job
-    return draw == its and bool(recorded) and not is_one_job
-
-
-def _identical(ours: FullRun, theirs: FullRun) -> bool:
-    if ours.metric is None or theirs.metric is None:
-        return False
-    both_trained = bool(ours.trained_weights and theirs.trained_weights)
-    same_metric = math.isclose(ours.metric, theirs.metric, rel_tol=SAME_METRIC)
-    return ours.final_weights == theirs.final_weights and same_metric and both_trained
-
 
 # A loss as unlikely as this by chance ends the arm at any number of runs.
 BEYOND_DOUBT = 0.002
@@ -318,9 +193,7 @@ def chance_of_passing(compared: Comparison, margin: float, design: Design) -> fl
     last = design.n_max
     reference = max(compared.reference_runs, last)
     drift = compared.difference * min(1.0, compared.runs / last) + margin
-    bar = statistics.quantile(
-        1 - spent(last, last, design.level), compared.df + 2 * (last - compared.runs)
-    )
+    bar = quantile(1 - spent(last, last, design.level), compared.df + 2 * (last - compared.runs))
     return normal_below(drift / compared.error_at(last, reference) - bar)
 
 

@@ -9,9 +9,10 @@ never counted as replicates (Kalibera and Jones 2013, section 6). For block b
 with overhead O (compilation included), steady step m and steps N of a full run. Rare slow steps
 add a time that a few hundred steps measure poorly, and that mostly no compiler shortens: the
 same W is added to both arms, the mean over all segments of both of N x (mean - steady step).
-The gate's bound is Student's t over blocks; statistics.py shares the error among looks. Where a
-candidate's cluster has another price per hour, dollars per run are compared in place of hours:
-the log of the price ratio is taken off every L. A cheaper cluster must not take longer, either.
+The gate's bound is Student's t over blocks; its three looks share the error evenly (Bonferroni).
+Where a candidate's cluster has another price per hour, dollars per run are compared in place of
+hours: the log of the price ratio is taken off every L. A cheaper cluster must not take longer,
+either.
 
 An arm that cannot share the baseline's nodes has nodes of its own in every block. They differ
 in speed, so that its blocks spread wider; the interval measures that.
@@ -27,16 +28,12 @@ from enum import StrEnum
 from compilegate.domain.arithmetic import deviation, mean, ratio
 from compilegate.domain.decision import Interval
 from compilegate.domain.judging.evidence import Arm, Evidence, runs_apart
-from compilegate.domain.judging.statistics import (
-    CONFIDENCE,
-    half_width,
-    interval_of,
-    speed_level,
-    speed_look_at,
-)
 from compilegate.domain.judging.steady_state import MIN_STEPS
+from compilegate.domain.judging.student import CONFIDENCE, half_width, interval_of
 from compilegate.domain.workload.model import Policy
 
+# Numbers of blocks at which it looks.
+SPEED_LOOKS = (3, 4, 6)
 # Spread of L over blocks assumed while there are too few blocks to measure it.
 ASSUMED_BLOCK_SD = 0.03
 # The same where the arms run on nodes of their own: identical GPUs differ by about 8 % (Sinha et
@@ -94,7 +91,7 @@ class SpeedFinding:
 
 def judge_speed(candidate: Arm, evidence: Evidence) -> SpeedFinding:
     """Decide one candidate's speed on the blocks there are; all candidates share the error."""
-    level = speed_level(evidence.policy.alpha, evidence.sharing)
+    level = evidence.policy.alpha / (len(SPEED_LOOKS) * evidence.sharing)
     logs = block_log_speedups(candidate, evidence)
     if any(not run.finished for run in candidate.speed):
         reason = "the candidate crashed in a speed block"
@@ -157,6 +154,11 @@ class SpeedTest:
         if proven:
             return SpeedOutcome.INCONCLUSIVE, f"faster, but not clearly above {required}"
         return SpeedOutcome.INCONCLUSIVE, f"{n} blocks vary too much to be conclusive"
+
+
+def speed_look_at(blocks: int) -> int | None:
+    """The last look of the speed gate that so many blocks have reached, None before the first."""
+    return max((look for look in SPEED_LOOKS if look <= blocks), default=None)
 
 
 def log_price_ratio(candidate: Arm, evidence: Evidence) -> float:

@@ -16,7 +16,7 @@ sampling is part of the spread that the gate measures, and the evaluation's part
 (``sets_vary``). A set of each arm's own is another matter: difficulty then looks like quality, in
 either direction. Past runs that are known to be scored on another set, by ``quality.history_set``,
 are no reference and do not count (evidence_file.py). Where neither is known, history counts as runs
-that may have drifted (statistics.py). Both rules depend on the sets alone, never on a metric, and
+that may have drifted (drift.py). Both rules depend on the sets alone, never on a metric, and
 only take away.
 """
 

@@ -11,7 +11,7 @@ wall clock tell it. Without it F = 0.
 
 Measurement. On ln(wall clock at equal steps): D = mean(ln T_B) - mean(ln T_C),
 v_D = s_T^2 (1/n_C + 1/w_B), where w_B counts runs of today fully and earlier ones under drift
-(statistics.py). Jobs on other data, and declared early stops, are scaled to equal steps
+(drift.py). Jobs on other data, and declared early stops, are scaled to equal steps
 (run_work.py); jobs that did other work are not compared.
 
 Few runs show no spread reliably, so both variances are moderated by a prior worth 3 degrees of
@@ -61,6 +61,7 @@ from compilegate.domain.decision import (
     SpeedSource,
     Speedup,
 )
+from compilegate.domain.judging.drift import KAPPA, allowed_drift, history_weight
 from compilegate.domain.judging.evidence import Arm, Evidence, finished, mean_or_none, walls
 from compilegate.domain.judging.run_work import SAME_WORK, ComparableWalls, figure, steps_of
 from compilegate.domain.judging.speed import (
@@ -69,13 +70,7 @@ from compilegate.domain.judging.speed import (
     block_log_speedups,
     log_price_ratio,
 )
-from compilegate.domain.judging.statistics import (
-    CONFIDENCE,
-    KAPPA,
-    allowed_drift,
-    history_weight,
-    quantile,
-)
+from compilegate.domain.judging.student import CONFIDENCE, quantile
 
 # Prior degrees of freedom of both spreads: as much as the fewest blocks of a look tell.
 PRIOR_DF = 3.0

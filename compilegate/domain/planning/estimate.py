@@ -25,8 +25,10 @@ from dataclasses import dataclass, replace
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.formats import significant
+from compilegate.domain.judging.comparison import Samples
+from compilegate.domain.judging.design import design_for, looks
 from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
-from compilegate.domain.judging.statistics import SPEED_LOOKS, Samples, design_for, looks
+from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.planning.arms import (
     CANDIDATE,
     ArmPlan,

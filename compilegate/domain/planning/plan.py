@@ -14,7 +14,7 @@ from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts, Price
 from compilegate.domain.formats import money
 from compilegate.domain.judging.evidence_file import ID_LENGTH
-from compilegate.domain.judging.statistics import SPEED_LOOKS
+from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.notes import SCRIPT_COMPILES, Note, note_documents
 from compilegate.domain.planning.arms import (
     CANDIDATE,

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from compilegate.domain.arithmetic import mean
-from compilegate.domain.judging.statistics import quantile
+from compilegate.domain.judging.student import quantile
 
 # Few enough that a line follows how a job grows, many enough that it costs few of them.
 BLOCK_RUNS = 12

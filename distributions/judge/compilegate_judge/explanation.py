@@ -20,6 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from compilegate.domain import arithmetic, economics, formats, judging
 from compilegate.domain.claims import NO_AMOUNT, claims_of
 from compilegate.domain.decision import EXIT_CODES, Decision, Verdict
+from compilegate.domain.judging.comparison import Samples, samples_of
+from compilegate.domain.judging.design import Design
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -27,14 +29,8 @@ from compilegate.domain.judging.judge import CandidateFinding, judge_trial
 from compilegate.domain.judging.monitor import Monitor
 from compilegate.domain.judging.next_step import is_shadow, value_of_a_trial, value_of_shadow_runs
 from compilegate.domain.judging.probation import ProbationFinding, judge_probation
-from compilegate.domain.judging.quality import (
-    QualityOutcome,
-    design_of,
-    refuse_before_spending,
-    samples_of,
-)
+from compilegate.domain.judging.quality import QualityOutcome, design_of, refuse_before_spending
 from compilegate.domain.judging.speed import block_log_speedups, judge_speed, log_price_ratio
-from compilegate.domain.judging.statistics import Design, Samples
 from compilegate.domain.judging.validity import EXPLAINED, invalid_reasons
 from compilegate.domain.judging.whole_job import WholeJob, confirm, estimate_whole_job
 from compilegate.domain.workload.model import BASELINE

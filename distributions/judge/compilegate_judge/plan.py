@@ -19,20 +19,20 @@ from compilegate.domain.decision import EvaluationFinding, EvaluationSplit
 from compilegate.domain.economics import WEEKS_PER_YEAR
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.formats import significant
-from compilegate.domain.judging.evidence import metrics
-from compilegate.domain.judging.evidence_file import read_evidence
-from compilegate.domain.judging.judge import judge
-from compilegate.domain.judging.quality import ENOUGH_HISTORY
-from compilegate.domain.judging.statistics import (
+from compilegate.domain.judging.comparison import Samples
+from compilegate.domain.judging.design import (
     LIKELY,
     SCHEDULE,
     VERY_LIKELY,
     Design,
-    Samples,
     design_for,
     looks,
     runs_for_one_look,
 )
+from compilegate.domain.judging.evidence import metrics
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.judge import judge
+from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.workload.file import parse_workload
 from compilegate.domain.workload.model import Policy, Quality
 from compilegate.report.statements import evaluation_words
