@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from compilegate.domain.compilers import compiler_named
+from compilegate.domain.faults import FaultClass, JobClass
 from compilegate.domain.workload.model import FactOverrides, Framework, OwnImage, library
 
 # Framework versions as people write them: ``2.1`` names every ``2.1.x``.
@@ -292,6 +293,7 @@ class Facts:
     own_images: tuple[OwnImage, ...] = ()
     quotas: Mapping[tuple[str, bool], Quota] = field(default_factory=dict)
     absent_images: Mapping[str, str] = field(default_factory=dict)
+    fault_classes: tuple[FaultClass, ...] = ()
 
     def instance(self, instance_type: str) -> Instance | None:
         """The instance type, None when it is not on file."""
@@ -317,6 +319,16 @@ class Facts:
         """Instances of a type that training jobs may use at once; None when it was never read."""
         quota = self.quotas.get((instance_type, spot))
         return None if quota is None else quota.instances
+
+    def fault_classes_of(
+        self, framework: Framework, instance_type: str, precision: str
+    ) -> tuple[FaultClass, ...]:
+        """The faults on which the equivalence check was tried in such jobs, none or one class."""
+        instance, minor = self.instance(instance_type), framework.version.split(".")[:2]
+        gpu = instance.gpu if instance else None
+        device = f"cuda {gpu.compute_capability}" if gpu else "cpu"
+        job_class = JobClass(f"{framework.kind} {'.'.join(minor)}", device, precision)
+        return tuple(one for one in self.fault_classes if one.words == job_class.words)
 
     def image(
         self,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,14 +12,16 @@ from hypothesis import strategies as st
 
 from compilegate.domain.codec import read
 from compilegate.domain.eligibility import check_eligibility
+from compilegate.domain.faults import FaultClass
+from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.quality import first_runs
 from compilegate.domain.planning import rounds
 from compilegate.domain.planning.arms import ArmPlan
-from compilegate.domain.planning.estimate import plan_proof
+from compilegate.domain.planning.estimate import plan_proof, possible_rho
 from compilegate.domain.planning.plan import Plan, plan_trial
 from compilegate.domain.reasons import Reason
-from compilegate.domain.workload.model import Candidate, Workload
+from compilegate.domain.workload.model import Candidate, Framework, Workload
 from compilegate.facts import load_facts
 from tests.domain.evidence_builder import document
 from tests.domain.workload_builder import COMPILE, MANAGED, SOUND, change
@@ -176,6 +180,44 @@ def test_the_first_runs_of_a_hybrid_trial_are_those_that_the_judge_asks_for(hist
 
     assert proof is not None
     assert first_runs(read_evidence(evidence)) == proof.extra_runs(12)
+
+
+VARIED = change(ROOMY, quality__history=(0.90, 0.91, 0.92, 0.93, 0.94), quality__margin=0.012)
+
+
+@pytest.mark.parametrize(
+    ("known", "candidate", "strict"),
+    [
+        ({}, COMPILE, False),
+        ({"framework": "pytorch 2.1"}, COMPILE, True),
+        ({"device": "cuda 9.0"}, COMPILE, True),
+        ({"precision": "fp16"}, COMPILE, True),
+        ({"revoked_at": "2026-12-01"}, COMPILE, True),
+        ({}, Candidate(name="larger", compiler="torch_compile", batch_size=8), True),
+    ],
+)
+def test_a_candidate_of_a_class_whose_faults_are_known_needs_fewer_runs(
+    known: dict[str, str], candidate: Candidate, strict: bool
+) -> None:
+    training = VARIED.training
+    keys: dict[str, Any] = {
+        "framework": "pytorch 2.13", "device": "cuda 8.6", "precision": training.precision,
+        "faults": 59, "missed": 0, "date": "2026-11-26",
+    }  # fmt: skip
+    job = FaultClass(**keys | known)
+    workload = change(VARIED, framework=Framework("pytorch", "2.13.0"), candidates=(candidate,))
+    facts = replace(load_facts(), fault_classes=(job,))
+    rho = possible_rho(workload, [candidate], facts)
+    proof, without = (
+        plan_proof(workload, candidates=1, mode="canary", rho=one) for one in (rho, 1.0)
+    )
+
+    assert proof is not None is not without
+    assert (1.0 if strict else upper_bound(0, 59)) == rho
+    assert (proof.runs == without.runs) is strict
+    assert proof.runs <= without.runs
+    own = change(workload, policy__equivalence="strict")
+    assert 1.0 == possible_rho(own, [candidate], facts)
 
 
 @given(

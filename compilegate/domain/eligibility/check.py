@@ -26,7 +26,7 @@ from compilegate.domain.facts import Facts
 from compilegate.domain.formats import money
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
 from compilegate.domain.planning.arms import plan_arms
-from compilegate.domain.planning.estimate import plan_proof
+from compilegate.domain.planning.estimate import plan_proof, possible_rho
 from compilegate.domain.planning.plan import Choice, expected_usd
 from compilegate.domain.reasons import Reason, Severity, finding
 from compilegate.domain.request.build import JobSite, quality_request
@@ -248,7 +248,8 @@ def _of_a_trial(tried: Sequence[CandidateJob], economics: Economics) -> Iterator
         alone = [(one.trial_usd, one.candidate.name) for one in tried if one.trial_usd is not None]
         usd, name = min(alone) if len(tried) > 1 and alone else (None, "")
         yield finding("trial_over_budget", trial=trial, cap=cap, cheapest=name, alone=usd)
-    proof = plan_proof(workload, candidates=len(tried))
+    rho = possible_rho(workload, [one.candidate for one in tried], tried[0].facts)
+    proof = plan_proof(workload, candidates=len(tried), rho=rho)
     if proof is not None and proof.refused is not None:
         yield finding("underpowered", fix=proof.refused.fix, why=proof.refused.message)
     else:

@@ -30,7 +30,7 @@ rho a + (1 - rho) alpha/K.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -38,16 +38,10 @@ from typing import Any
 from compilegate.domain.arithmetic import median
 from compilegate.domain.codec import DocumentError, read, stored_as
 from compilegate.domain.decision import EquivalenceFigures, FurthestApart
-from compilegate.domain.judging.evidence import (
-    Arm,
-    Evidence,
-    FaultClass,
-    FaultTable,
-    JobClass,
-    finished,
-)
+from compilegate.domain.faults import FaultClass, FaultTable, JobClass
+from compilegate.domain.judging.evidence import Arm, Evidence, finished
 from compilegate.domain.judging.student import incomplete_beta
-from compilegate.domain.workload.model import STRICT
+from compilegate.domain.workload.model import STRICT, Policy
 
 CONFIDENCE = 0.95
 FIRST, LAST = "first", "last"
@@ -110,9 +104,9 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
     Before its first full run has ended, one at the first weights is enough. Then there has to be
     one at the last weights of a full run as well.
     """
-    table, closed = evidence.equivalence, _closed_to(candidate, evidence)
+    table, closed = evidence.equivalence, closed_to(candidate.overrides, evidence.policy)
     if table is None or closed:
-        return EquivalenceFinding(State.UNEXAMINED, closed)
+        return EquivalenceFinding(State.UNEXAMINED, closed or "there is no table of faults")
     documents = (run.record.get("equivalence") for run in (*candidate.speed, *candidate.quality))
     seen = [_examined(document, table) for document in documents if document is not None]
     needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
@@ -124,10 +118,19 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
 def rho_of(candidate: Arm, evidence: Evidence) -> float:
     """By the arm's checks; before its first run, of the class that would allow it most."""
     table = evidence.equivalence
-    if candidate.runs or table is None or _closed_to(candidate, evidence):
+    if candidate.runs or table is None:
         return equivalence_of(candidate, evidence).rho
-    open_ones = (one for one in table.classes if one.revoked_at is None)
-    return min((upper_bound(one.missed, one.faults) for one in open_ones), default=1.0)
+    return least_rho([candidate.overrides], evidence.policy, table.classes)
+
+
+def least_rho(
+    changes: Iterable[Mapping[str, Any]], policy: Policy, classes: Iterable[FaultClass]
+) -> float:
+    """The least that the check may leave one of these changes in jobs of one of these classes."""
+    if all(closed_to(changed, policy) for changed in changes):
+        return 1.0
+    counted = (one for one in classes if one.revoked_at is None)
+    return min((upper_bound(one.missed, one.faults) for one in counted), default=1.0)
 
 
 def equivalence_figures(
@@ -150,12 +153,9 @@ def equivalence_figures(
     )
 
 
-def _closed_to(candidate: Arm, evidence: Evidence) -> str:
-    """Why no check counts for this arm; empty where one does."""
-    changed = candidate.overrides
-    if evidence.equivalence is None:
-        return "no table of faults"
-    if evidence.policy.equivalence == STRICT:
+def closed_to(changed: Mapping[str, Any], policy: Policy) -> str:
+    """Why no check counts for what an arm changes; empty where one does."""
+    if policy.equivalence == STRICT:
         return "policy.equivalence is strict"
     if changed.get("compiler") not in COMPILERS:
         return "the change is not torch.compile"

@@ -17,7 +17,8 @@ from typing import Any
 from compilegate.domain.arithmetic import mean, median
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.decision import SHADOW
-from compilegate.domain.expected import Problem, Section, key
+from compilegate.domain.expected import Section, key
+from compilegate.domain.faults import FaultTable
 from compilegate.domain.formats import number
 from compilegate.domain.judging.outcomes import Outcomes, read_outcomes
 from compilegate.domain.judging.steady_state import Segment, analyse
@@ -235,12 +236,6 @@ class Arm:
         return [run.outcomes.set_sha256 for run in finished(self.quality) if run.outcomes]
 
 
-def _not_positive(figures: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, figure in figures.items():
-        if not isinstance(figure, float) or figure <= 0:
-            yield name, "must be a number above 0", "use that of the check's table"
-
-
 @dataclass(frozen=True)
 class TrialPlan(Section):
     """How a trial is cut into rounds; USD figures are estimates and None when unknown.
@@ -266,54 +261,6 @@ class TrialPlan(Section):
     runs_at_start: float | None = key(
         "of production that remained when the trial began", "runs", default=None, low=0.0
     )
-
-
-@dataclass(frozen=True)
-class JobClass(Section):
-    """What the faults of a compiler depend on."""
-
-    framework: str = key("with its minor version, such as pytorch 2.13")
-    device: str = key("cpu, or a kind of GPU such as cuda 9.0")
-    precision: str = key("such as bf16")
-
-    @property
-    def words(self) -> str:
-        """The class as one text, by which it is found."""
-        return f"{self.framework}, {self.device}, {self.precision}"
-
-
-@dataclass(frozen=True)
-class FaultClass(JobClass):
-    """Harmful faults in jobs of a class on which the equivalence check was tried.
-
-    It missed those that it passed and those that it could not examine.
-    """
-
-    faults: int = key("that the check was tried on", "faults")
-    missed: int = key("of these", "faults")
-    date: str = key("when it was tried")
-    sound: int = key("compilations without a fault", "compilations", default=0)
-    false_alarms: int = key("of these", "compilations", default=0)
-    revoked_at: str | None = key("when a confirmed alarm made it void", default=None)
-
-    def problems(self) -> Iterator[Problem]:
-        """More missed than there are."""
-        if self.missed > self.faults:
-            yield "missed", f"is more than the {self.faults} faults", "give those of the faults"
-
-
-@dataclass(frozen=True)
-class FaultTable(Section):
-    """What is known of the equivalence check whose sources have this digest.
-
-    ``bounds`` are the largest ratios that pass, by part and arithmetic (``gradients.own``);
-    ``shares`` how much of a part need not be looked at, 0 where there is none.
-    """
-
-    check: str = key("digest of its sources")
-    bounds: Mapping[str, float] = key("largest ratios that pass", check=_not_positive)
-    shares: Mapping[str, float] = key("that may stay unseen", factory=dict, check=_not_positive)
-    classes: tuple[FaultClass, ...] = key("of jobs", default=())
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import Any
 
 from compilegate.domain.decision import SHADOW
 from compilegate.domain.errors import InvalidEvidenceError, InvalidInputError
+from compilegate.domain.faults import FaultTable
 from compilegate.domain.fields import Fields
 from compilegate.domain.judging.evidence import (
     PHASES,
@@ -24,7 +25,6 @@ from compilegate.domain.judging.evidence import (
     TRIAL,
     Arm,
     Evidence,
-    FaultTable,
     FullRun,
     SpeedRun,
     TrialPlan,

@@ -24,9 +24,11 @@ from dataclasses import dataclass, replace
 
 from compilegate.domain.compilers import compiler_named
 from compilegate.domain.economics import WEEKS_PER_YEAR
+from compilegate.domain.facts import Facts
 from compilegate.domain.formats import significant
 from compilegate.domain.judging.comparison import Samples
 from compilegate.domain.judging.design import design_for, looks
+from compilegate.domain.judging.equivalence import least_rho
 from compilegate.domain.judging.quality import ENOUGH_HISTORY, underpowered
 from compilegate.domain.judging.speed import SPEED_LOOKS
 from compilegate.domain.planning.arms import (
@@ -38,7 +40,7 @@ from compilegate.domain.planning.arms import (
     speed_jobs,
 )
 from compilegate.domain.reasons import Reason
-from compilegate.domain.workload.model import BASELINE, Workload
+from compilegate.domain.workload.model import BASELINE, Candidate, Workload
 
 SHADOW, HYBRID = "shadow", "hybrid"
 # Full runs of a candidate where the spread of the metric from run to run is unknown.
@@ -63,7 +65,10 @@ class Proof:
     mode: str = SHADOW
 
     def extra_runs(self, runs: int) -> int:
-        """Those of a candidate's ``runs`` that the trial makes itself, as the judge would ask."""
+        """Those of a candidate's ``runs`` that the trial makes itself, as the judge would ask.
+
+        In a hybrid trial they are none of a candidate that has passed the equivalence check.
+        """
         if self.mode == SHADOW:
             return runs
         if self.mode != HYBRID:
@@ -97,10 +102,23 @@ class Proof:
         return max(runs - 1, 0) if later else runs
 
 
-def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Proof | None:
+def possible_rho(workload: Workload, candidates: Sequence[Candidate], facts: Facts) -> float:
+    """The least that the equivalence check may leave one of these candidates."""
+    training = workload.training
+    return least_rho(
+        [one.overrides() for one in candidates],
+        workload.policy,
+        facts.fault_classes_of(workload.framework, training.instance_type, training.precision),
+    )
+
+
+def plan_proof(
+    workload: Workload, *, candidates: int, mode: str = SHADOW, rho: float = 1.0
+) -> Proof | None:
     """The full runs of each of so many candidates; None if too few production runs are left.
 
-    ``mode`` is the one that the trial uses, which may be another than policy asks for.
+    ``mode`` is the one that the trial uses, which may be another than policy asks for. ``rho`` is
+    of the candidate that may use most (``possible_rho``).
     """
     quality = workload.quality
     design = design_for(
@@ -108,6 +126,7 @@ def plan_proof(workload: Workload, *, candidates: int, mode: str = SHADOW) -> Pr
         history=len(quality.history),
         candidates=candidates,
         runs_remaining=workload.schedule.runs_per_week * WEEKS_PER_YEAR,
+        rho=rho,
     )
     if design is None:
         return None

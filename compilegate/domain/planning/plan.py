@@ -37,6 +37,7 @@ from compilegate.domain.planning.estimate import (
     layouts,
     needs,
     plan_proof,
+    possible_rho,
     too_low,
     unknown,
     unlimited,
@@ -145,7 +146,8 @@ def design_trial(
     arms = plan_arms(workload, candidates, facts, region=region, why=why)
     if isinstance(arms, Reason):
         return arms
-    proof = plan_proof(workload, candidates=len(candidates), mode=mode)
+    rho = possible_rho(workload, candidates, facts)
+    proof = plan_proof(workload, candidates=len(candidates), mode=mode, rho=rho)
     if proof is None:
         runs = f"{workload.schedule.runs_per_week:g}"
         text = f"{runs} runs a week leave too few to prove quality on"

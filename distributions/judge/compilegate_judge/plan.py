@@ -29,12 +29,15 @@ from compilegate.domain.judging.design import (
     looks,
     runs_for_one_look,
 )
+from compilegate.domain.judging.equivalence import rho_of
 from compilegate.domain.judging.evidence import metrics
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.judge import judge
 from compilegate.domain.judging.quality import ENOUGH_HISTORY
+from compilegate.domain.planning.estimate import possible_rho
 from compilegate.domain.workload.file import parse_workload
-from compilegate.domain.workload.model import Policy, Quality
+from compilegate.domain.workload.model import Candidate, Policy, Quality
+from compilegate.facts import load_facts
 from compilegate.report.statements import evaluation_words
 from compilegate_judge import TEMPLATES
 from compilegate_judge.command import PLAN_OPTIONS, STANDARD_INPUT, read_json
@@ -46,7 +49,10 @@ HISTORIES = (0, 5, 20)
 
 @dataclass(frozen=True)
 class Question:
-    """One case: may a loss of ``margin`` be ruled out where runs differ by ``spread``?"""
+    """One case: may a loss of ``margin`` be ruled out where runs differ by ``spread``?
+
+    ``rho`` is of a candidate that passes the equivalence check.
+    """
 
     spread: float
     margin: float
@@ -55,6 +61,7 @@ class Question:
     policies: Sequence[Policy]
     runs_remaining: float | None = None
     label: str | None = None  # in place of the policy's mode
+    rho: float = 1.0
 
 
 def plan(file: str | None, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,11 +131,15 @@ def _recorded(file: str) -> tuple[Question, EvaluationFinding | None]:
         policies = list(dict.fromkeys((shadow, workload.policy)))
         candidates = max(1, len(workload.candidates))
         remaining = workload.schedule.runs_per_week * WEEKS_PER_YEAR
-        return _case(workload.quality, (), candidates, policies, remaining), None
+        proposed = workload.candidates or (Candidate(name="compile", compiler="torch_compile"),)
+        rho = possible_rho(workload, proposed, load_facts())
+        case = _case(workload.quality, (), candidates, policies, remaining)
+        return replace(case, rho=rho), None
     evidence = read_evidence(read_json(file))
     runs, candidates = metrics(evidence.baseline.full_runs), len(evidence.candidates)
     quality = judge(evidence).quality
     question = _case(evidence.quality, runs, candidates, [evidence.policy], evidence.runs_left())
+    question = replace(question, rho=min(rho_of(arm, evidence) for arm in evidence.candidates))
     return question, quality.evaluation if quality else None
 
 
@@ -174,6 +185,7 @@ def _answer(question: Question) -> dict[str, Any]:
         "history": question.history,
         "candidates": question.candidates,
         "alpha": question.policies[0].alpha,
+        "rho": question.rho,
         "designs": [_design(question, policy) for policy in question.policies],
     }
 
@@ -181,7 +193,7 @@ def _answer(question: Question) -> dict[str, Any]:
 def _design(question: Question, policy: Policy) -> dict[str, Any]:
     design = design_for(
         policy, history=question.history, candidates=question.candidates,
-        runs_remaining=question.runs_remaining,
+        runs_remaining=question.runs_remaining, rho=question.rho,
     )  # fmt: skip
     document: dict[str, Any] = {"mode": question.label or policy.quality_runs}
     if design is None:

@@ -1,0 +1,66 @@
+"""The faults on which the equivalence check was tried: how often it misses one, and its bounds.
+
+benchmarks/equivalence measures them; domain/judging/equivalence.py says what they prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from compilegate.domain.expected import Problem, Section, key
+
+
+@dataclass(frozen=True)
+class JobClass(Section):
+    """What the faults of a compiler depend on."""
+
+    framework: str = key("with its minor version, such as pytorch 2.13")
+    device: str = key("cpu, or a kind of GPU such as cuda 9.0")
+    precision: str = key("such as bf16")
+
+    @property
+    def words(self) -> str:
+        """The class as one text, by which it is found."""
+        return f"{self.framework}, {self.device}, {self.precision}"
+
+
+@dataclass(frozen=True)
+class FaultClass(JobClass):
+    """Harmful faults in jobs of a class on which the equivalence check was tried.
+
+    It missed those that it passed and those that it could not examine.
+    """
+
+    faults: int = key("that the check was tried on", "faults")
+    missed: int = key("of these", "faults")
+    date: str = key("when it was tried")
+    sound: int = key("compilations without a fault", "compilations", default=0)
+    false_alarms: int = key("of these", "compilations", default=0)
+    revoked_at: str | None = key("when a confirmed alarm made it void", default=None)
+
+    def problems(self) -> Iterator[Problem]:
+        """More missed than there are."""
+        if self.missed > self.faults:
+            yield "missed", f"is more than the {self.faults} faults", "give those of the faults"
+
+
+def _not_positive(figures: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, figure in figures.items():
+        if not isinstance(figure, float) or figure <= 0:
+            yield name, "must be a number above 0", "use that of the check's table"
+
+
+@dataclass(frozen=True)
+class FaultTable(Section):
+    """What is known of the equivalence check whose sources have this digest.
+
+    ``bounds`` are the largest ratios that pass, by part and arithmetic (``gradients.own``);
+    ``shares`` how much of a part need not be looked at, 0 where there is none.
+    """
+
+    check: str = key("digest of its sources")
+    bounds: Mapping[str, float] = key("largest ratios that pass", check=_not_positive)
+    shares: Mapping[str, float] = key("that may stay unseen", factory=dict, check=_not_positive)
+    classes: tuple[FaultClass, ...] = key("of jobs", default=())
