@@ -58,6 +58,7 @@ OF_ALL = "all production runs: "
 BETTER = {"maximize": "higher is better", "minimize": "lower is better"}
 WHOLE_JOB = "Speed-up of a whole job"
 DELTA_DIGITS = 2
+ASSUMED = "Assumed: a harmful change that a compiler makes is like those faults"
 
 
 def key_figures(metric: str, decision: Decision, claims: Claims) -> list[str]:
@@ -65,6 +66,7 @@ def key_figures(metric: str, decision: Decision, claims: Claims) -> list[str]:
     rows = (
         (WHOLE_JOB, speedup(decision.speedup)),
         (metric, quality(decision.quality, claims)),
+        ("Quality rests on", proofs(decision.quality)),
         ("Saving", saving(decision.saving, claims)),
     )
     return [f"{name}: {text}" for name, text in rows if text != UNKNOWN]
@@ -101,6 +103,23 @@ def quality(judged: QualityFigures | None, claims: Claims) -> str:
     margin = significant(judged.margin, DELTA_DIGITS)
     size = f"{delta_of_runs(judged, claims)}{between}, margin {margin}"
     return f"{quality_words(claims)} ({size})"
+
+
+def proofs(judged: QualityFigures | None) -> str:
+    """What quality rests on, with both numbers and what they assume; a dash without a table."""
+    seen = judged.equivalence if judged else None
+    if seen is None:
+        return UNKNOWN
+    if seen.rho == 1:
+        return f"full runs alone: {seen.reason}"
+    missed, passed, both = (
+        percent(share, 2) for share in (seen.rho, seen.level, seen.rho * seen.level)
+    )
+    return (
+        f"two proofs: of harmful changes at most {missed} pass the equivalence check (it missed "
+        f"{seen.missed} of {seen.faults} faults for {seen.job_class}, {seen.date}), and of those "
+        f"at most {passed} pass full runs, together {both}. {ASSUMED}"
+    )
 
 
 def quality_words(claims: Claims) -> str:
@@ -205,8 +224,8 @@ WAITS_FOR_BLOCKS = "speed_unsettled"
 NOT_APPLIED = "treatment_not_applied"
 FAILURES = frozenset({
     *CRASHED, NOT_APPLIED, "arms_differ", "arms_continue_each_other", "numerics_wrong",
-    "runs_repeated", "unequal_initial_loss", "unequal_initial_weights", "unequal_work",
-    "evaluation_sets_differ",
+    "not_equivalent", "runs_repeated", "unequal_initial_loss", "unequal_initial_weights",
+    "unequal_work", "evaluation_sets_differ",
     "evidence_invalid", "evidence_missing", "clock_implausible", "evidence_overwritten",
     "request_refused", "quota_too_low", "flag_too_large",
 })  # fmt: skip

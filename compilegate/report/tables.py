@@ -19,9 +19,11 @@ from compilegate.domain.formats import (
     fixed,
     interval,
     money,
+    percent,
     shown,
     significant,
 )
+from compilegate.domain.judging.equivalence import read_check
 from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.measured import Measured, MeasuredArm
 from compilegate.domain.reasons import Severity
@@ -160,6 +162,7 @@ def detail_tables(trial: TrialReport) -> list[Table]:
     if trial.measured:
         tables += [
             _fingerprint_table(trial.measured), _blocks_table(trial.measured),
+            _equivalence_table(trial.measured),
             _runs_table(trial.measured), canary_table(trial.measured),
             _failures_table(trial.measured),
         ]  # fmt: skip
@@ -204,6 +207,33 @@ def _blocks_table(measured: Measured) -> Table:
         "blocks", "Every short block", columns, rows,
         note=f"{UNKNOWN}: the segment failed or was too short to have a steady state.",
     )  # fmt: skip
+
+
+def _equivalence_table(measured: Measured) -> Table:
+    """What the equivalence check compared, and what of the model it did not look at."""
+    faults = measured.evidence.equivalence
+    bounds = faults.bounds if faults else {}
+    checks = [
+        (arm.name, check)
+        for arm in measured.candidates
+        for run in arm.arm.runs
+        if (check := read_check(run.record.get("equivalence"))) is not None
+    ]
+    listed = []
+    for arm, check in checks:
+        listed += [
+            (arm, check.weights, f"{one.part} {one.arithmetic}", count(one.compared),
+             shown(one.ratio, significant), shown(bounds.get(one.name), significant), one.where)
+            for one in check.parts
+        ]  # fmt: skip
+        listed += [
+            (arm, check.weights, one.part, UNKNOWN, UNKNOWN, UNKNOWN,
+             f"{percent(one.share)} not looked at: {one.code}")
+            for one in check.unseen
+        ]  # fmt: skip
+    columns = ("Arm", "Weights", "Part", "Tensors", "Ratio", "Bound", "Where")
+    note = "Ratio: the compiled model's error over the uncompiled one's, both against float64."
+    return Table("equivalence", "The equivalence check", columns, listed, note=note, stacked=True)
 
 
 def metric_cell(run: FullRun) -> str:

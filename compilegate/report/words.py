@@ -133,6 +133,7 @@ def control_sentences(controls: Sequence[ControlFigures]) -> list[str]:
 KINDS = {
     "quality_open": {"quality_inconclusive", "quality_unsettled", "underpowered"},
     "speed_open": {"speed_inconclusive", "speed_unsettled"},
+    "other_numbers": ("not_equivalent", "numerics_wrong"),
     "full_jobs": {"full_run_disagrees", "full_run_unmeasured"},
     "unproven": ("saving_unproven", "full_run_unproven", "full_run_implausible"),
     "limits": (

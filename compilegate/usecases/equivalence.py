@@ -5,6 +5,7 @@ The deployment's part of the ledger keeps what was revoked, by the decision that
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,9 +14,13 @@ from compilegate import facts
 from compilegate.domain.claims import command_at
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
+from compilegate.domain.judging.equivalence import equivalence_of
+from compilegate.domain.judging.evidence_file import read_evidence
+from compilegate.domain.judging.probation import REVOKED
 from compilegate.domain.ledger_keys import DEPLOYMENT, EQUIVALENCE_ENTRIES
 from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import ClassRestored, ClassRevoked, all_of
+from compilegate.domain.records.production import Review
 from compilegate.domain.utc import iso
 from compilegate.ports import Ledger, Services
 
@@ -55,6 +60,21 @@ def revoked_classes(ledger: Ledger) -> list[ClassRevoked]:
     restored = {one.decision_id for one in entries if isinstance(one, ClassRestored)}
     revoked = all_of(ClassRevoked, entries)
     return [one for one in revoked if one.decision_id not in restored]
+
+
+def revoke_class(workload: str, review: Review, services: Services) -> None:
+    """Keep that the review's decision refutes the check for its arm's class, where it does.
+
+    Repeating it is safe: what a person has restored since stays restored.
+    """
+    reason = review.reason(REVOKED)
+    if reason is None:
+        return
+    evidence = read_evidence(json.loads(services.store.get(str(review.evidence_key))))
+    faults = equivalence_of(evidence.promoted_arm, evidence).known
+    if faults is not None:
+        record = ClassRevoked(review.at, str(review.decision_id), workload, faults.words, reason)
+        services.ledger.append(DEPLOYMENT, record)
 
 
 def revoked_by(workload: str, services: Services) -> Sequence[ClassRevoked]:

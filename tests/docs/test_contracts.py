@@ -18,6 +18,7 @@ from compilegate.domain.eligibility import EligibilityVerdict
 from compilegate.domain.flag import OVERRIDE_KEYS, STATES, parse_flag
 from compilegate.domain.fleet.row import NEEDS, PHASES, Row
 from compilegate.domain.fleet.statement import Statement
+from compilegate.domain.judging.equivalence import read_check
 from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.ledger import ClassRestored, DrainMark
@@ -85,6 +86,16 @@ def listed_keys() -> Iterator[str]:
 
 def test_the_evidence_document_can_be_judged() -> None:
     read_evidence(json.loads(SHOWN["evidence"]))
+
+
+def test_the_equivalence_checks_figures_and_table_are_read_as_they_are_shown() -> None:
+    figures, table = (json.loads(SHOWN[name]) for name in ("equivalence", "table"))
+    check, evidence = read_check(figures), json.loads(SHOWN["evidence"])
+    judged = codec.write(read_evidence({**evidence, "equivalence": table}).equivalence)
+
+    assert check is not None
+    assert keys(codec.write(check)) <= keys(figures)
+    assert judged == table
 
 
 def test_the_decision_has_the_keys_that_the_judge_writes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import pytest
@@ -42,6 +43,16 @@ def test_every_row_names_its_source_or_the_basis_of_the_assumption(name: str) ->
 
     assert [] == [row for row in rows if not (row.get("source") or row.get("basis"))]
     assert rows or document["source"]
+
+
+def test_the_table_of_faults_is_of_the_equivalence_check_that_jobs_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER.parents[1] / "training"))
+    digest = importlib.import_module("compilegate_runtime.equivalence").digest
+    table = read("equivalence")
+
+    assert not table["classes"] or digest() == table["check"]
 
 
 def test_facts_are_read_once() -> None:

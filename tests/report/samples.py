@@ -14,6 +14,7 @@ from compilegate.report.trial_report import ReportInput
 from compilegate.usecases.reports import read_trial_report
 from tests.domain.evidence_builder import judge
 from tests.domain.outcome_builder import scored
+from tests.domain.test_equivalence import FIRST, LAST, TABLE, figures, part
 from tests.report.trials import STEPS, add_control, run_probation, run_trial
 
 FLAG = "/compilegate/local/workloads/{}/compiler"
@@ -203,14 +204,36 @@ def scored_per_example() -> ReportInput:
     return _as_input(document)
 
 
+@_made_once
+def two_proofs() -> ReportInput:
+    """The candidate passed the equivalence check, so its full runs may err more often."""
+    return examined(FIRST, LAST)
+
+
+@_made_once
+def not_equivalent() -> ReportInput:
+    """One gradient is further from the truth than any rounding makes it."""
+    wrong = part("gradients", 445.0, "single", where="layers.3.attention.weight")
+    return examined(figures("first", wrong), LAST)
+
+
 SAMPLES = {
     "promote": promote, "stay_off": stay_off, "inconclusive": inconclusive,
     "ineligible": ineligible, "invalid": invalid, "with_history": with_history,
     "second_wins": second_wins, "underpowered": underpowered, "over_time": over_time,
     "passed_probation": passed_probation, "reverted": reverted,
     "cheaper_cluster": cheaper_cluster, "with_control": with_control,
-    "scored_per_example": scored_per_example,
+    "scored_per_example": scored_per_example, "two_proofs": two_proofs,
+    "not_equivalent": not_equivalent,
 }  # fmt: skip
+
+
+def examined(first: Any, last: Any = None, table: Any = TABLE) -> ReportInput:
+    """A trial whose jobs recorded these checks, judged by this table."""
+    document = with_history()["evidence"]
+    for run in document["arms"][1]["runs"]:
+        run["equivalence"] = first if run["stage"] == "speed" else last
+    return _as_input({**document, "equivalence": table})
 
 
 def _trial(workload: str, arms: dict[str, float], **figures: Any) -> ReportInput:

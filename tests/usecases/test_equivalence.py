@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from compilegate.domain import naming
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.records.ledger import ClassRevoked
 from compilegate.usecases.equivalence import (
+    CLASS,
     restore_classes,
     revoked_by,
     revoked_classes,
     table_of,
 )
+from compilegate.usecases.records import to_json
+from tests.domain.evidence_builder import BASE_WALL, CENTRE
+from tests.domain.test_equivalence import FIRST, LAST
+from tests.domain.test_equivalence import TABLE as FAULTS
 from tests.usecases.equivalence_table import COUNTS, CPU, GPU, TABLE, ship
-from tests.usecases.trial_builder import asks_full_runs, call_judge, evidence, first_round
+from tests.usecases.production_builder import (
+    TWO_MARGINS,
+    WORKLOAD,
+    entries,
+    follow,
+    promote,
+    watch,
+)
+from tests.usecases.trial_builder import TRIAL, asks_full_runs, call_judge, evidence, first_round
 
 FIFTH = "1970-01-01T00:00:05Z"
 WHY = Override("ana", "the data was truncated")
@@ -84,3 +99,40 @@ def test_a_class_counts_again_when_no_workloads_alarm_revokes_it(services: Any) 
     assert ("human:ana", WHY.reason) == (entry["by"], entry["reason"])
     with pytest.raises(InvalidInputError, match="lm"):
         revoked_by("lm", services)
+
+
+def promote_examined(services: Any, last: Any) -> None:
+    """A promotion whose trial checked the arm: at the first weights, and as this at the last."""
+    promote(services)
+    key = naming.record_key(WORKLOAD, TRIAL, "evidence")
+    document = json.loads(services.store.get(key)) | {"equivalence": FAULTS}
+    for run in document["arms"][1]["runs"]:
+        run["equivalence"] = FIRST if run["stage"] == "speed" else last
+    services.store.put(key, to_json(document))
+
+
+@pytest.mark.parametrize(
+    ("last", "wrong", "revoked"),
+    [
+        (LAST, {"metric": CENTRE - TWO_MARGINS}, True),
+        (LAST, {"finished": False, "metric": None}, True),
+        (LAST, {"wall_seconds": BASE_WALL}, False),
+        (None, {"metric": CENTRE - TWO_MARGINS}, False),
+    ],
+    ids=["worse", "crashes", "only slower", "never examined"],
+)
+def test_a_confirmed_loss_of_an_arm_that_passed_revokes_its_class(
+    services: Any, last: Any, wrong: Any, *, revoked: bool
+) -> None:
+    promote_examined(services, last)
+    answer = follow(services, range(1, 40), **wrong)
+    assert "revert" == answer["verdict"]
+
+    job_class = ", ".join(FAULTS["classes"][0][key] for key in CLASS)
+    marks = revoked_classes(services.ledger)
+    assert [(WORKLOAD, job_class)] * revoked == [(one.workload, one.job_class) for one in marks]
+    assert revoked is (job_class in answer["message"])
+    assert revoked is ("compilegate unlock" in answer["message"])
+    restore_classes(marks, WHY, services)
+    watch(services, entries(services)[-1]["run"])  # the review once more
+    assert [] == revoked_classes(services.ledger)

@@ -9,6 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from compilegate import facts
 from compilegate.domain import naming
 from compilegate.domain.claims import Notification, command_at, decision_notification, subject_line
 from compilegate.domain.compilers import COMPILERS as DESCRIPTORS
@@ -28,6 +29,7 @@ from compilegate.domain.decision import (
 from compilegate.domain.expected import REQUIRED, Key
 from compilegate.domain.fields import LARGEST
 from compilegate.domain.formats import duration
+from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.domain.reasons import Reason, ReasonKind, Severity, registry
 from compilegate.domain.workload.file import VERSION
 from compilegate.domain.workload.model import Workload, library
@@ -140,9 +142,21 @@ def doctor_rules(page: str) -> str:
 
 
 def how_it_decides(page: str) -> str:
-    """The worked example, and how many runs a proof takes."""
+    """The worked example, how many runs a proof takes, and the classes of the equivalence check."""
     text = table(worked_example.HEAD, worked_example.rows())
-    return examples.with_output(_between(page, "example", text))
+    return examples.with_output(_between(_between(page, "example", text), "classes", _classes()))
+
+
+def _classes() -> str:
+    rows = [
+        (f"{row['framework']}, {row['device']}, {row['precision']}",
+         *map(str, (row["faults"], row["missed"])),
+         f"{upper_bound(row['missed'], row['faults']):.3f}",
+         f"{row['false_alarms']} of {row['sound']}", row["date"])
+        for row in facts.read("equivalence")["classes"]
+    ]  # fmt: skip
+    head = ("class", "harmful faults", "missed", "at most missed", "false alarms", "date")
+    return table(head, rows) if rows else "This release knows no class.\n"
 
 
 def compilers(page: str) -> str:

@@ -74,7 +74,7 @@ def _quality(of: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[str, str, 
          f"P(t_{df['value']:g} > ({p['D']:.5f} + {p['margin']:g}) / "
          f"({spread['value']:.6f} √{1 / n + 1 / beside:.4f}) = {p['t']:.3f})",
          f"{tail['value']:.6f}"),
-        ("error of this look a(n)", f"{a['c']:g} × {a['alpha/K']:g} × {a['n']} / {a['n_max']}",
+        ("error of this look a(n)", f"{a['c']:g} × {a['a']:g} × {a['n']} / {a['n_max']}",
          f"{level['value']:.6f}: held"),
     ]  # fmt: skip
 

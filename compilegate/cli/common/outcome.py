@@ -21,7 +21,7 @@ from compilegate.domain.economics import Range
 from compilegate.domain.errors import EnvironmentNotReadyError, NotFoundError
 from compilegate.domain.failures import explain
 from compilegate.domain.flag_change import TRAIN
-from compilegate.domain.formats import money, shown, significant
+from compilegate.domain.formats import UNKNOWN, money, shown, significant
 from compilegate.domain.ledger_keys import TRIAL_ENTRIES
 from compilegate.domain.notes import Note, note_documents, read_notes
 from compilegate.domain.reasons import Reason
@@ -233,10 +233,11 @@ FLAG_WORDS = {FlagAction.ENABLE: "on", FlagAction.DISABLE: "off", FlagAction.KEE
 
 def decision_rows(decision: Decision, applied: FlagOutcome | None = None) -> list[tuple[str, str]]:
     """A decision's figures by name; ``applied`` is the outcome for the flag."""
-    claims = claims_of(decision)
+    claims, proofs = claims_of(decision), statements.proofs(decision.quality)
     return [
         ("speed-up", statements.speedup(decision.speedup)),
         ("quality", statements.quality(decision.quality, claims)),
+        *([] if proofs == UNKNOWN else [("rests on", proofs)]),
         ("saving", statements.saving(decision.saving, claims)),
         ("flag", flag_words(decision, applied)),
     ]

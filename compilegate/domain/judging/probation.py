@@ -26,6 +26,7 @@ from compilegate.domain.decision import (
     Verdict,
 )
 from compilegate.domain.errors import InvalidEvidenceError
+from compilegate.domain.judging.equivalence import State, equivalence_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun
 from compilegate.domain.judging.evidence_file import decision_id
 from compilegate.domain.judging.figures import (
@@ -59,6 +60,8 @@ BLIND = {
 }
 # A candidate that crashes once may have been unlucky; twice is a pattern.
 CRASHES = 2
+# What says that the change did harm, and what follows where the equivalence check saw none.
+QUALITY_LOST, REVOKED = ("quality_regressed", "candidate_crashed"), "equivalence_revoked"
 # The alarm that a crash raises; the others have the name of their sum.
 CRASH = "crash"
 
@@ -328,13 +331,23 @@ def judge_production(evidence: Evidence) -> Decision:
             evidence,
             PROBATION,
             finding.verdict,
-            finding.reasons,
+            [*finding.reasons, *_revoked(finding, evidence)],
             candidate=promoted.name,
             speedup=whole.figures(speed) if whole else None,
             quality=production_quality_figures(evidence, promoted),
             saving=saving_figures(promoted, evidence, whole),
             next=finding.next,
         )
+
+
+def _revoked(finding: ProbationFinding, evidence: Evidence) -> Iterator[Reason]:
+    """A confirmed loss of quality refutes the equivalence check that the arm had passed."""
+    name, checked = evidence.promoted_arm.name, equivalence_of(evidence.promoted_arm, evidence)
+    passed = checked.known if checked.state is State.PASSED else None
+    lost = any(reason.code in QUALITY_LOST for reason in finding.reasons)
+    if finding.verdict is Verdict.REVERT and lost and passed is not None:
+        text = f"{name} had passed the equivalence check, which no longer counts for"
+        yield Reason(REVOKED, f"{text} {passed.words}", name)
 
 
 def replay_probation(evidence: Evidence, observer: Observer) -> ProbationFinding:

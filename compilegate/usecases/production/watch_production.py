@@ -34,6 +34,7 @@ from compilegate.domain.production.watch import PERMANENT
 from compilegate.domain.records.flags import FlagVersion
 from compilegate.domain.records.production import ProbationEnd, Review
 from compilegate.ports import ObjectStore, Services
+from compilegate.usecases.equivalence import revoke_class
 from compilegate.usecases.flag.change_flag import Changed, change_flag
 from compilegate.usecases.records import (
     Spec,
@@ -73,6 +74,7 @@ def watch_production(
         # The review that stands: this one, or that of a call which was faster.
         review = services.ledger.put_once(workload, reviewed)
     change = _change_flag(workload, review, services)
+    revoke_class(workload, review, services)
     if review.action in FINAL:
         services.ledger.append(workload, _probation_end(review))
     answer = _answer(review, change)

@@ -40,6 +40,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 MARKS = f"* over {OLD_DAYS} days old, ** over a year."
 # Names to copy are never wrapped.
 WHOLE = ("instance_type", "framework", "model")
+DECIMALS = {"batch_ratio": 2, "rho": 3}
 NEW_KINDS = ("price", "quota", "spot quota")
 UNTRIED = (
     "This command follows AWS's documentation and botocore's models; its authors have not run it "
@@ -195,8 +196,8 @@ def _cell(row: Mapping[str, Any], column: str) -> str:
         return "given" if row.get("given") else _age(value)
     if value is None:
         return UNKNOWN
-    if column == "batch_ratio":
-        return f"{value:.2f}"
+    if column in DECIMALS:
+        return f"{value:.{DECIMALS[column]}f}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = str(len(value) if isinstance(value, tuple) else value)

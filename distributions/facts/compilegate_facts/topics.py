@@ -15,6 +15,7 @@ from typing import Any
 from compilegate.domain.compilers import COMPILERS
 from compilegate.domain.errors import InvalidInputError
 from compilegate.domain.facts import Facts, matches
+from compilegate.domain.judging.equivalence import upper_bound
 from compilegate.facts import read
 
 Row = dict[str, Any]
@@ -155,6 +156,15 @@ def _limits(_facts: Facts, _region: str) -> list[Row]:
     return [*request, *document["rows"]]
 
 
+def _equivalence(_facts: Facts, _region: str) -> list[Row]:
+    document = read("equivalence")
+    return [
+        {"source": document["source"], **row, "as_of": row["date"],
+         "rho": upper_bound(row["missed"], row["faults"])}
+        for row in document["classes"]
+    ]  # fmt: skip
+
+
 def _rows_of(file: str, about: str) -> Topic:
     return Topic(about, file, lambda _facts, _region: list(read(file)["rows"]))
 
@@ -166,6 +176,7 @@ TOPICS: Mapping[str, Topic] = {
     "models": Topic("batches that the managed compiler was tested with", "tested_models", _models),
     "prices": Topic("US dollars per hour of one instance, on demand", "prices", _prices),
     "assumptions": Topic("what is assumed until it is measured", "assumptions", _assumptions),
+    "equivalence": Topic("faults that the equivalence check misses", "equivalence", _equivalence),
     "request-keys": _rows_of("request_keys", "what switches what on in a request"),
     "limits": Topic("limits of the services used", "limits", _limits),
     "lifecycle": _rows_of("lifecycle", "what is frozen, unpatched or removed"),

@@ -22,6 +22,7 @@ from compilegate.domain.claims import NO_AMOUNT, claims_of
 from compilegate.domain.decision import EXIT_CODES, Decision, Verdict
 from compilegate.domain.judging.comparison import Samples, samples_of
 from compilegate.domain.judging.design import Design
+from compilegate.domain.judging.equivalence import equivalence_of
 from compilegate.domain.judging.evaluation import evaluation_of
 from compilegate.domain.judging.evidence import PROBATION, Arm, Evidence, FullRun
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -34,6 +35,7 @@ from compilegate.domain.judging.speed import block_log_speedups, judge_speed, lo
 from compilegate.domain.judging.validity import EXPLAINED, invalid_reasons
 from compilegate.domain.judging.whole_job import WholeJob, confirm, estimate_whole_job
 from compilegate.domain.workload.model import BASELINE
+from compilegate.report.statements import ASSUMED
 from compilegate_judge.item import ANSWER, Item, Section
 
 SECTIONS = Path(__file__).parent / "sections"
@@ -75,6 +77,11 @@ def _trial(decision: Decision, evidence: Evidence) -> Iterator[Item]:
             yield from _items("whole_job", Section.SPEED, name, whole=finding.whole)
     for finding in judged.findings:
         design = design_of(evidence, finding.arm)
+        if evidence.equivalence is not None:
+            yield from _items(
+                "equivalence", Section.EQUIVALENCE, finding.arm.name, design=design,
+                finding=equivalence_of(finding.arm, evidence), assumed=ASSUMED,
+            )  # fmt: skip
         if finding.quality is not None and design is not None:
             yield from _full_runs(finding, evidence, design)
     if judged.lead is not None:

@@ -19,6 +19,7 @@ class Section(StrEnum):
     FAIRNESS = "fairness"
     WORTH = "worth"
     SPEED = "speed"
+    EQUIVALENCE = "equivalence"
     FULL_RUNS = "full_runs"
     QUALITY = "quality"
     PROBATION = "probation"

@@ -15,6 +15,7 @@ QUESTIONS = {
     Section.FAIRNESS: "Is the comparison fair?",
     Section.WORTH: "Is it worth measuring?",
     Section.SPEED: "Is it faster?",
+    Section.EQUIVALENCE: "Does it train the same?",
     Section.FULL_RUNS: "Do full jobs confirm it?",
     Section.QUALITY: "Is quality maintained?",
     Section.PROBATION: "Does production confirm it?",

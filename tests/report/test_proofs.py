@@ -1,0 +1,81 @@
+"""What quality rests on: both numbers and their assumption on every surface, or why full runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compilegate.cli.common.outcome import decision_rows
+from compilegate.domain.formats import percent
+from compilegate.report.statements import ASSUMED
+from compilegate.report.tables import detail_tables
+from compilegate.report.trial_report import ReportInput, TrialReport
+from compilegate.usecases.reports import read_trial_report
+from tests.domain.test_equivalence import FIRST, LAST, figures, with_class
+from tests.report import samples
+from tests.report.samples import examined, rendered
+
+UNSEEN = {"part": "randomness", "code": "random_numbers", "share": 1.0}
+
+
+def surfaces(source: ReportInput) -> tuple[TrialReport, list[str]]:
+    """The page, the comment, the message and the terminal, each in one line."""
+    report, trial = rendered(source), read_trial_report(source)
+    rows = "\n".join(text for _, text in decision_rows(trial.judged))
+    texts = (report.html, report.markdown, report.message, rows)
+    return trial, [" ".join(text.split()) for text in texts]
+
+
+def table(trial: TrialReport) -> Any:
+    return next(one for one in detail_tables(trial) if one.id == "equivalence")
+
+
+def test_both_proofs_are_named_with_their_numbers_and_what_they_assume() -> None:
+    trial, texts = surfaces(samples.two_proofs())
+    proof = trial.quality.equivalence if trial.quality else None
+    assert proof is not None
+
+    both = [percent(share, 2) for share in (proof.rho, proof.level, proof.rho * proof.level)]
+    assert ["5%", "25%", "1.2%"] == both
+    for words in ("two proofs", *both, "0 of 59", str(proof.job_class), str(proof.date), ASSUMED):
+        assert [] == [text for text in texts if words not in text], words
+    assert ["first", "last"] == [*dict.fromkeys(row[1] for row in table(trial).rows)]
+    assert ("compile", "first", "gradients single", "9", "1", "64", "") in table(trial).rows
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (examined(figures(unseen=[UNSEEN]), LAST), "randomness"),
+        (examined(FIRST, LAST, with_class(revoked_at="2026-11-20T10:00:00Z")), "alarm"),
+        (examined(None), "weights"),
+    ],
+    ids=["unseen", "revoked", "no check"],
+)
+def test_where_full_runs_alone_prove_quality_it_is_said_why(source: ReportInput, why: str) -> None:
+    trial, texts = surfaces(source)
+
+    assert "promote" == trial.verdict
+    for text in texts:
+        assert why in text.partition("full runs alone")[2]
+        assert ASSUMED not in text
+
+
+def test_a_failed_check_is_the_headline_and_names_the_tensor() -> None:
+    trial, (page, comment, message, _) = surfaces(samples.not_equivalent())
+
+    assert "not_equivalent" == trial.reasons[0].code
+    for text in (page, comment, message):
+        assert "layers.3.attention.weight" in text
+        assert "445" in text
+    assert "two proofs" not in page
+    (row,) = {row for row in table(trial).rows if row[6]}
+    assert ("445", "64") == row[4:6]
+
+
+def test_without_a_table_nothing_is_said_of_it() -> None:
+    trial, texts = surfaces(samples.with_history())
+
+    assert [] == [text for text in texts if "equivalence" in text]
+    assert "equivalence" not in [one.id for one in detail_tables(trial)]
