@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compilegate import facts
 from compilegate.domain.claims import command_at
+from compilegate.domain.codec import read, write
 from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
+from compilegate.domain.faults import FaultTable
 from compilegate.domain.flag_change import Override
 from compilegate.domain.judging.equivalence import equivalence_of
 from compilegate.domain.judging.evidence_file import read_evidence
@@ -26,29 +29,17 @@ from compilegate.ports import Ledger, Services
 
 logger = logging.getLogger("compilegate")
 
-CLASS = ("framework", "device", "precision")
-# What evidence has of a class, beside when it was revoked (docs/contracts.md).
-KEPT = (*CLASS, "faults", "missed", "sound", "false_alarms", "date")
-
 
 def table_of(ledger: Ledger) -> dict[str, Any] | None:
     """The section ``equivalence`` of evidence; None where no class can be relied on."""
-    table = facts.read("equivalence")
     try:
         revoked = {one.job_class: iso(one.at) for one in reversed(revoked_classes(ledger))}
     except UnreadableRecordError:  # any class may be the one that it revokes
         logger.exception("no candidate is judged by the equivalence check")
         return None
-    classes = [
-        {**{key: row[key] for key in KEPT}, "revoked_at": revoked.get(_class(row))}
-        for row in table["classes"]
-    ]
-    kept = {key: table[key] for key in ("check", "bounds", "shares")}
-    return {**kept, "classes": classes} if classes else None
-
-
-def _class(row: Mapping[str, Any]) -> str:
-    return ", ".join(row[key] for key in CLASS)
+    table = read(FaultTable, facts.read("equivalence"))
+    classes = tuple(replace(one, revoked_at=revoked.get(one.words)) for one in table.classes)
+    return write(replace(table, classes=classes)) if classes else None
 
 
 def revoked_classes(ledger: Ledger) -> list[ClassRevoked]:

@@ -13,7 +13,6 @@ from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.records.ledger import ClassRevoked
 from compilegate.usecases.equivalence import (
-    CLASS,
     restore_classes,
     revoked_by,
     revoked_classes,
@@ -128,7 +127,7 @@ def test_a_confirmed_loss_of_an_arm_that_passed_revokes_its_class(
     answer = follow(services, range(1, 40), **wrong)
     assert "revert" == answer["verdict"]
 
-    job_class = ", ".join(FAULTS["classes"][0][key] for key in CLASS)
+    job_class = "pytorch 2.13, cpu, bf16"
     marks = revoked_classes(services.ledger)
     assert [(WORKLOAD, job_class)] * revoked == [(one.workload, one.job_class) for one in marks]
     assert revoked is (job_class in answer["message"])
