@@ -15,6 +15,7 @@ from compilegate.place import PROJECT
 from compilegate_judge import judges
 from compilegate_judge.comparison import compare
 from tests.domain.evidence_builder import GOOD, document, judge
+from tests.frozen.evidence import trial
 from tools.archive_judge import archive
 
 FLAG = "/compilegate/prod/workloads/lm/compiler"
@@ -39,6 +40,21 @@ def test_the_present_judge_is_archived_and_replayed(metrics: dict, shelf: None) 
 
     assert judge(evidence).to_dict(FLAG) == again
     assert compare(judge(evidence).to_dict(FLAG), again).equal
+
+
+@pytest.mark.parametrize("number", range(0, 2000, 250))
+def test_what_0_2_0_decided_is_repeated_and_is_decided_today(number: int) -> None:
+    """But for version and identity, also where a table is known and nothing was examined by it."""
+    evidence = trial(number)
+    then = judges.decide("2.1.0", evidence, FLAG)
+    known = {"check": "f", "bounds": {"gradients.single": 9.0}, "classes": []}
+
+    assert "2.1.0" == then["judge_version"]
+    for document in (evidence, {**evidence, "equivalence": known}):
+        now = judge(document).to_dict(FLAG)
+        (now["quality"] or {}).pop("equivalence", None)
+        changed = {key: now[key] for key in ("judge_version", "decision_id")}
+        assert compare(then | changed, now).equal
 
 
 @pytest.mark.parametrize(
