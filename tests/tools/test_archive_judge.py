@@ -50,8 +50,8 @@ def test_what_0_2_0_decided_is_repeated_and_is_decided_today(number: int) -> Non
     known = {"check": "f", "bounds": {"gradients.single": 9.0}, "classes": []}
 
     assert "2.1.0" == then["judge_version"]
-    for document in (evidence, {**evidence, "equivalence": known}):
-        now = judge(document).to_dict(FLAG)
+    for judged in (evidence, {**evidence, "equivalence": known}):
+        now = judge(judged).to_dict(FLAG)
         (now["quality"] or {}).pop("equivalence", None)
         changed = {key: now[key] for key in ("judge_version", "decision_id")}
         assert compare(then | changed, now).equal
