@@ -12,6 +12,7 @@ from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
 from compilegate.domain.flag_change import Override
 from compilegate.domain.ledger_keys import DEPLOYMENT
 from compilegate.domain.records.ledger import ClassRevoked
+from compilegate.domain.trial.evidence import read_records
 from compilegate.usecases.equivalence import (
     restore_classes,
     revoked_by,
@@ -77,6 +78,7 @@ def test_each_round_judges_by_the_table_as_it_stands_and_records_it(services: An
     call_judge(services, 1, [], asks_full_runs("compile 17"))
     after = evidence(services)["equivalence"]
 
+    assert after == read_records(evidence(services)).equivalence  # for looks within the round
     assert [None, None] == [one["revoked_at"] for one in before["classes"]]
     assert [None, FIFTH] == [one["revoked_at"] for one in after["classes"]]
 

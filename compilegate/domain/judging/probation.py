@@ -346,8 +346,8 @@ def _revoked(finding: ProbationFinding, evidence: Evidence) -> Iterator[Reason]:
     passed = checked.known if checked.state is State.PASSED else None
     lost = any(reason.code in QUALITY_LOST for reason in finding.reasons)
     if finding.verdict is Verdict.REVERT and lost and passed is not None:
-        text = f"{name} had passed the equivalence check, which no longer counts for"
-        yield Reason(REVOKED, f"{text} {passed.words}", name)
+        text = f"{name} had passed the equivalence check, which no longer counts in this deployment"
+        yield Reason(REVOKED, f"{text} for {passed.words}", name)
 
 
 def replay_probation(evidence: Evidence, observer: Observer) -> ProbationFinding:
