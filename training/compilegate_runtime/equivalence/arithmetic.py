@@ -38,9 +38,13 @@ class Arithmetic:
         self.reference = self._side(
             self._eagerly, subject.model, self._in_double, dtype=torch.float64
         )
-        self.compiled_anew = Anew(case, **self._how)
+        self.compiled_anew = self.anew()
         ready = self._side(subject.call, subject.compiled, None, **self._how)
         self.compiled = ready if name == OWN or is_one(torch, subject) else self.compiled_anew
+
+    def anew(self):
+        """A side that compiles the model when it first computes."""
+        return Anew(self._case, **self._how)
 
     def _side(self, loss_of, function, around, **how):
         return Side(self._case, loss_of, function, around=around, **how)

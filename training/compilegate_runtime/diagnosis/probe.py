@@ -1,0 +1,128 @@
+"""One part of the equivalence check, measured again for every way in which it is compiled."""
+
+import contextlib
+
+from compilegate_runtime.diagnosis.graphs import Switch
+from compilegate_runtime.equivalence import surroundings
+from compilegate_runtime.equivalence.arithmetic import OWN, Arithmetic
+from compilegate_runtime.equivalence.compare import errors
+from compilegate_runtime.equivalence.parts import HELD_OUT, STEPS
+
+
+class Probe:
+    """The tensors of a part, compiled and eager, against double precision.
+
+    ``steps`` is how many of the first batches are looked at.
+    """
+
+    def __init__(self, case, part, arithmetic, steps=STEPS):
+        self._case, self._subject, self.part = case, case.subject, part
+        self._is_own, self._steps = arithmetic == OWN, steps
+        self._made = Arithmetic(case, arithmetic, {})
+        self.epsilon, self.switch = self._made.epsilon, Switch(case.torch)
+        self._truth = self._eagers = None
+
+    @property
+    def autocast(self):
+        """The context of the part's forward passes."""
+        return self._subject.autocast if self._is_own else contextlib.nullcontext
+
+    def around(self):
+        """The number formats of the arithmetic."""
+        return contextlib.nullcontext() if self._is_own else surroundings.precise(self._case.torch)
+
+    def groups(self):
+        """Figures of each group of tensors in the run's own code, the worst first."""
+        batches, accumulated = self._batches()
+        with self.around():
+            if self._evaluates:
+                truth, compiled, eagers = self._made.computed(batches)
+            else:
+                truth, compiled, eagers = self._made.trained(self.part, batches, accumulated)
+                truth, compiled = getattr(truth, self._field), getattr(compiled, self._field)
+                eagers = [getattr(one, self._field) for one in eagers]
+        self._truth, self._eagers = truth, eagers
+        return grouped(self._by_name(compiled))
+
+    def ratio(self, **how):
+        """The worst ratio where the model is compiled as ``how`` says (Switch.restart)."""
+        self._case.clock.check()
+        batches, accumulated = self._batches()
+        self.switch.restart(**how)
+        with self.around(), self.switch.between():
+            anew = self._made.anew()
+            if self._evaluates:
+                made = anew.compute(batches)
+            else:
+                made = getattr(anew.train(batches, accumulated=accumulated), self._field)
+        return max(one["ratio"] for one in self._by_name(made))
+
+    @property
+    def _evaluates(self):
+        return self.part == "evaluation"
+
+    @property
+    def _field(self):
+        return "buffers" if self.part == "buffers" else "gradients"
+
+    def _batches(self):
+        """The part's batches, and how many of them make up a step."""
+        subject = self._subject
+        if self._evaluates:
+            return subject.evaluation[:HELD_OUT], 1
+        if self.part == "last_batch":
+            return [subject.last_batch], 1
+        if self.part == "recompiled":
+            return subject.recompiled, 1
+        if self.part == "accumulation":
+            return subject.batches[: subject.accumulation], subject.accumulation
+        return subject.batches[: self._steps], 1
+
+    def _names(self):
+        if self._evaluates:
+            return ["output {}".format(number + 1) for number in range(len(self._truth[0]))]
+        if self.part == "buffers":
+            return [name for name, _ in self._subject.model.named_buffers()]
+        return [name for name, one in self._subject.model.named_parameters() if one.requires_grad]
+
+    def _by_name(self, compiled):
+        made = worst_of(self._truth, compiled)
+        plain = [worst_of(self._truth, one) for one in self._eagers]
+        for name, error, *others in zip(self._names(), made, *plain):  # noqa: B905 - Python 3.8
+            eager = max(others)
+            yield {
+                "name": name, "error": error, "eager_error": eager,
+                "ratio": error / max(self.epsilon, eager),
+            }  # fmt: skip
+
+
+def of_layers(path):
+    """A path with every number of a layer as ``*``."""
+    return ".".join("*" if part.isdigit() else part for part in path.split("."))
+
+
+def worst_of(truth, made):
+    """The largest error of every tensor over the steps."""
+    steps = [errors(true, own)[0] for true, own in zip(truth, made)]  # noqa: B905 - Python 3.8
+    return [max(one) for one in zip(*steps)]  # noqa: B905 - as above
+
+
+def grouped(tensors):
+    """Figures by the path of the module, layers of one kind together; the worst first."""
+    groups = {}
+    for one in tensors:
+        module = one["name"].rpartition(".")[0] or one["name"]
+        groups.setdefault(of_layers(module), []).append(one)
+    rows = []
+    for group, members in groups.items():
+        worst = max(members, key=lambda one: one["ratio"])
+        rows.append({
+            "group": group, "tensors": len(members), "where": worst["name"],
+            **{key: finite(worst[key]) for key in ("error", "eager_error", "ratio")},
+        })  # fmt: skip
+    return sorted(rows, key=lambda row: float("-inf") if row["ratio"] is None else -row["ratio"])
+
+
+def finite(value):
+    """As JSON has it: None where it is not a number."""
+    return value if value < float("inf") else None
