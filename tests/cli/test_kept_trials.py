@@ -16,7 +16,7 @@ from compilegate_localcloud.errors import CloudEndedError
 from tests.cli.conftest import Invoke
 from tests.cli.project import write_project
 from tests.cli.trial_script import decided, executions, planned
-from tests.domain.evidence_builder import GOOD, NOISY
+from tests.domain.evidence_builder import GOOD
 from tests.fake_clouds import FakeProviders, cloud
 
 KEPT = Path(".compilegate/trials")
@@ -106,22 +106,6 @@ def test_what_changes_something_needs_a_cloud_that_runs(
     assert "The local cloud does not run" in result.stderr
 
 
-def test_of_several_trials_all_are_listed_and_the_flag_is_the_newests(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders, ended: tuple[Cloud, str]
-) -> None:
-    _, second = run_locally(invoke, providers, write_project(tmp_path), metrics=NOISY)
-
-    listed = json.loads(invoke("status", "--local", "--json").stdout)["trials"]
-    older = invoke("report", "bert-docs", "--trial", ended[1], "--local")
-    changes = json.loads(invoke("flag", "history", "bert-docs", "--local", "--json").stdout)
-
-    assert {second: "inconclusive", ended[1]: "promote"} == {
-        one["trial"]: one["verdict"] for one in listed
-    }
-    assert 0 == older.exit_code
-    assert ended[1] not in json.dumps(changes)
-
-
 def test_a_report_that_was_not_written_is_rendered_again(
     tmp_path: Path, invoke: Invoke, providers: FakeProviders
 ) -> None:
@@ -205,32 +189,3 @@ def test_where_it_cannot_be_kept_the_verdict_stands(
 
     assert (1, "promote") == (result.exit_code, json.loads(result.stdout)["verdict"])
     assert "what the trial of bert-docs recorded was not kept" in result.stderr
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"schema": 2}'])
-def test_a_damaged_record_is_named(text: str, invoke: Invoke, ended: tuple[Cloud, str]) -> None:
-    (KEPT / f"bert-docs-{ended[1]}" / "records.json").write_text(text)
-
-    result = invoke("status", "--local")
-
-    assert (1, "") == (result.exit_code, result.stdout)
-    assert f"{KEPT}/bert-docs-{ended[1]}/records.json" in " ".join(result.stderr.split())
-
-
-def test_no_key_of_a_ledger_leads_out_of_the_folder(
-    tmp_path: Path, invoke: Invoke, providers: FakeProviders
-) -> None:
-    local = providers.local_cloud = cloud("local", simulated="on a CPU")
-
-    def hostile(payload: dict[str, Any]) -> None:
-        decided(local, payload, metrics=GOOD)
-        key = "../../../../stolen"
-        local.services.store.put(key, b"x")
-        entry = {"kind": "decision", "at": 1, "decision_key": key}
-        ledger: Any = local.services.ledger
-        ledger.raw.put_once("bert-docs", "trial#x#decision", entry)
-
-    executions(local).on_start = hostile
-    invoke("run", write_project(tmp_path), "--local")
-
-    assert [] == list(tmp_path.rglob("stolen*"))
