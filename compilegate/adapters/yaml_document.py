@@ -234,6 +234,7 @@ class YamlDocument:
     def _mapping(self, path: str, depth: int) -> dict[str, Any]:
         value: dict[str, Any] = {}
         merged: Any = None
+        at: Any = None
         for event in self._events:
             if isinstance(event, yaml.MappingEndEvent):
                 break
@@ -250,20 +251,20 @@ class YamlDocument:
                 )
             first = next(self._events)
             if key == MERGE:
-                merged = self._read(first, inner, depth)
+                merged, at = self._read(first, inner, depth), first
             else:
                 self._places[id(value), key] = _place(first)
                 value[key] = self._read(first, inner, depth)
         if merged is not None:
-            self._merge(merged, value, event)
+            self._merge(merged, value, at)
         return value
 
-    def _merge(self, merged: Any, into: dict[str, Any], end: Any) -> None:
+    def _merge(self, merged: Any, into: dict[str, Any], event: Any) -> None:
         """YAML's ``<<``: the mapping's own keys win, then the first that is merged."""
         sources = merged if isinstance(merged, list) else [merged]
         if not all(isinstance(source, dict) for source in sources):
             problem = "merges something other than a mapping"
-            raise _refused(end, "", problem, "merge mappings only")
+            raise _refused(event, "", problem, "merge mappings only")
         for source in sources:
             for key in [key for key in source if key not in into]:
                 into[key] = source[key]

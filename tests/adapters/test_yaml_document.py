@@ -104,6 +104,55 @@ def test_a_comment_is_that_of_the_value_s_line_and_none_behind_the_last() -> Non
     assert ["one", "", ""] == [read.comment(key) for key in "abc"]
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "problem"),
+    [
+        ("a: *b", ("a", 1, None), "is an alias of `b`, which is not complete before it"),
+        ("a:\n- &b [*b]", ("a[0][0]", 2, None), "is an alias of `b`"),
+        ("a:\n  b: !!int 1", ("a.b", 2, "1"), "has the tag tag:yaml.org,2002:int"),
+        ("a: {b: !!set {x}}", ("a.b", 1, None), "has the tag tag:yaml.org,2002:set"),
+        ("!!map {a: 1}", ("document", 1, None), "has the tag"),
+        ("!!int a: 1", ("document", 1, "a"), "has the tag"),
+        ("? [1]\n: 2", ("document", 1, None), "is a key that is not text"),
+        ("b: 1\na: {? {b: 1} : 2}", ("a", 2, None), "is a key that is not text"),
+        ("a: 1\nb: 2\na: 3", ("a", None, None), "occurs twice, the second time on line 3"),
+        ("x:\n  <<: {a: 1}\n  <<: {b: 1}", ("x.<<", None, None), "occurs twice"),
+        ("x: 1\n<<: 5", ("document", 2, "5"), "merges something other than a mapping"),
+        ("<<: [{a: 1}, 2]", ("document", 1, None), "merges something other"),
+        ("a: 1\n---\nb: 2", ("", 2, None), "is more than one document"),
+        ("- [1, 0x1]", ("[0][1]", 1, "0x1"), "in a base other than ten"),
+    ],
+)
+def test_what_is_refused_says_where_it_stands(
+    text: str, place: tuple[str, int | None, str | None], problem: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(problem)) as caught:
+        YamlDocument(text)
+
+    error = caught.value
+    assert place == (error.field, error.line, error.written)
+    assert error.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "value"),
+    [
+        ("a: 1\nb: [1\nc: 2", "line 3, column 2", "c: 2"),
+        ("a: [", "line 2, column 1", ""),
+        ("a: 1\n\tb: 2", "line 2, column 1", "b: 2"),
+    ],
+)
+def test_what_is_not_yaml_names_line_and_column(
+    text: str, line: str, value: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "w.yaml"
+    file.write_text(text)
+    with pytest.raises(InvalidInputError, match="is not YAML: ") as caught:
+        load_yaml(file)
+
+    assert (line, value) == (caught.value.field, caught.value.value)
+
+
 @pytest.mark.parametrize("opening", ["[", "- ", "{a: ", "? "])
 def test_hostile_nesting_is_refused_at_once(opening: str) -> None:
     with pytest.raises((InvalidInputError, yaml.YAMLError)):
