@@ -38,7 +38,7 @@ _WORDS: dict[str, Any] = {"": None, "~": None} | {
         (False, ("false", "no", "off")),
         (math.inf, (".inf", "+.inf")),
         (-math.inf, ("-.inf",)),
-        (math.nan, (".nan",)),
+        (math.nan, (".nan", ".NaN")),
     )
     for word in words
     for form in (word, word.title(), word.upper())

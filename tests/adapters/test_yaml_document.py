@@ -60,6 +60,17 @@ def test_a_scalar_is_what_people_mean_by_it(text: str, expected: Any) -> None:
     assert {"key": expected} == read.value
 
 
+def test_words_are_read_in_three_forms() -> None:
+    words = {
+        True: "true yes on True Yes On TRUE YES ON",
+        False: "false no off False No Off FALSE NO OFF",
+        None: "null Null NULL ~", math.inf: ".inf .Inf .INF +.inf", -math.inf: "-.inf -.Inf -.INF",
+    }  # fmt: skip
+    for value, forms in words.items():
+        assert [value] * len(forms.split()) == YamlDocument(f"[{', '.join(forms.split())}]").value
+    assert all(map(math.isnan, YamlDocument("[.nan, .NaN, .NAN]").value))
+
+
 @pytest.mark.parametrize("number", ["0755", "08", "0b11", "0x1F", "6:30", "1:30:00.5", "-010"])
 def test_numbers_to_another_base_are_refused(number: str) -> None:
     with pytest.raises(InvalidInputError, match="in a base other than ten") as caught:
@@ -101,7 +112,7 @@ def test_every_value_knows_where_it_stands(field: str, place: Place | None) -> N
 def test_a_comment_is_that_of_the_value_s_line_and_none_behind_the_last() -> None:
     read = YamlDocument("a: 1  # one\nb: 2\n? c\n")
 
-    assert ["one", "", ""] == [read.comment(key) for key in "abc"]
+    assert ["one", "", "", ""] == [read.comment(key) for key in "abcd"]
 
 
 @pytest.mark.parametrize(
