@@ -57,7 +57,7 @@ def write_whole(path: Path, body: bytes) -> None:
     except OSError as error:
         with suppress(OSError):
             if fresh:
-                fresh.unlink(missing_ok=True)
+                fresh.unlink()
         raise unwritten(str(path), error) from error
 
 
@@ -157,7 +157,7 @@ def errors_elsewhere(
 
 
 def _sections(errors: Sequence[InvalidInputError]) -> set[str]:
-    named = {_INNER.split(one.field or "")[0] for one in errors}
+    named = {_INNER.split(one.field)[0] for one in errors}
     return named | {_TOGETHER[name] for name in named if name in _TOGETHER}
 
 
@@ -416,7 +416,7 @@ def make_bundle(source_dir: Path, *, runtime: Path = RUNTIME) -> Bundle:
     files = files_under(source_dir)
     inside = source_dir.resolve()
     for name, path in files.items():
-        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+        if not path.resolve().is_relative_to(inside):
             raise InvalidInputError(
                 f"contains a link to a file outside it: {name}",
                 field="training.source_dir",

@@ -23,7 +23,7 @@ def source(folder: Path) -> Path:
     (folder / "src" / ".hidden").mkdir()
     for name in ("train.py", "package/model.py"):
         (folder / "src" / name).write_text(name)
-    for name in (".env", ".hidden/x.py", "package/__pycache__/model.pyc", "old.pyc"):
+    for name in (".env", ".hidden/x.py", "package/__pycache__/x.py", "old.pyc", "old.pyo"):
         (folder / "src" / name).write_text("must not travel")
     (folder / "runtime").mkdir()
     (folder / "runtime" / "recorder.py").write_text("recorder")
@@ -36,8 +36,12 @@ def entries(body: bytes) -> list[tarfile.TarInfo]:
 
 
 def test_it_holds_the_sources_and_the_recorder_and_nothing_else(tmp_path: Path) -> None:
-    bundle = make_bundle(source(tmp_path), runtime=tmp_path / "runtime")
+    folder = source(tmp_path)
+    (folder / "train.py").chmod(0o700)
+    (folder / "package" / "model.py").chmod(0o640)
+    bundle = make_bundle(folder, runtime=tmp_path / "runtime")
 
+    assert [0o644, 0o644, 0o755] == [entry.mode for entry in entries(bundle.body)]
     expected = ["compilegate_runtime/recorder.py", "package/model.py", "train.py"]
     assert expected == [entry.name for entry in entries(bundle.body)]
     assert tuple(expected) == bundle.names
@@ -135,8 +139,8 @@ def test_the_spec_names_uploaded_inputs_and_the_bundle(tmp_path: Path) -> None:
     uri = spec.workload.training.inputs["train"]
     assert uri.startswith("s3://data/workloads/bert-docs/inputs/train/")
     assert b"1,2\n" == store.get(uri.removeprefix("s3://data/") + "rows.csv")
-    assert spec.source_key.startswith("workloads/bert-docs/source/")
-    assert spec.source_key.endswith("/sourcedir.tar.gz")
+    digest = make_bundle(tmp_path / "training").digest
+    assert f"workloads/bert-docs/source/{digest}/sourcedir.tar.gz" == spec.source_key
     assert spec.source_key in store.objects
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compilegate.adapters import workload_files
-from compilegate.adapters.workload_files import preparing_command, read_workload
+from compilegate.adapters.workload_files import package, preparing_command, read_workload
 from compilegate.domain.errors import InvalidInputError
 from tests.cli.project import write_project
 from tests.fakes import MemoryStore
@@ -82,6 +82,14 @@ CASES: dict[str, tuple[tuple[tuple[str, str], ...], dict[str, tuple[str, ...]]]]
         {"training.learning_rate": ("is still to be written (got 'TODO'), line",),
          "quality.metric": ("is still to be written (got 'TODO'), line",),
          "quality.goal": ("is not a valid value",)},
+    ),
+    "what init left open alone": (
+        (("metric: eval_accuracy", "metric: TODO"),),
+        {"quality.metric": ("is still to be written (got 'TODO'), line 26",)},
+    ),
+    "a value that would not reach the script": (
+        (("entry_point: train.py", "entry_point: train.py\n  hyperparameters: {a b: 1}"),),
+        {"training.hyperparameters.a b": ()},
     ),
     "everything in the document": (
         (("name: bert-docs", "name: Bert"), ("batch_size: 32", "batchsize: 32"),
@@ -247,6 +255,8 @@ def test_data_are_looked_at_where_they_are_asked_for(tmp_path: Path) -> None:
     missing = ["training.inputs.test", "training.inputs.gone"]
     assert missing == [one.field for one in errors(file, store=store)]
     assert missing[:1] == [one.field for one in errors(file)]
+    assert missing[:1] == [one.field for one in errors(file, needs_prepared=False)]
+    assert missing[1:] == [one.field for one in errors(file, store=store, elsewhere=("test",))]
     read = read_workload(file, elsewhere=("test",))
     assert {"train": tmp_path / "data" / "train"} == read.local_inputs
     code = read_workload(file, store=store, needs_inputs=False)
@@ -262,7 +272,9 @@ def test_an_empty_folder_is_no_input_and_a_file_is_one(tmp_path: Path) -> None:
     assert ("training.inputs.train", "is an empty folder") == (error.field, error.problem)
     rows.rmdir()
     rows.write_text("1")
-    assert {"train": rows} == read_workload(file).local_inputs
+    read = read_workload(file)
+    assert {"train": rows} == read.local_inputs
+    assert ["rows.csv"] == [one.name for one in package(read).inputs["train"]]
 
 
 def test_data_that_the_projects_script_writes_may_come_later(
@@ -277,7 +289,9 @@ def test_data_that_the_projects_script_writes_may_come_later(
     ran = f"{python} training/prepare_data.py workloads/data"
 
     assert f"cd {tmp_path} && make setup && {ran}" == preparing_command(place, tmp_path)
-    assert preparing_command(tmp_path / "workloads" / "data" / "own", tmp_path) is None
+    sets = {name: preparing_command(place.with_name(name), tmp_path) is not None
+            for name in ("docstrings", "table", "pictures", "own")}  # fmt: skip
+    assert {"docstrings": True, "table": True, "pictures": True, "own": False} == sets
     (tmp_path / python).parent.mkdir(parents=True)
     (tmp_path / python).touch()
     monkeypatch.chdir(tmp_path)
@@ -296,7 +310,9 @@ def test_data_that_the_projects_script_writes_may_come_later(
     assert {"train": place} == read_workload(file, needs_prepared=False).local_inputs
 
 
-def test_what_init_left_open_says_what_to_write_and_a_zone_which_is_meant(tmp_path: Path) -> None:
+def test_what_init_left_open_says_what_to_write_and_a_zone_which_is_meant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     todo = ("learning_rate: 5.0e-5", "learning_rate: TODO  # that of the script")
     goal = ("goal: maximize", "goal: TODO")
     rate, goal_ = errors(write_project(tmp_path, todo, goal))
@@ -304,11 +320,16 @@ def test_what_init_left_open_says_what_to_write_and_a_zone_which_is_meant(tmp_pa
         rate.fix, goal_.fix,
     )  # fmt: skip
 
+    cron = "run_hours: 6.0\n  cron: cron(0 3 * * ? *)\n  timezone: "
     zones = {"Europe/Berlni": "write Europe/Berlin", "X": "write a name such as Europe/Berlin"}
     for zone, fix in zones.items():
-        hours = ("run_hours: 6.0", f"run_hours: 6.0\n  cron: cron(0 3 * * ? *)\n  timezone: {zone}")
-        (error,) = errors(write_project(tmp_path, hours))
+        (error,) = errors(write_project(tmp_path, ("run_hours: 6.0", cron + zone)))
         assert ("schedule.timezone", zone, fix) == (error.field, error.value, error.fix)
+    read_workload(write_project(tmp_path, ("run_hours: 6.0", f"{cron}Asia/Tokyo")))
+    monkeypatch.setattr(workload_files, "_timezones", frozenset)  # a machine without a list
+    read_workload(write_project(tmp_path, ("run_hours: 6.0", f"{cron}Europe/Berlni")))
+    monkeypatch.setattr(workload_files, "_timezones", lambda: {"Asia/Tokyo"})
+    read_workload(write_project(tmp_path))
 
 
 def test_every_script_that_starts_must_be_a_python_file_of_the_folder(tmp_path: Path) -> None:
@@ -336,3 +357,6 @@ def test_a_file_is_known_by_its_path_in_its_project(tmp_path: Path) -> None:
     assert "workloads/bert-docs.yaml" == read_workload(file).origin
     beside = file.rename(tmp_path / "bert-docs.yaml")
     assert "bert-docs.yaml" == read_workload(beside).origin
+    deep = tmp_path / "workloads" / "nlp" / "bert-docs.yaml"
+    deep.parent.mkdir()
+    assert ["training.source_dir"] == [one.field for one in errors(beside.rename(deep))]
