@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -27,7 +26,7 @@ from compilegate.domain.claims import Notification
 from compilegate.domain.errors import NotFoundError, WorkloadLockedError
 from compilegate.ports import Lease
 from compilegate.usecases.registered import AT_ONCE
-from tests.adapters.conftest import REGION
+from tests.adapters.conftest import REGION, Asked
 
 
 def test_an_entry_is_written_once_and_entries_come_back_in_order_of_one_workload(
@@ -228,28 +227,6 @@ def test_any_other_error_of_the_bucket_is_raised() -> None:
 
 def test_as_many_connections_are_kept_as_requests_are_under_way() -> None:
     assert 32 == AT_ONCE == CONNECTIONS
-
-
-class Asked:
-    """A client that keeps what it is asked and gives one answer; ``refused`` are refusals."""
-
-    def __init__(self, answer: dict[str, Any], **refused: str) -> None:
-        self.answer, self.refused = answer, refused
-        self.requests: list[tuple[Any, ...]] = []
-
-    def __getattr__(self, operation: str) -> Any:
-        def call(*place: Any, **request: Any) -> Any:
-            self.requests.append((operation, *place, request))
-            if operation in self.refused:
-                raise ClientError({"Error": {"Code": self.refused[operation]}}, operation)
-            return self.answer
-
-        return call
-
-    def get_paginator(self, operation: str) -> Any:
-        return SimpleNamespace(
-            paginate=lambda **request: self.requests.append((operation, request)) or [self.answer]
-        )
 
 
 def test_the_bucket_is_asked_for_what_is_needed_and_no_more() -> None:

@@ -140,6 +140,8 @@ BROKEN_ARCHIVES: dict[str, Callable[[], bytes]] = {
     "a size in words": lambda: attributes(b"12 size=big\n"),
     "a record of length 0": lambda: attributes(b"0 path=x\n"),
     "a negative record": lambda: attributes(b"-9 path=x"),
+    "a record without its end": lambda: attributes(b"11 path=abc") + SUMMARY_FILE + END,
+    "a record without a value": lambda: attributes(b"8 path:\n") + SUMMARY_FILE + END,
     "attributes in many records": lambda: attributes(b"5 a=\n" * 3000) * 1000,
     "a second summary": lambda: SUMMARY_FILE * 2 + END,
     "a second summary with another path": lambda: SUMMARY_FILE + HIDDEN_SUMMARY + END,
@@ -177,6 +179,20 @@ def test_a_checksum_or_length_that_is_wrong_is_noticed(last: int) -> None:
 
     with pytest.raises(InvalidEvidenceError, match="broken"):
         output_of(bytes(body))
+
+
+def test_attributes_are_those_of_the_file_behind_them() -> None:
+    """Name and size in records whose values hold spaces and equals signs; the last one counts."""
+    size = str(len(TEXT)).encode()
+    records = [b"path=evidence/a b.json", b"comment=a b=c", b"path=evidence/summary.json",
+               b"size=" + size]  # fmt: skip
+    lines = b"".join(b"%d %s\n" % (len(one) + 4, one) for one in records)
+    named = attributes(lines) + header("x", 7) + TEXT.ljust(512, b"\0")
+    body = gzip.compress(named + header("y", 0) + END)
+
+    output = read_output(io.BytesIO(body), len(body))
+
+    assert ["evidence/summary.json"] == [*output.summaries]
 
 
 PACKED = gzip.compress(SUMMARY_FILE + END)
@@ -280,31 +296,39 @@ def test_the_largest_output_takes_less_than_a_third_of_the_memory(
     assert peak < MOST_MEMORY / share
 
 
-ONE = {"evidence/summary.json": SUMMARY, "evidence/steps.jsonl": STEP}
-SUMMARIES = {f"evidence/block-{number}/a/summary.json": SUMMARY for number in range(9)}
-STEPS = {f"evidence/block-{number}/a/steps.jsonl": STEP for number in range(9)}
+LINE = f"{json.dumps(STEP)}\n"
+MIXED = {
+    f"evidence/block-{number}/{arm}/{name}": text
+    for number in range(3) for arm in "ab"
+    for name, text in (("summary.json", SUMMARY), ("steps.jsonl", LINE * 2))
+}  # fmt: skip
+FULL = {"evidence/summary.json": SUMMARY, "evidence/steps.jsonl": LINE * 3}
+# What follows the first block of zeros, to the end of the last record of 20 blocks.
+BEHIND = 2 * tarfile.RECORDSIZE - 24 * tarfile.BLOCKSIZE - 512
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "files", "named"),
+    ("limit", "exact", "files", "named"),
     [
-        ("LARGEST_OUTPUT", 20, ONE, "the job's output has"),
-        ("LARGEST_UNPACKED", 20, ONE, "unpacked"),
-        ("LARGEST_SUMMARY", 20, ONE, r"evidence/summary\.json"),
-        ("LARGEST_STEPS", 20, ONE, r"evidence/steps\.jsonl"),
-        ("LARGEST_STEPS", 200, STEPS, "steps"),
-        ("LARGEST_SUMMARIES", 200, SUMMARIES, "all summaries"),
-        ("MOST_LINES", 2, {"evidence/steps.jsonl": f"{json.dumps(STEP)}\n" * 9}, "all steps"),
-        ("MOST_SEGMENT_LINES", 2, STEPS, "all steps"),
-        ("MOST_EVIDENCE", 2, STEPS, "files of evidence"),
-        ("MOST_FILES", 2, STEPS, "files"),
+        ("LARGEST_OUTPUT", len(tarball(FULL)), FULL, "the job's output has"),
+        ("LARGEST_UNPACKED", 6 * (len(TEXT) + 2 * len(LINE)) + BEHIND, MIXED, "unpacked"),
+        ("LARGEST_SUMMARY", len(TEXT), MIXED, r"block-0/a/summary\.json"),
+        ("LARGEST_STEPS", 3 * len(LINE), FULL, r"evidence/steps\.jsonl"),
+        ("LARGEST_STEPS", 12 * len(LINE), MIXED, r"block-2/b/steps\.jsonl"),
+        ("LARGEST_SUMMARIES", 6 * len(TEXT), MIXED, "all summaries"),
+        ("MOST_LINES", 3, FULL, "all steps"),
+        ("MOST_SEGMENT_LINES", 12, MIXED, "all steps"),
+        ("MOST_EVIDENCE", 12, MIXED, "files of evidence"),
+        ("MOST_FILES", 12, MIXED, "files"),
     ],
 )
 def test_what_is_too_large_to_be_gone_through_says_so_each_file_and_all_together(
-    limit: str, most: int, files: Mapping[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
+    limit: str, exact: int, files: Mapping[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_outputs, limit, most)
     body = tarball(files)
+    monkeypatch.setattr(job_outputs, limit, exact)
+    assert len(files) == sum(map(len, vars(read_output(io.BytesIO(body), len(body))).values()))
 
+    monkeypatch.setattr(job_outputs, limit, exact - 1)
     with pytest.raises(InvalidEvidenceError, match=named):
         read_output(io.BytesIO(body), len(body))
