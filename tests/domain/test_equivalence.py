@@ -225,6 +225,9 @@ def test_a_part_as_far_apart_as_its_bound_passes() -> None:
     passed = proof(examined(figures("first", at_bound, unseen=[UNSEEN | {"share": 0.25}]), LAST))
 
     assert State.PASSED == passed.state
+    assert ("gradients.single", 64.0, ("evaluation (no_loss)",)) == (
+        passed.worst.part, passed.worst.ratio, passed.unseen
+    )  # fmt: skip
 
 
 def test_one_failed_check_outweighs_every_other() -> None:

@@ -28,6 +28,7 @@ from compilegate.domain.judging import (
     probation,
     quality,
     run_work,
+    same_quality,
     speed,
     steady_state,
     student,
@@ -132,6 +133,7 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
         "UNTIMED_OF_SHORT": 0.1,
         "LEAST_UNTIMED": 60.0,
     },
+    same_quality: {"SMOOTHED_SHARE": 0.1, "LEAST_POINTS": 10, "BEYOND_CHANCE": 3.0},
     speed: {
         "SPEED_LOOKS": (3, 4, 6),
         "ASSUMED_BLOCK_SD": 0.03,
@@ -161,9 +163,6 @@ FIGURES: dict[ModuleType, dict[str, object]] = {
         "UNSEEN_SD": 0.02,
         "TOO_FAST": 1.1,
         "BEYOND_DOUBT": 0.00135,
-        "SMOOTHED_SHARE": 0.1,
-        "LEAST_POINTS": 10,
-        "BEYOND_CHANCE": 3.0,
     },
 }
 

@@ -112,7 +112,15 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
     needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
     for weights in set(needed) - {one.weights for one in seen}:
         seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
-    return max(seen, key=lambda one: (SEVERITY.index(one.state), one.rho))
+    deciding = max(seen, key=_severity)
+    unseen = dict.fromkeys(name for one in seen for name in one.unseen)
+    return replace(deciding, unseen=tuple(unseen))
+
+
+def _severity(one: EquivalenceFinding) -> tuple[float, ...]:
+    """The greatest is that of all checks together."""
+    worst = one.worst.share_of_bound if one.worst else 0.0
+    return SEVERITY.index(one.state), one.rho, worst
 
 
 def rho_of(candidate: Arm, evidence: Evidence) -> float:
@@ -313,14 +321,11 @@ class Numerics:
     ratio: float
 
     @property
-    def suspicious(self) -> bool:
-        """Whether compiled arithmetic is far less exact than eager's."""
-        return self.ratio >= RATIO
-
-    @property
-    def wrong(self) -> bool:
-        """Whether it is another gradient."""
-        return self.suspicious and self.compiled_error >= WRONG_ERROR
+    def code(self) -> str | None:
+        """Of the reason that it gives: far less exact than eager's, or another gradient."""
+        if self.ratio < RATIO:
+            return None
+        return "numerics_wrong" if self.compiled_error >= WRONG_ERROR else "numerics_differ"
 
     @property
     def words(self) -> str:

@@ -27,11 +27,11 @@ from compilegate.domain.economics import (
 )
 from compilegate.domain.judging.comparison import Comparison, Samples, compare
 from compilegate.domain.judging.evidence import Arm, Evidence, FullRun, mean_or_none, metrics
+from compilegate.domain.judging.same_quality import same_quality_figures
 from compilegate.domain.judging.speed import block_log_speedups
 from compilegate.domain.judging.student import CONFIDENCE, interval_of
 from compilegate.domain.judging.whole_job import (
     WholeJob,
-    same_quality_figures,
     trial_usd,
     usd_per_run,
 )

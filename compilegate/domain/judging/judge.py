@@ -203,10 +203,9 @@ def _doubt(candidate: Arm, evidence: Evidence) -> Reason | None:
     if equivalence.state is State.FAILED:
         return Reason("not_equivalent", f"{name}: {equivalence.reason}", name)
     numerics = numerics_of(candidate)
-    if numerics is None or not numerics.suspicious:
+    if numerics is None or numerics.code is None:
         return None
-    code = "numerics_wrong" if numerics.wrong else "numerics_differ"
-    return Reason(code, f"{name}: {numerics.words}", name)
+    return Reason(numerics.code, f"{name}: {numerics.words}", name)
 
 
 def _between(whole: WholeJob) -> str:

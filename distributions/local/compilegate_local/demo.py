@@ -88,7 +88,7 @@ UNPROVEN = frozenset({
     "full_run_implausible", "full_run_unproven", "saving_unproven", "quality_inconclusive",
 })  # fmt: skip
 # Findings that no load explains.
-DEFECTS = frozenset({"quality_worse", "candidate_crashed", "numerics_wrong"})
+DEFECTS = frozenset({"quality_worse", "candidate_crashed", "numerics_wrong", "not_equivalent"})
 
 
 def demo(
