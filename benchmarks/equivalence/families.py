@@ -81,7 +81,7 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """A causal language model whose head shares the embedding's weights."""
 
-    def __init__(self, words: int = 48, width: int = 48, length: int = 24, dropout: float = 0.1) -> None:
+    def __init__(self, words: int = 32, width: int = 32, length: int = 16, dropout: float = 0.1) -> None:
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.places = nn.Parameter(0.1 * torch.randn(length, width))
@@ -102,7 +102,7 @@ class Transformer(nn.Module):
         return loss, logits
 
 
-def text(generator: torch.Generator, size: int, words: int = 48, length: int = 24) -> Batch:
+def text(generator: torch.Generator, size: int, words: int = 32, length: int = 16) -> Batch:
     """Sentences whose next word follows from two before, but for one in ten; of unequal lengths."""
     rows = [torch.randint(words, (size,), generator=generator) for _ in range(2)]
     while len(rows) <= length:
@@ -307,7 +307,7 @@ class Recurrent(nn.Module):
         return loss, found
 
 
-def series(generator: torch.Generator, size: int, length: int = 10) -> Batch:
+def series(generator: torch.Generator, size: int, length: int = 6) -> Batch:
     """Two waves of unequal speed, one driving the other, with noise."""
     time = torch.arange(length + 1.0)
     speed, phase = (torch.rand(size, 1, generator=generator) for _ in range(2))

@@ -434,9 +434,9 @@ def accumulated_gradient_overwritten(run: Callable[..., Any], _place: Place) -> 
     same="backward of one time step sees the state of the next",
 )  # fmt: skip
 def saved_state_overwritten(graph: Graph, _place: Place) -> int:
-    """The sixth from the end takes its neighbour's."""
+    """The fourth from the end takes its neighbour's."""
     nodes = named(graph, "tanh_backward")
-    nodes[5].update_arg(1, nodes[4].args[1])
+    nodes[3].update_arg(1, nodes[2].args[1])
     return 1
 
 

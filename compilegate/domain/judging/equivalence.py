@@ -108,7 +108,7 @@ def equivalence_of(candidate: Arm, evidence: Evidence) -> EquivalenceFinding:
     if table is None or closed:
         return EquivalenceFinding(State.UNEXAMINED, closed or "there is no table of faults")
     documents = (run.record.get("equivalence") for run in (*candidate.speed, *candidate.quality))
-    seen = [_examined(document, table) for document in documents if document is not None]
+    seen = [examined(document, table) for document in documents if document is not None]
     needed = (FIRST, LAST) if finished(candidate.quality) else (FIRST,)
     for weights in set(needed) - {one.weights for one in seen}:
         seen.append(EquivalenceFinding(State.UNEXAMINED, f"no check at the {weights} weights"))
@@ -245,7 +245,7 @@ def read_check(document: object) -> Check | None:
     return check if sound else None
 
 
-def _examined(document: object, table: FaultTable) -> EquivalenceFinding:
+def examined(document: object, table: FaultTable) -> EquivalenceFinding:
     """What one check says by the table."""
     check = read_check(document)
     if check is None:

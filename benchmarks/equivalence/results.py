@@ -1,0 +1,204 @@
+"""What the trials come to: bounds, faults caught and missed, and the table of the judge.
+
+Bounds come from sound compilations with even seeds: HEADROOM times the largest ratio of a part in
+any of them, since a family that is not here may vary more. False alarms are counted on those with
+odd seeds, which set no bound. No fault takes part in either.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.equivalence.faults import Fault, catalogue
+from benchmarks.equivalence.trials import ROOT, equivalence
+from compilegate.domain.codec import write as encoded
+from compilegate.domain.faults import FaultClass, FaultTable
+from compilegate.domain.judging.equivalence import State, examined, upper_bound
+
+HEADROOM = 3.0
+LEAST_BOUND = 3.0  # the check's own accuracy test of compilers allows 2 to 3 for the smallest tensor
+FACTS = ROOT / "compilegate" / "facts" / "equivalence.json"
+KEPT = Path(__file__).parent / "results.json"
+
+
+class Records:
+    """One line for each trial that was made, by its key, in a file that a run goes on from."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        self.all: dict[str, dict[str, Any]] = {}
+        for line in lines:
+            record = json.loads(line)
+            self.all[record["key"]] = record
+
+    def add(self, key: str, **record: Any) -> None:
+        """Keep a trial's record."""
+        self.all[key] = {"key": key, **record}
+        with self._file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(self.all[key]) + "\n")
+
+    def of(self, kind: str, check: str | None = None) -> list[dict[str, Any]]:
+        """Records of a kind; where a digest is given, those of this version of the check."""
+        return [
+            one
+            for key, one in self.all.items()
+            if key.startswith(f"{kind} ") and check in {None, one.get("check")}
+        ]
+
+
+def bounds_of(sound: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """By part and arithmetic; a part in which a sound compilation is not finite has none."""
+    largest: dict[str, float] = {}
+    for record in sound:
+        if record["seed"] % 2 == 0:
+            for part in record["document"]["parts"]:
+                name = f"{part['part']}.{part['arithmetic']}"
+                ratio = float("inf") if part["ratio"] is None else part["ratio"]
+                largest[name] = max(largest.get(name, LEAST_BOUND / HEADROOM), ratio)
+    return {name: round(HEADROOM * one, 1) for name, one in sorted(largest.items()) if one < 1e6}
+
+
+def summary(records: Records, check: str, device: str) -> dict[str, Any]:
+    """The results of one version of the check on one kind of device."""
+    sound = records.of("sound", check)
+    bounds = bounds_of(sound)
+    precisions = sorted({one["precision"] for one in sound})
+    framework = "pytorch " + ".".join(torch.__version__.split(".")[:2])
+    place = sound[0]["document"]["class"]["device"] if sound else device
+    empty = [_class(framework, place, one, 0, 0, 0, 0) for one in precisions]
+    table = FaultTable(check, bounds, {}, tuple(empty))
+    faults = [_fault(one, records, table) for one in catalogue()]
+    trials = [trial for one in faults for trial in one["trials"]]
+    classes = []
+    for precision in precisions:
+        harmful = [one for one in trials if one["precision"] == precision and one["harmful"]]
+        mine = [one for one in sound if one["precision"] == precision]
+        alarms = sum(_state(one["document"], table) is not State.PASSED for one in mine)
+        missed = sum(not one["caught"] for one in harmful)
+        classes.append(_class(framework, place, precision, len(harmful), missed, len(mine), alarms))
+    return {
+        "check": check,
+        "torch": torch.__version__,
+        "device": f"{place}, {platform.machine()}",
+        "date": datetime.now(UTC).date().isoformat(),
+        "headroom": HEADROOM,
+        "table": encoded(FaultTable(check, bounds, {}, tuple(classes))),
+        "faults": faults,
+        "sound": _sound(sound, table),
+    }
+
+
+def _class(framework: str, device: str, precision: str, *figures: int) -> FaultClass:
+    faults, missed, sound, alarms = figures
+    date = datetime.now(UTC).date().isoformat()
+    return FaultClass(framework, device, precision, faults, missed, date, sound, alarms)
+
+
+def _state(document: Mapping[str, Any], table: FaultTable) -> State:
+    return examined(document, table).state
+
+
+def _fault(fault: Fault, records: Records, table: FaultTable) -> dict[str, Any]:
+    """One fault: what it is, and each family and precision that it was tried on."""
+    trials = []
+    for family in fault.families:
+        for precision in fault.precisions:
+            trial = f"{fault.name} {family} {precision}"
+            harm, runs = (records.all.get(f"{kind} {trial}") for kind in ("harm", "runs"))
+            first, last = (records.all.get(f"{kind} {trial}") for kind in ("first", "last"))
+            if harm is None or first is None or first["check"] != table.check:
+                continue
+            how = [kind for kind, one in (("runs", runs), ("gradients", harm)) if one and one["harmful"]]
+            checks = [examined(one["document"], table) for one in (first, last) if one]
+            failed = [one for one in checks if one.state is State.FAILED]
+            seen = (failed or checks)[0]
+            trials.append({
+                "family": family, "precision": precision, "harmful": bool(how), "by": how,
+                "effect": harm["effect"], "where": harm["where"], "caught": bool(failed),
+                "weights": seen.weights, "state": str(seen.state), "reason": seen.reason,
+                "part": seen.worst.part if seen.worst else None,
+                "ratio": seen.worst.ratio if seen.worst else None,
+            })  # fmt: skip
+    stated = {
+        "name": fault.name, "half": fault.half, "kind": fault.kind, "issue": fault.issue,
+        "title": fault.title, "defect": fault.defect, "same": fault.same, "live": fault.live,
+    }  # fmt: skip
+    return {**stated, "trials": trials}
+
+
+def _sound(sound: list[dict[str, Any]], table: FaultTable) -> list[dict[str, Any]]:
+    """Sound compilations by family, precision and mode: how many, the largest ratios, alarms."""
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for one in sound:
+        groups.setdefault((one["family"], one["precision"], one["mode"]), []).append(one)
+    rows = []
+    for (family, precision, mode), members in sorted(groups.items()):
+        ratios: Counter[str] = Counter()
+        for part in (part for one in members for part in one["document"]["parts"]):
+            name = f"{part['part']}.{part['arithmetic']}"
+            ratios[name] = max(ratios[name], round(part["ratio"] or 0.0, 2))
+        alarms = [one for one in members if _state(one["document"], table) is not State.PASSED]
+        odd = [one for one in alarms if one["seed"] % 2]
+        rows.append({
+            "family": family, "precision": precision, "mode": mode, "count": len(members),
+            "false_alarms": len(alarms), "of_odd_seeds": len(odd), "largest": dict(ratios),
+        })  # fmt: skip
+    return rows
+
+
+def write(summaries: Mapping[str, Any], device: str, *, facts: bool) -> None:
+    """Keep the results of a device beside those of others; with ``facts`` the judge's table, too."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    kept[device] = summaries
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    if facts:
+        _write_facts(kept)
+
+
+def _write_facts(kept: Mapping[str, Any]) -> None:
+    """The classes of every device whose results are of the check as it is."""
+    current = [one for one in kept.values() if one["check"] == equivalence.digest()]
+    tables = [one["table"] for one in current]
+    names = sorted({name for table in tables for name in table["bounds"]})
+    document = json.loads(FACTS.read_text(encoding="utf-8"))
+    document |= {
+        "as_of": max((one["date"] for one in current), default=document["as_of"]),
+        "check": equivalence.digest(),
+        "bounds": {n: max(t["bounds"][n] for t in tables if n in t["bounds"]) for n in names},
+        "shares": {},
+        "classes": [_row(row) for table in tables for row in table["classes"] if row["faults"]],
+    }
+    FACTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if value is not None}
+
+
+def lines(found: Mapping[str, Any]) -> list[str]:
+    """A result for a person: the classes, what was missed, the sound compilations."""
+    made = [f"check {found['check']}, torch {found['torch']}, {found['device']}"]
+    for row in found["table"]["classes"]:
+        bound = upper_bound(row["missed"], row["faults"]) if row["faults"] else 1.0
+        made.append(
+            f"{row['precision']}: {row['missed']} of {row['faults']} harmful faults missed, at most "
+            f"{bound:.3f} (95 %); {row['false_alarms']} alarms in {row['sound']} sound compilations"
+        )
+    for fault in found["faults"]:
+        for trial in fault["trials"]:
+            if trial["harmful"] and not trial["caught"]:
+                made.append(
+                    f"missed: {fault['name']} {trial['family']} {trial['precision']}, "
+                    f"{trial['state']}: {trial['reason']}; effect {trial['effect']:.1e}"
+                )
+    return made

@@ -1,0 +1,126 @@
+"""The equivalence check on one compilation: with a fault, or a sound one.
+
+A sound compilation is real, by one of MODES, and serves many seeds of weights and batches: what
+the check would compile anew for each is compiled once, since the code is the same for all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import nn
+
+from benchmarks.equivalence.faults import Fault
+from benchmarks.equivalence.faulty import Faulty, compiler
+from benchmarks.equivalence.families import FAMILIES, Batch, Family
+from benchmarks.equivalence.job import HELD_OUT_SEED, Compiler, Runs, autocast, to
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "training"))
+from compilegate_runtime import equivalence  # noqa: E402 - the runtime is no installed package
+
+MODES: dict[str, dict[str, Any]] = {
+    "default": {},
+    "dynamic": {"dynamic": True},
+    "strict": {"options": {"emulate_precision_casts": True}},
+    "max-autotune": {"mode": "max-autotune-no-cudagraphs"},
+    "reduce-overhead": {"mode": "reduce-overhead"},  # captures graphs on a GPU only
+    "aot_eager": {"backend": "aot_eager"},
+}
+LAST_SIZE, OTHER_SIZE, LIMIT_SECONDS = 5, 11, 600.0
+
+
+def subject(
+    family: Family, model: nn.Module, precision: str, device: str, seed: int, compile_anew: Compiler
+) -> equivalence.Subject:
+    """A job of the family as the check is given it; batches of the seed."""
+    called = compile_anew(model)
+
+    def batches(number: int, count: int, size: int | None = None) -> list[Batch]:
+        return [to(one, device) for one in family.batches(number, count, size)]
+
+    return equivalence.Subject(
+        model,
+        lambda batch: called(batch)[0],
+        batches(seed, equivalence.STEPS),
+        precision=precision,
+        autocast=functools.partial(autocast, precision, device),
+        compiled=called,
+        call_with=lambda function, batch: function(batch)[0],
+        compile_anew=compile_anew,
+        last_batch=batches(seed + 1, 1, LAST_SIZE)[0],
+        recompiled=batches(seed + 2, 1, OTHER_SIZE),
+        evaluation=batches(HELD_OUT_SEED + seed, 2, family.size),
+        evaluate=lambda function, batch: list(function(batch)),
+        accumulation=2,
+    )
+
+
+def with_fault(
+    fault: Fault, family: Family, precision: str, device: str, weights: str
+) -> tuple[dict[str, Any], int]:
+    """The check's document of a fault, and in how many places the fault changed graphs.
+
+    With the ``last`` weights, they are those of a whole training with the fault, by whose compiled
+    code the check is made as well.
+    """
+    torch.compiler.reset()
+    backends: list[Faulty] = []
+
+    def compile_anew(model: nn.Module) -> Any:
+        if fault.live:
+            return torch.compile(model)
+        compiled, backend = compiler(fault)
+        backends.append(backend)
+        return compiled(model)
+
+    if weights == "last":
+        runs = Runs(family, precision, device, compile_anew)
+        runs.metrics(1)
+        first: list[Any] = [runs.called]
+        again = lambda model: first.pop() if first else compile_anew(model)  # noqa: E731
+        job = subject(family, runs.model, precision, device, 1, again)
+    else:
+        job = subject(family, family.build(1).to(device), precision, device, 1, compile_anew)
+    document = equivalence.examine(job, weights=weights, limit_seconds=LIMIT_SECONDS)
+    return document, sum(backend.applied for backend in backends)
+
+
+class Sound:
+    """A sound compilation of a family, examined with the weights and batches of many seeds."""
+
+    def __init__(self, family: str, precision: str, mode: str, device: str) -> None:
+        self.family, self.precision, self.device = FAMILIES[family], precision, device
+        self._settings = MODES[mode]
+        self._model = self.family.build(0).to(device)
+        self._compiled: Any = None
+        torch.compiler.reset()
+
+    def document(self, seed: int) -> dict[str, Any]:
+        """The check at the weights of a seed."""
+        self._model.load_state_dict(self.family.build(seed).state_dict())
+        with self._kept():
+            job = subject(
+                self.family, self._model, self.precision, self.device, seed, self._compile_anew
+            )
+            return equivalence.examine(job, limit_seconds=LIMIT_SECONDS)
+
+    def _compile_anew(self, model: nn.Module) -> Any:
+        from torch._dynamo.utils import counters  # noqa: PLC0415
+
+        counters["stats"]["unique_graphs"] += 1  # as if it were compiled here
+        self._compiled = self._compiled or torch.compile(model, **self._settings)
+        return self._compiled
+
+    @contextlib.contextmanager
+    def _kept(self) -> Iterator[None]:
+        """What was compiled is not forgotten; settings that it depends on are its own guards."""
+        with mock.patch.object(torch.compiler, "reset"):
+            yield
