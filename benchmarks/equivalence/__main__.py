@@ -14,22 +14,24 @@ compilegate/facts/equivalence.json as well. --only limits it to faults or famili
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from benchmarks.equivalence import harm, results
-from benchmarks.equivalence.faults import Fault, catalogue
 from benchmarks.equivalence.families import FAMILIES, Family
+from benchmarks.equivalence.faults import Fault, catalogue
 from benchmarks.equivalence.job import PRECISIONS
 from benchmarks.equivalence.results import Records
 from benchmarks.equivalence.trials import MODES, ROOT, Sound, equivalence, with_fault
 
+CERTAIN = 1000.0  # no bound is near
 Trial = tuple[str, Callable[[], dict[str, Any]]]
 
 
@@ -55,54 +57,65 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _trials(options: argparse.Namespace, records: Records) -> Iterator[Trial]:
-    """What is missing, in an order in which every stop leaves a table of all parts."""
-    check = equivalence.digest()
-    sound = list(_sound(options, records, check))
-    faults = list(_faults(options, records, check))
-    share = max(1, len(faults) // max(1, len(sound)))
-    several = [faults[at : at + share] for at in range(0, len(faults), share)]
-    for group, one in itertools.zip_longest(several, sound):
-        yield from group or []
-        yield from [one] if one else []
+    """What is missing, sound and faulty in turns, so that every stop leaves a table of both."""
+    groups = [_sound(options, records), _faults(options, records)]
+    for several in itertools.zip_longest(*groups, fillvalue=()):
+        yield from itertools.chain.from_iterable(several)
     if options.runs:
         yield from _runs(options, records)
 
 
-def _sound(options: argparse.Namespace, records: Records, check: str) -> Iterator[Trial]:
+def _sound(options: argparse.Namespace, records: Records) -> Iterator[Iterator[Trial]]:
+    """By compilation: all of its seeds, before another one is compiled."""
     chosen = [one for one in FAMILIES if not options.only or one in options.only]
     for mode, family, precision in itertools.product(MODES, chosen, PRECISIONS):
-        if mode == "reduce-overhead" and options.device == "cpu":
-            continue  # captures nothing there: the same code as by default
-        made: list[Sound] = []
-        for seed in range(options.seeds):
-            key = f"sound {family} {precision} {mode} {seed}"
-            if _missing(records, key, check):
-                place = {"family": family, "precision": precision, "mode": mode, "seed": seed}
-                yield key, lambda made=made, place=place: _examine_sound(options, made, place)
+        if mode != "reduce-overhead" or options.device != "cpu":  # captures nothing there
+            yield _seeds(options, records, (family, precision, mode))
 
 
-def _examine_sound(
-    options: argparse.Namespace, made: list[Sound], place: dict[str, Any]
-) -> dict[str, Any]:
-    names = [place[key] for key in ("family", "precision", "mode")]
-    if not made:
-        made.append(Sound(*names, options.device))
-    return {**place, **_documented(made[0].document(place["seed"]))}
+def _seeds(
+    options: argparse.Namespace, records: Records, names: tuple[str, str, str]
+) -> Iterator[Trial]:
+    made: list[Sound] = []
+
+    def examine(seed: int) -> dict[str, Any]:
+        if not made:
+            made.append(Sound(*names, options.device))
+        place = dict(zip(("family", "precision", "mode"), names, strict=True))
+        return {**place, "seed": seed, **_documented(made[0].document(seed))}
+
+    for seed in range(options.seeds):
+        key = " ".join(("sound", *names, str(seed)))
+        if _missing(records, key):
+            yield key, functools.partial(examine, seed)
 
 
 def _documented(document: dict[str, Any]) -> dict[str, Any]:
     return {"check": document["check"], "document": document}
 
 
-def _faults(options: argparse.Namespace, records: Records, check: str) -> Iterator[Trial]:
+def _faults(options: argparse.Namespace, records: Records) -> Iterator[Iterator[Trial]]:
     for fault, family, precision in _chosen(options):
-        trial, where = f"{fault.name} {family.name} {precision}", (precision, options.device)
-        if f"harm {trial}" not in records.all:
-            yield f"harm {trial}", lambda a=(fault, family, *where): harm.by_gradients(*a)
-        if _missing(records, f"first {trial}", check):
-            yield f"first {trial}", lambda a=(fault, family, *where): _examine(*a, "first")
-        if _missing(records, f"last {trial}", check):
-            yield f"last {trial}", lambda a=(fault, family, *where): _examine(*a, "last")
+        yield _fault(records, fault, family, precision, options.device)
+
+
+def _fault(
+    records: Records, fault: Fault, family: Family, precision: str, device: str
+) -> Iterator[Trial]:
+    """The harm of a fault and the check on it; at the last weights, where the first ones pass."""
+    trial, of = f"{fault.name} {family.name} {precision}", (fault, family, precision, device)
+    if f"harm {trial}" not in records.all:
+        yield f"harm {trial}", functools.partial(harm.by_gradients, *of)
+    if _missing(records, f"first {trial}"):
+        yield f"first {trial}", functools.partial(_examine, *of, "first")
+    if _missing(records, f"last {trial}") and _looks_sound(records.all[f"first {trial}"]):
+        yield f"last {trial}", functools.partial(_examine, *of, "last")
+
+
+def _looks_sound(record: Mapping[str, Any]) -> bool:
+    """Whether no ratio is beyond what any bound allows."""
+    ratios = [one["ratio"] for one in record["document"]["parts"]]
+    return all(one is not None and one < CERTAIN for one in ratios)
 
 
 def _examine(
@@ -125,22 +138,26 @@ def _chosen(options: argparse.Namespace) -> Iterator[tuple[Fault, Family, str]]:
     for fault in catalogue():
         for name, precision in itertools.product(fault.families, fault.precisions):
             wanted = not options.only or {fault.name, name} & set(options.only)
-            if wanted and fault.stage != "optimizer":
+            if wanted:
                 family = FAMILIES[name]
                 yield fault, fault.model(family) if fault.model else family, precision
 
 
-def _missing(records: Records, key: str, check: str) -> bool:
-    return records.all.get(key, {}).get("check") != check
+def _missing(records: Records, key: str) -> bool:
+    return records.all.get(key, {}).get("check") != equivalence.digest()
 
 
 def _said(record: dict[str, Any]) -> str:
     if "document" not in record:
         return f"harmful: {record['harmful']}, effect {record.get('effect')}"
     parts = record["document"]["parts"]
-    ratios = [f"{one['part']}.{one['arithmetic']} {one['ratio'] or float('nan'):.3g}" for one in parts]
+    ratios = [f"{one['part']}.{one['arithmetic']} {_number(one['ratio'])}" for one in parts]
     unseen = [f"{one['part']} unseen: {one['code']}" for one in record["document"]["unseen"]]
     return ", ".join(ratios + unseen)
+
+
+def _number(ratio: float | None) -> str:
+    return "not finite" if ratio is None else f"{ratio:.3g}"
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -7,6 +7,7 @@ lower is better.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -81,7 +82,9 @@ class Block(nn.Module):
 class Transformer(nn.Module):
     """A causal language model whose head shares the embedding's weights."""
 
-    def __init__(self, words: int = 32, width: int = 32, length: int = 16, dropout: float = 0.1) -> None:
+    def __init__(
+        self, words: int = 32, width: int = 32, length: int = 16, dropout: float = 0.1
+    ) -> None:
         super().__init__()
         self.words = nn.Embedding(words, width)
         self.places = nn.Parameter(0.1 * torch.randn(length, width))
@@ -98,7 +101,9 @@ class Transformer(nn.Module):
             x = block(x)
         logits = self.head(self.norm(x))
         target = batch["target"]
-        loss = functional.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=IGNORED)
+        loss = functional.cross_entropy(
+            logits.flatten(0, 1), target.flatten(), ignore_index=IGNORED
+        )
         return loss, logits
 
 
@@ -147,7 +152,8 @@ class Modulated(nn.Module):
         shift, scale, gate, shift2, scale2, gate2 = table.chunk(6, dim=1)
         inner = functional.layer_norm(x, (width,)) * (1 + scale) + shift
         query, key, value = (
-            part.unflatten(-1, (2, width // 2)).transpose(1, 2) for part in self.joined(inner).chunk(3, dim=-1)
+            part.unflatten(-1, (2, width // 2)).transpose(1, 2)
+            for part in self.joined(inner).chunk(3, dim=-1)
         )
         mixed = functional.scaled_dot_product_attention(query, key, value)
         x = x + gate * self.out(mixed.transpose(1, 2).flatten(2))
@@ -202,7 +208,7 @@ class Convolutions(nn.Module):
         super().__init__()
         sizes = (3, width, 2 * width, 2 * width)
         self.convolutions = nn.ModuleList(
-            nn.Conv2d(a, b, 3, padding=1) for a, b in zip(sizes, sizes[1:], strict=False)
+            nn.Conv2d(a, b, 3, padding=1) for a, b in itertools.pairwise(sizes)
         )
         self.norms = nn.ModuleList(nn.BatchNorm2d(size) for size in sizes[1:])
         self.head = nn.Linear(2 * width, classes)
@@ -210,7 +216,9 @@ class Convolutions(nn.Module):
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """``picture``: (batch, 3, 12, 12); ``target``: (batch,)."""
         x = batch["picture"]
-        for index, (convolution, norm) in enumerate(zip(self.convolutions, self.norms, strict=True)):
+        for index, (convolution, norm) in enumerate(
+            zip(self.convolutions, self.norms, strict=True)
+        ):
             x = functional.relu(norm(convolution(x)))
             if index < 2:
                 x = self.pool(x, index)
@@ -249,7 +257,7 @@ class Recommender(nn.Module):
         self.out = nn.Linear(32, 1)
 
     def forward(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """``fields``: (batch, fields); ``history``: (batch, 10), 0 is none; ``dense``: (batch, 4)."""
+        """``fields``: (batch, 5); ``history``: (batch, 10), 0 is none; ``dense``: (batch, 4)."""
         seen = batch["history"] > 0
         total = (self.history(batch["history"]) * seen[:, :, None]).sum(dim=1)
         dense = functional.relu(self.dense(batch["dense"]))
@@ -270,14 +278,16 @@ def visits(generator: torch.Generator, size: int) -> Batch:
     fields = (skewed * 120).long()
     history = (torch.rand(size, 10, generator=generator) ** 3 * 120).long()
     dense = torch.randn(size, 4, generator=generator)
-    agree = ((fields[:, 0] + fields[:, 1]) % 3 == 0).float() + (history % 7 == 2).float().mean(dim=1)
+    agree = ((fields[:, 0] + fields[:, 1]) % 3 == 0).float() + (history % 7 == 2).float().mean(
+        dim=1
+    )
     chance = torch.sigmoid(2 * agree + dense[:, 0] - 1.5)
     target = (torch.rand(size, generator=generator) < chance).float()
     return {"fields": fields, "history": history, "dense": dense, "target": target}
 
 
 class Recurrent(nn.Module):
-    """Gated recurrent cells that foretell a series, with a penalty that fades as training goes on."""
+    """Gated recurrent cells that foretell a series, with a penalty that fades in training."""
 
     def __init__(self, width: int = 32) -> None:
         super().__init__()

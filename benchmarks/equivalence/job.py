@@ -47,13 +47,15 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 class Runs:
     """Whole trainings of a family from many seeds, by one compilation."""
 
-    def __init__(self, family: Family, precision: str, device: str, compiler: Compiler | None) -> None:
+    def __init__(
+        self, family: Family, precision: str, device: str, compiler: Compiler | None
+    ) -> None:
         self.family, self.precision, self.device = family, precision, device
         self.model = family.build(0).to(device)
         self.called = compiler(self.model) if compiler else self.model
 
     def metrics(self, seed: int) -> tuple[float, float]:
-        """Held-out loss after training: as the job itself reports it, and of its weights in eager."""
+        """Held-out loss after training: as the job reports it, and of its weights in eager."""
         start = self.family.build(seed).to(self.device).state_dict()
         self.model.load_state_dict(copy.deepcopy(start))
         self.model.train()

@@ -24,7 +24,7 @@ from compilegate.domain.faults import FaultClass, FaultTable
 from compilegate.domain.judging.equivalence import State, examined, upper_bound
 
 HEADROOM = 3.0
-LEAST_BOUND = 3.0  # the check's own accuracy test of compilers allows 2 to 3 for the smallest tensor
+LEAST_BOUND = 3.0  # PyTorch's own accuracy test of compilers allows 2 to 3
 FACTS = ROOT / "compilegate" / "facts" / "equivalence.json"
 KEPT = Path(__file__).parent / "results.json"
 
@@ -57,7 +57,7 @@ class Records:
 
 
 def bounds_of(sound: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """By part and arithmetic; a part in which a sound compilation is not finite has none."""
+    """By part and arithmetic; where one is not finite there is none."""
     largest: dict[str, float] = {}
     for record in sound:
         if record["seed"] % 2 == 0:
@@ -118,7 +118,11 @@ def _fault(fault: Fault, records: Records, table: FaultTable) -> dict[str, Any]:
             first, last = (records.all.get(f"{kind} {trial}") for kind in ("first", "last"))
             if harm is None or first is None or first["check"] != table.check:
                 continue
-            how = [kind for kind, one in (("runs", runs), ("gradients", harm)) if one and one["harmful"]]
+            how = [
+                kind
+                for kind, one in (("runs", runs), ("gradients", harm))
+                if one and one["harmful"]
+            ]
             checks = [examined(one["document"], table) for one in (first, last) if one]
             failed = [one for one in checks if one.state is State.FAILED]
             seen = (failed or checks)[0]
@@ -157,7 +161,7 @@ def _sound(sound: list[dict[str, Any]], table: FaultTable) -> list[dict[str, Any
 
 
 def write(summaries: Mapping[str, Any], device: str, *, facts: bool) -> None:
-    """Keep the results of a device beside those of others; with ``facts`` the judge's table, too."""
+    """Keep the results of a device beside those of others; ``facts``: and the table."""
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     kept[device] = summaries
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
@@ -191,8 +195,9 @@ def lines(found: Mapping[str, Any]) -> list[str]:
     for row in found["table"]["classes"]:
         bound = upper_bound(row["missed"], row["faults"]) if row["faults"] else 1.0
         made.append(
-            f"{row['precision']}: {row['missed']} of {row['faults']} harmful faults missed, at most "
-            f"{bound:.3f} (95 %); {row['false_alarms']} alarms in {row['sound']} sound compilations"
+            f"{row['precision']}: {row['missed']} of {row['faults']} harmful faults missed, "
+            f"at most {bound:.3f} (95 %); "
+            f"{row['false_alarms']} alarms in {row['sound']} sound compilations"
         )
     for fault in found["faults"]:
         for trial in fault["trials"]:

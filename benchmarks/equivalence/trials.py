@@ -17,9 +17,9 @@ from unittest import mock
 import torch
 from torch import nn
 
+from benchmarks.equivalence.families import FAMILIES, Batch, Family
 from benchmarks.equivalence.faults import Fault
 from benchmarks.equivalence.faulty import Faulty, compiler
-from benchmarks.equivalence.families import FAMILIES, Batch, Family
 from benchmarks.equivalence.job import HELD_OUT_SEED, Compiler, Runs, autocast, to
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,13 @@ LAST_SIZE, OTHER_SIZE, LIMIT_SECONDS = 5, 11, 600.0
 
 
 def subject(
-    family: Family, model: nn.Module, precision: str, device: str, seed: int, compile_anew: Compiler
+    family: Family,
+    model: nn.Module,
+    precision: str,
+    device: str,
+    *,
+    seed: int,
+    compile_anew: Compiler,
 ) -> equivalence.Subject:
     """A job of the family as the check is given it; batches of the seed."""
     called = compile_anew(model)
@@ -86,9 +92,10 @@ def with_fault(
         runs.metrics(1)
         first: list[Any] = [runs.called]
         again = lambda model: first.pop() if first else compile_anew(model)  # noqa: E731
-        job = subject(family, runs.model, precision, device, 1, again)
+        job = subject(family, runs.model, precision, device, seed=1, compile_anew=again)
     else:
-        job = subject(family, family.build(1).to(device), precision, device, 1, compile_anew)
+        model = family.build(1).to(device)
+        job = subject(family, model, precision, device, seed=1, compile_anew=compile_anew)
     document = equivalence.examine(job, weights=weights, limit_seconds=LIMIT_SECONDS)
     return document, sum(backend.applied for backend in backends)
 
@@ -108,7 +115,12 @@ class Sound:
         self._model.load_state_dict(self.family.build(seed).state_dict())
         with self._kept():
             job = subject(
-                self.family, self._model, self.precision, self.device, seed, self._compile_anew
+                self.family,
+                self._model,
+                self.precision,
+                self.device,
+                seed=seed,
+                compile_anew=self._compile_anew,
             )
             return equivalence.examine(job, limit_seconds=LIMIT_SECONDS)
 

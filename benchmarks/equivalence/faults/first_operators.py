@@ -45,7 +45,9 @@ def mask_off_by_one(graph: Graph, _place: Place) -> int:
 def layer_norm_epsilon(graph: Graph, _place: Place) -> int:
     """All layer norms."""
 
-    def coarse(x: Tensor, shape: Any, weight: Any = None, bias: Any = None, *_: Any, **__: Any) -> Tensor:
+    def coarse(
+        x: Tensor, shape: Any, weight: Any = None, bias: Any = None, *_: Any, **__: Any
+    ) -> Tensor:
         return functional.layer_norm(x, shape, weight, bias, COARSE)
 
     return sum(instead(node, coarse) for node in named(graph, "layer_norm"))
@@ -327,7 +329,9 @@ def tanh_by_fraction(graph: Graph, _place: Place) -> int:
 
     def fraction(x: Tensor) -> Tensor:
         square = x * x
-        return (x * (945 + 105 * square + square * square) / (945 + 420 * square + 15 * square * square)).clamp(-1, 1)
+        return (
+            x * (945 + 105 * square + square * square) / (945 + 420 * square + 15 * square * square)
+        ).clamp(-1, 1)
 
     return sum(instead(node, fraction) for node in named(graph, "tanh"))
 
@@ -397,7 +401,11 @@ def evaluation_mask_missing(graph: Graph, place: Place) -> int:
     def unmasked(scores: Tensor, _mask: Tensor, _value: float) -> Tensor:
         return scores
 
-    return 0 if place.training else sum(instead(node, unmasked) for node in named(graph, "masked_fill"))
+    return (
+        0
+        if place.training
+        else sum(instead(node, unmasked) for node in named(graph, "masked_fill"))
+    )
 
 
 @fault(
@@ -406,5 +414,7 @@ def evaluation_mask_missing(graph: Graph, place: Place) -> int:
 )  # fmt: skip
 def residual_gradient_lost(graph: Graph, _place: Place) -> int:
     """The second addition of the transformer, the first residual block's of diffusion."""
-    additions = [node for node in named(graph, "add") if all(hasattr(one, "name") for one in node.args)]
+    additions = [
+        node for node in named(graph, "add") if all(hasattr(one, "target") for one in node.args)
+    ]
     return given(additions[1], 0, torch.detach)

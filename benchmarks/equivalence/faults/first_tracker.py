@@ -391,15 +391,14 @@ def static_gradient_buffers(run: Callable[..., Any], _place: Place) -> Callable[
     """Each output has one memory for good."""
     buffers: dict[tuple[int, torch.Size], Tensor] = {}
 
+    def kept(index: int, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        buffer = buffers.setdefault((index, value.shape), torch.empty_like(value))
+        return buffer.copy_(value).detach()
+
     def into_buffers(arguments: list[Any]) -> tuple[Any, ...]:
-        found = []
-        for index, value in enumerate(run(arguments)):
-            if isinstance(value, Tensor):
-                buffer = buffers.setdefault((index, value.shape), torch.empty_like(value))
-                buffer.copy_(value)
-                value = buffer.detach()
-            found.append(value)
-        return tuple(found)
+        return tuple(kept(*one) for one in enumerate(run(arguments)))
 
     return into_buffers
 
@@ -473,7 +472,8 @@ def evaluated_as_in_training(graph: Graph, place: Place) -> int:
 
 
 @fault(
-    "scalar-baked-in", families=("recurrent",), kind="baked constant", stage="forward", issue=117496,
+    "scalar-baked-in", families=("recurrent",), kind="baked constant", stage="forward",
+    issue=117496,
     title="the value of an argument that is no tensor stays that of the first call",
     defect="a number was compiled in as a constant without a guard",
     same="the fading penalty keeps the factor of the first step",
