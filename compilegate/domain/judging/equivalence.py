@@ -33,6 +33,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from compilegate.domain.arithmetic import median
@@ -53,6 +54,7 @@ ONLY_THE_COMPILER = frozenset(
 )
 
 
+@cache
 def upper_bound(missed: int, faults: int) -> float:
     """Clopper and Pearson's: the rho with I_rho(x + 1, n - x) = 0.95, by bisection."""
     if missed >= faults:
