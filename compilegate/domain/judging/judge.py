@@ -5,10 +5,12 @@ with ``permanent`` or ``revert`` (probation.py). Whatever is still open is ``con
 cheapest step that would decide it; whatever cannot be proven is ``inconclusive``.
 
 The order of questions in a trial is the order of cost: would an answer be worth its price, is the
-candidate fast enough (minutes), is its quality held (full runs, one candidate at a time,
-greatest saving first), do the full runs agree with the gate. With K candidates each gate
-works at alpha/K; a promotion needs both gates, so a bad one is promoted with a chance of at
-most alpha/K (intersection-union test, Berger 1982), and any of K with at most alpha.
+candidate fast enough and the same training up to rounding (minutes), is its quality held (full
+runs, one candidate at a time, greatest saving first), do the full runs agree with the gate. Of K
+candidates each passes the speed gate (speed.py) with at most alpha/K if it is slow, and the
+equivalence check and the quality gate (equivalence.py, quality.py) together with at most alpha/K if
+it is harmful. A promotion needs all, so a bad one is promoted with at most alpha/K
+(intersection-union test, Berger 1982), and any of K with at most alpha.
 """
 
 from __future__ import annotations
