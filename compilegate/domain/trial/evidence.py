@@ -31,7 +31,7 @@ from compilegate.domain.production.registration import TrainedJob
 from compilegate.domain.reasons import Reason
 from compilegate.domain.records.production import ProductionRun
 from compilegate.domain.trial.plan import RecordedPlan
-from compilegate.domain.workload.model import BASELINE, Workload
+from compilegate.domain.workload.model import BASELINE, Policy, Workload
 
 # Records of a trial's jobs, and how they are read from the evidence document that keeps them.
 #
@@ -250,14 +250,14 @@ class TrialEvidence:
             spent_usd=self.spent_usd,
             runs_at_start=at_start,
         )
-        policy = {**asdict(workload.policy), "quality_runs": mode.used}
-        del policy["holdback"]  # of production after the probation: no decision depends on it
+        # The holdback is of production after the probation: no decision depends on it.
+        policy = replace(workload.policy, quality_runs=mode.used, holdback=Policy.holdback)
         return {
             "schema": 1,
             "workload": workload.name,
             "phase": TRIAL,
             "promoted": None,
-            "policy": policy,
+            "policy": policy.to_dict(),
             "quality": {k: v for k, v in asdict(workload.quality).items() if v is not None},
             "usd_per_hour": plan.baseline.usd_per_hour,
             "devices": plan.baseline.devices,

@@ -30,6 +30,8 @@ PADDINGS = ("max_length", "longest", "none")
 GOALS = ("maximize", "minimize")
 QUALITY_RUNS = ("shadow", "canary", "hybrid")
 USE_EQUIVALENCE, STRICT = "use", "strict"
+# Keys of a policy.
+NEWER_THAN_020 = ("equivalence", "holdback")
 # What happens to a flag whose decision no longer holds for what production trains.
 FALL_BACK, KEEP = "fall_back", "keep"
 ON_STALE = (FALL_BACK, KEEP)
@@ -404,6 +406,14 @@ class Policy(Section):
             problem = f"is below reject_speedup ({self.reject_speedup:g})"
             yield "promote_speedup", problem, "set promote_speedup to reject_speedup or more"
 
+    def to_dict(self) -> dict[str, Any]:
+        """As a document has it; a key that 0.2.0 refuses only where it is not the default."""
+        document: dict[str, Any] = plain(dataclasses.asdict(self))
+        for name in NEWER_THAN_020:
+            if document[name] == getattr(Policy, name):
+                del document[name]
+        return document
+
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate(Section):
@@ -499,8 +509,7 @@ class Workload(Section):
         document = {**plain(dataclasses.asdict(self)), "candidates": candidates, "schema": SCHEMA}
         if self.profile == Profile():
             del document["profile"]
-        if self.policy.holdback == Policy.holdback:
-            del document["policy"]["holdback"]
+        document["policy"] = self.policy.to_dict()
         return document
 
 

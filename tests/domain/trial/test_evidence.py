@@ -97,6 +97,17 @@ def test_records_read_from_a_document_write_the_same_document() -> None:
     assert to_json(document) == to_json(read_again(document).to_document())
 
 
+def test_keys_that_0_2_0_refuses_are_written_only_where_a_team_has_set_them() -> None:
+    strict = change(SOUND, policy__equivalence="strict", policy__holdback=0.1)
+    plain, kept = (
+        TrialEvidence(one, PLAN, TrialRecords()).to_document()["policy"] for one in (SOUND, strict)
+    )
+
+    assert {"equivalence": "strict"} == {key: kept[key] for key in kept if key not in plain}
+    assert "equivalence" not in SOUND.to_dict()["policy"]
+    assert "strict" == strict.to_dict()["policy"]["equivalence"]
+
+
 def test_what_a_newer_recorder_wrote_of_a_run_stays_in_the_document() -> None:
     newer = JobRecord("s0", runs=(speed("s0", "baseline", 0, compile_seconds=0, watts=[1, None]),))
     document = json.loads(to_json(assembled(newer).to_document()))
