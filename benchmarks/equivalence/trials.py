@@ -128,7 +128,8 @@ class Sound:
         from torch._dynamo.utils import counters  # noqa: PLC0415
 
         counters["stats"]["unique_graphs"] += 1  # as if it were compiled here
-        self._compiled = self._compiled or torch.compile(model, **self._settings)
+        if self._compiled is None:
+            self._compiled = torch.compile(model, **self._settings)
         return self._compiled
 
     @contextlib.contextmanager
