@@ -1,8 +1,8 @@
 """How many harmful faults of a compiler does the equivalence check miss, and how many does it alarm
 for that are none?
 
-    python -m benchmarks.equivalence [--only NAME ...] [--device cpu|cuda] [--seeds 6] [--runs]
-        [--minutes 30] [--table]
+    python -m benchmarks.equivalence [--only NAME ...] [--device cpu|cuda] [--runs] [--minutes 30]
+        [--table]
 
 Run it with the training environment's Python. Each trial is kept in build/equivalence when it is
 made, and the next call goes on after it: sound compilations, each fault's harm by gradients, the
@@ -29,7 +29,7 @@ from benchmarks.equivalence.families import FAMILIES, Family
 from benchmarks.equivalence.faults import Fault, catalogue
 from benchmarks.equivalence.job import PRECISIONS
 from benchmarks.equivalence.results import Records
-from benchmarks.equivalence.trials import MODES, ROOT, Sound, equivalence, with_fault
+from benchmarks.equivalence.trials import MODES, ROOT, SEEDS, Sound, equivalence, with_fault
 
 CERTAIN = 1000.0  # no bound is near
 Trial = tuple[str, Callable[[], dict[str, Any]]]
@@ -84,7 +84,7 @@ def _seeds(
         place = dict(zip(("family", "precision", "mode"), names, strict=True))
         return {**place, "seed": seed, **_documented(made[0].document(seed))}
 
-    for seed in range(options.seeds):
+    for seed in range(SEEDS[names[2]]):
         key = " ".join(("sound", *names, str(seed)))
         if _missing(records, key):
             yield key, functools.partial(examine, seed)
@@ -164,7 +164,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.equivalence")
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--seeds", type=int, default=6, help="of each sound compilation")
     parser.add_argument("--runs", action="store_true", help="full runs of every fault, too")
     parser.add_argument("--minutes", type=float, default=float("inf"))
     parser.add_argument("--table", action="store_true", help="write the judge's table")

@@ -21,7 +21,7 @@ import statistics
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.equivalence.families import Family
 from benchmarks.equivalence.faults import Fault
@@ -61,6 +61,10 @@ def _effect(
     return worst
 
 
+def _compiled(fault: Fault | None, model: nn.Module) -> Any:
+    return torch.compile(model) if fault and fault.live else compiler(fault)[0](model)
+
+
 def _length(values: dict[str, Tensor], kind: str) -> float:
     return math.hypot(
         *(float(value.norm()) for name, value in values.items() if name.startswith(kind))
@@ -74,7 +78,7 @@ def _observed(
     torch.compiler.reset()
     dtype = torch.float64 if double else None
     model = family.build(1).to(device, dtype)
-    called, rate, seen = compiler(fault)[0](model), 1e-3, []
+    called, rate, seen = _compiled(fault, model), 1e-3, []
     batches = [to(family.batches(7 + i, 1, size)[0], device, dtype) for i, size in enumerate(SIZES)]
     for number, group in enumerate([*([one] for one in batches), batches[:2]]):
         model.zero_grad()
@@ -114,7 +118,7 @@ def _by_draws(fault: Fault, family: Family, precision: str, device: str) -> dict
 def _draws(fault: Fault | None, family: Family, precision: str, device: str) -> Tensor:
     torch.compiler.reset()
     model = family.build(1).to(device)
-    called, rows = compiler(fault)[0](model), []
+    called, rows = _compiled(fault, model), []
     batch = to(family.batches(7, 1)[0], device)
     for number in range(DRAWS):
         model.zero_grad()
@@ -129,8 +133,7 @@ def _draws(fault: Fault | None, family: Family, precision: str, device: str) -> 
 def by_runs(fault: Fault, family: Family, precision: str, device: str) -> dict[str, Any]:
     """Held-out losses of full runs with the fault and without, and whether they differ."""
     torch.compiler.reset()
-    compile_anew = torch.compile if fault.live else compiler(fault)[0]
-    runs = Runs(family, precision, device, compile_anew)
+    runs = Runs(family, precision, device, functools.partial(_compiled, fault))
     faulty = [runs.metrics(seed) for seed in SEEDS]
     eager = [_eager(family, precision, device, seed) for seed in SEEDS]
     names = ("reported", "of its weights")

@@ -28,12 +28,13 @@ from compilegate_runtime import equivalence  # noqa: E402 - the runtime is no in
 
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
+    "aot_eager": {"backend": "aot_eager"},
     "dynamic": {"dynamic": True},
     "strict": {"options": {"emulate_precision_casts": True}},
     "max-autotune": {"mode": "max-autotune-no-cudagraphs"},
     "reduce-overhead": {"mode": "reduce-overhead"},  # captures graphs on a GPU only
-    "aot_eager": {"backend": "aot_eager"},
 }
+SEEDS = dict(zip(MODES, (10, 4, 6, 6, 4, 4), strict=True))
 LAST_SIZE, OTHER_SIZE, LIMIT_SECONDS = 5, 11, 600.0
 
 
