@@ -155,10 +155,14 @@ class Modulated(nn.Module):
             part.unflatten(-1, (2, width // 2)).transpose(1, 2)
             for part in self.joined(inner).chunk(3, dim=-1)
         )
-        mixed = functional.scaled_dot_product_attention(query, key, value)
+        mixed = self.attend(query, key, value)
         x = x + gate * self.out(mixed.transpose(1, 2).flatten(2))
         inner = functional.layer_norm(x, (width,)) * (1 + scale2) + shift2
         return x + gate2 * self.narrow(functional.gelu(self.wide(inner), approximate="tanh"))
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Every token looks at all."""
+        return functional.scaled_dot_product_attention(query, key, value)
 
 
 class Diffusion(nn.Module):

@@ -1,0 +1,62 @@
+"""First half: faults that the installed compiler has, PyTorch 2.13 on a processor.
+
+Nothing is changed: a family is written with the operator that is compiled wrongly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from benchmarks.equivalence.families import Convolutions, Diffusion, Family, Modulated
+from benchmarks.equivalence.faults import Fault, enlist
+
+
+class Overhanging(Convolutions):
+    """With average pooling whose last windows reach over the edge."""
+
+    def pool(self, x: Tensor, index: int) -> Tensor:
+        """Smaller by half, rounded up."""
+        if index == 0:
+            return super().pool(x, index)
+        return functional.avg_pool2d(x, 3, stride=2, ceil_mode=True)
+
+
+class Slots(Modulated):
+    """With attention in which tokens compete for what they look at, as in slot attention."""
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Weights add up to one over the tokens that look."""
+        scores = (query @ key.transpose(-2, -1)).div(query.shape[-1] ** 0.5)
+        return functional.softmax(scores, dim=-2) @ value
+
+
+class SlotDiffusion(Diffusion):
+    """The U-net with them in its middle."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.middle = Slots(self.joined.out_channels)
+
+
+def _with(model: type[nn.Module], family: Family) -> Family:
+    return replace(family, model=model)
+
+
+enlist(Fault(
+    name="average-pooling-overhang", families=("convolutions",), kind="wrong gradient",
+    issue=198119,
+    title="gradient of average pooling in ceil mode divides overhanging windows by too much",
+    defect="the last windows' gradient is divided by the whole window instead of what lies inside",
+    same="it is the defect itself, in the compiler of this version",
+    half="first", model=lambda family: _with(Overhanging, family),
+))  # fmt: skip
+enlist(Fault(
+    name="attention-over-last-dimension", families=("diffusion",), kind="operator", issue=196468,
+    title="a rewritten attention ignores over which dimension softmax is taken",
+    defect="softmax over any dimension becomes attention with softmax over the last one",
+    same="it is the defect itself, in the compiler of this version",
+    half="first", model=lambda family: _with(SlotDiffusion, family),
+))  # fmt: skip
