@@ -111,7 +111,7 @@ def proofs(judged: QualityFigures | None) -> str:
     if seen is None:
         return UNKNOWN
     if seen.rho == 1:
-        return f"full runs alone: {seen.reason}"
+        return f"full runs alone ({seen.reason})"
     missed, passed, both = (
         percent(share, 2) for share in (seen.rho, seen.level, seen.rho * seen.level)
     )

@@ -15,6 +15,7 @@ from scipy import stats
 import compilegate.domain
 from tests.cli.conftest import Invoke
 from tests.domain.evidence_builder import GOOD, NOISY, WORSE, document
+from tests.domain.test_equivalence import FIRST, LAST, examined
 from tools.docs.examples import probation, trial
 
 QUESTIONS = [
@@ -74,6 +75,22 @@ def test_the_speed_gates_bound_recomputes_from_the_blocks_shown(
     assert answer["decision"]["speedup"]["estimate"] == pytest.approx(
         item(answer, "speed-up of whole jobs")["value"]
     )
+
+
+def test_the_error_of_full_runs_recomputes_from_the_faults_that_the_check_missed(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    answer = explained(examined(FIRST, LAST), tmp_path, invoke)
+    rho, spent = (
+        item(answer, name, "equivalence")
+        for name in ("chance that a harmful candidate passes", "error of full runs")
+    )
+
+    assert 0 == rho["inputs"]["x (missed)"]
+    assert rho["value"] == pytest.approx(1 - 0.05 ** (1 / rho["inputs"]["n (harmful faults)"]))
+    assert spent["value"] == min(0.25, spent["inputs"]["alpha/K"] / rho["value"])
+    assert spent["value"] == item(answer, "error of this look")["inputs"]["a"]
+    assert spent["value"] == answer["decision"]["quality"]["equivalence"]["level"]
 
 
 def test_a_late_recompilation_in_one_block_counts_once_in_its_best_case(

@@ -26,7 +26,7 @@ pytestmark = [
 AXE = Path(__file__).parent / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 PAGES = (
     "promote", "inconclusive", "stay_off", "invalid", "ineligible", "with_history", "second_wins",
-    "underpowered", "reverted", "scored_per_example", "cheaper_cluster",
+    "underpowered", "reverted", "scored_per_example", "cheaper_cluster", "two_proofs",
 )  # fmt: skip
 
 
