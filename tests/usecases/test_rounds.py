@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from compilegate.domain.errors import NotFoundError
-from compilegate.domain.naming import parse_run
+from compilegate.domain.errors import InvalidInputError, NotFoundError
+from compilegate.domain.naming import TAG_EXECUTION, parse_run
 from compilegate.domain.planning import rounds
 from compilegate.domain.trial.jobs import EndedJob
 from compilegate.domain.trial.judge_round import InfrastructureFailureError
+from compilegate.usecases.trial import judge_arms
 from tests.domain.workload_builder import COMPILE, SOUND
 from tests.usecases.trial_builder import (
+    EVENT,
     asks_full_runs,
     asks_speed,
     call_judge,
@@ -50,6 +53,9 @@ def test_full_runs_are_asked_for_with_the_seeds_the_judge_chose(services: Any) -
 
     assert ("quality", 4) == (answer["next_stage"], answer["round"])
     assert ["q3b4294967295", "q3a0"] == names(answer)
+    assert [False, False] == ["control" in run for run in answer["runs"]]
+    tags = [{one["Key"]: one["Value"] for one in r["Tags"]} for r in requests(services, answer)]
+    assert [EVENT["execution"]] * 2 == [one[TAG_EXECUTION] for one in tags]
     parameters = [request["HyperParameters"] for request in requests(services, answer)]
     assert [("4294967295", '"compile"'), ("0", '"baseline"')] == [
         (one["seed"], one["arm"]) for one in parameters
@@ -87,7 +93,30 @@ def test_what_one_candidates_crash_stopped_is_asked_for_again_under_a_new_name(
     assert [0, 1, 0] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
 
 
-def test_a_repeated_call_counts_the_same_job_and_its_cost_once(services: Any) -> None:
+def test_no_request_is_stored_where_one_of_them_would_be_refused(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_round(services)
+    stored = dict(services.store.objects)
+    seen: list[str] = []
+
+    def check(request: dict[str, Any]) -> None:
+        seen.append(request["TrainingJobName"])
+        if len(seen) > 1:
+            raise InvalidInputError("is too long")
+
+    monkeypatch.setattr(judge_arms, "request_limits", lambda: SimpleNamespace(check=check))
+    with pytest.raises(InvalidInputError, match="is too long"):
+        call_judge(services, 1, [], asks_full_runs("compile 17", "baseline 17"))
+
+    assert [] == [
+        key for key in services.store.objects if "/requests/" in key and key not in stored
+    ]
+
+
+def test_a_repeated_call_counts_the_same_job_and_its_cost_once(
+    services: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first_round(services)
     done = outcome("s0")
     put_output(services, done["job"], speed_output(range(3), speedup=1.5))
@@ -95,8 +124,13 @@ def test_a_repeated_call_counts_the_same_job_and_its_cost_once(services: Any) ->
     first = call_judge(services, 1, [done], asks_full_runs("compile 17"))
     spent = evidence(services)["plan"]["spent_usd"]
     second = call_judge(services, 1, [done], asks_full_runs("compile 17"))
+    described: list[str] = []
+    all_of = services.jobs.describe_all
+    monkeypatch.setattr(services.jobs, "describe_all", lambda n: all_of(described.extend(n) or n))
+    call_judge(services, 2, [], says("promote"))
 
     assert first == second
+    assert [] == described  # the price of a job that left its runs is final
     assert [3, 3] == [len(arm["runs"]) for arm in evidence(services)["arms"]]
     assert load(services, "plan")["arms"][0]["usd_per_hour"] == pytest.approx(spent)
     assert spent == evidence(services)["plan"]["spent_usd"]
