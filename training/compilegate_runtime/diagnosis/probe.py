@@ -33,12 +33,11 @@ class Probe:
 
     def groups(self):
         """Figures of each group of tensors in the run's own code, the worst first."""
-        batches, accumulated = self._batches()
         with self.around():
             if self._evaluates:
-                truth, compiled, eagers = self._made.computed(batches)
+                truth, compiled, eagers = self._made.computed(self._held_out())
             else:
-                truth, compiled, eagers = self._made.trained(self.part, batches, accumulated)
+                truth, compiled, eagers = self._made.trained(self.part, self._batches())
                 truth, compiled = getattr(truth, self._field), getattr(compiled, self._field)
                 eagers = [getattr(one, self._field) for one in eagers]
         self._truth, self._eagers = truth, eagers
@@ -47,14 +46,13 @@ class Probe:
     def ratio(self, **how):
         """The worst ratio where the model is compiled as ``how`` says (Switch.restart)."""
         self._case.clock.check()
-        batches, accumulated = self._batches()
         self.switch.restart(**how)
         with self.around(), self.switch.between():
             anew = self._made.anew()
             if self._evaluates:
-                made = anew.compute(batches)
+                made = anew.compute(self._held_out())
             else:
-                made = getattr(anew.train(batches, accumulated=accumulated), self._field)
+                made = getattr(anew.train(self._batches()), self._field)
         return max(one["ratio"] for one in self._by_name(made))
 
     @property
@@ -65,18 +63,20 @@ class Probe:
     def _field(self):
         return "buffers" if self.part == "buffers" else "gradients"
 
+    def _held_out(self):
+        return self._subject.evaluation[:HELD_OUT]
+
     def _batches(self):
-        """The part's batches, and how many of them make up a step."""
+        """The part's batches, step by step."""
         subject = self._subject
-        if self._evaluates:
-            return subject.evaluation[:HELD_OUT], 1
-        if self.part == "last_batch":
-            return [subject.last_batch], 1
-        if self.part == "recompiled":
-            return subject.recompiled, 1
         if self.part == "accumulation":
-            return subject.batches[: subject.accumulation], subject.accumulation
-        return subject.batches[: self._steps], 1
+            return [subject.batches[: subject.accumulation]]
+        if self.part == "last_batch":
+            return [[subject.last_batch]]
+        batches = (
+            subject.recompiled if self.part == "recompiled" else subject.batches[: self._steps]
+        )
+        return [[batch] for batch in batches]
 
     def _names(self):
         if self._evaluates:

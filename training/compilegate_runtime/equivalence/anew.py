@@ -10,15 +10,18 @@ class Anew(Side):
     """A side whose code is compiled when it first computes.
 
     With ``eager_numbers`` the compiler draws random numbers where and as eager code does; otherwise
-    it draws them by the kernels' own generator. TorchDynamo finds code by what it is made of, not
-    by its settings: what was compiled before is forgotten first, and this code when it has served.
+    it draws them by the kernels' own generator. ``before()`` is called before it compiles.
+
+    TorchDynamo finds code by what it is made of, not by its settings: what was compiled before is
+    forgotten first, and this code when it has served.
     """
 
-    def __init__(self, case, *, eager_numbers=True, **how):
-        super().__init__(case, self._loss, None, **how)
+    def __init__(self, case, *, eager_numbers=True, before=None, **how):
+        super().__init__(case, self._called, None, **how)
         self._eager_numbers, self._changes, self._graphs = eager_numbers, [], 0
+        self._before = before or (lambda: None)
 
-    def _loss(self, batch):
+    def _called(self, batch):
         return self._subject.call_with(self.callable, batch)
 
     @contextlib.contextmanager
@@ -44,6 +47,7 @@ class Anew(Side):
     def _compile(self):
         self._torch.compiler.reset()
         self._graphs = self._made()
+        self._before()
         self.callable = self._subject.compile_anew(self._subject.model)
         self._changes = self._weights.changes()
 

@@ -9,7 +9,7 @@ off. Where the job computes in single precision by itself, both are one.
 import contextlib
 
 from compilegate_runtime.equivalence import batches as of_batches
-from compilegate_runtime.equivalence import surroundings
+from compilegate_runtime.equivalence import optimizer, randomness, surroundings
 from compilegate_runtime.equivalence.anew import Anew
 from compilegate_runtime.equivalence.compare import errors
 from compilegate_runtime.equivalence.reference import in_double, modes
@@ -17,6 +17,7 @@ from compilegate_runtime.equivalence.sides import Side
 from compilegate_runtime.equivalence.unseen import Unseen
 
 OWN, SINGLE = "own", "single"
+VARIATIONS = 2  # of eager code, by weights that are rounded otherwise
 SAME = 1e-9  # relative: two ways in double precision that mean the same
 
 
@@ -39,11 +40,12 @@ class Arithmetic:
             self._eagerly, subject.model, self._in_double, dtype=torch.float64
         )
         self.compiled_anew = self.anew()
-        ready = self._side(subject.call, subject.compiled, None, **self._how)
-        self.compiled = ready if name == OWN or is_one(torch, subject) else self.compiled_anew
+        self._ready = self._side(subject.call, subject.compiled, None, **self._how)
+        self.is_the_jobs = name == OWN or is_one(torch, subject)
+        self.compiled = self._ready if self.is_the_jobs else self.compiled_anew
 
     def anew(self):
-        """A side that compiles the model when it first computes."""
+        """A side that compiles the model when it first computes, on eager code's random numbers."""
         return Anew(self._case, **self._how)
 
     def _side(self, loss_of, function, around, **how):
@@ -63,22 +65,23 @@ class Arithmetic:
         with stance, in_double(self._torch, self._double(tape)):
             yield
 
-    def trained(self, name, batches, accumulated=1):
-        """(truth, compiled, [eager, ...]) of ``Trained`` on these batches, called ``name``.
+    def trained(self, name, steps, first=0):
+        """(truth, compiled, [eager, ...]) of ``Trained`` in these steps, called ``name``.
 
-        Raises Unseen where eager's gradients are not finite or the compiler drew other numbers.
+        Each step is a list of batches, ``first`` the number of the first one. Raises Unseen where
+        eager's gradients are not finite or the compiler drew other numbers.
         """
-        tapes = [[] for _ in range(0, len(batches), accumulated)]
-        eager = self.eager.train(batches, tapes, accumulated)
+        tapes, name = [[] for _ in steps], (name, first)
+        eager = self.eager.train(steps, tapes, first)
         _require_finite(self._torch, eager.gradients)
         if any(tapes) or name not in self._truths:
-            self._truths[name] = self.reference.train(batches, tapes, accumulated)
+            self._truths[name] = self.reference.train(steps, tapes, first)
         truth = self._truths[name]
         side = self.compiled_anew if any(tapes) else self.compiled
-        compiled = side.train(batches, accumulated=accumulated)
+        compiled = side.train(steps, first=first)
         if any(tapes) and not _equal(self._torch, eager.random, compiled.random):
             raise Unseen("random_numbers", "compiled code drew other numbers than eager code")
-        others = self._as_good(truth, batches, accumulated, random=any(tapes))
+        others = self._as_good(truth, steps, first, random=any(tapes))
         return truth, compiled, [eager, *others]
 
     def computed(self, batches):
@@ -88,18 +91,53 @@ class Arithmetic:
         )
         return truth, compiled, [eager]
 
-    def _as_good(self, truth, batches, accumulated, *, random):
-        """Eager code that sums in another order, where that means the same."""
+    def draws(self, batch):
+        """Whether eager code draws random numbers."""
+        tape = []
+        self.eager.train([[batch]], [tape])
+        return bool(tape)
+
+    def random_losses(self, batch):
+        """(worst, what) of losses by the code that the run compiled."""
+        eager, compiled = (
+            side.losses(batch, randomness.LOSSES) for side in (self.eager, self._ready)
+        )
+        return randomness.of_losses(self._torch, eager, compiled)
+
+    def own_numbers(self, batch):
+        """[(worst, what), ...] of the kernels' own generator, in code that is compiled anew."""
+        masks = randomness.Masks(self._torch, self._subject.model)
+        side = Anew(self._case, eager_numbers=False, before=masks.watch, **self._how)
+        try:
+            eager, compiled = (one.slopes(batch, randomness.SEEDS) for one in (self.eager, side))
+            side.losses(batch, 2, masks.keep)
+        finally:
+            masks.release()
+            side.forget()
+        return [randomness.of_slopes(eager, compiled), masks.differences(self.epsilon)]
+
+    def optimizer_moved(self):
+        """Figures of a compiled step of the optimizer, in the type of the weights themselves."""
+        case, batch = self._case, self._subject.batches[0]
+        return optimizer.figures_of(
+            self._torch, self._subject, case.weights, lambda: self.eager.gradients(batch)
+        )
+
+    def _as_good(self, truth, steps, first, *, random):
+        """Eager code that rounds in another way, where that means the same."""
         torch, count = self._torch, self._torch.get_num_threads()
         if count > 1 and next(self._subject.model.parameters()).device.type == "cpu":
             with surroundings.threads(torch, count // 2):
-                yield self.eager.train(batches, None, accumulated)
-        others = [of_batches.turned(torch, batch) for batch in batches]
-        if random or any(one is None for one in others):
+                yield self.eager.train(steps, first=first)
+        if self.name == SINGLE:
+            for variation in range(1, VARIATIONS + 1):
+                yield self.eager.train(steps, first=first, variation=variation)
+        others = [[of_batches.turned(torch, batch) for batch in step] for step in steps]
+        if random or any(batch is None for step in others for batch in step):
             return
-        first = self.reference.train(others[:accumulated], None, accumulated)
-        if errors(truth.gradients[0], first.gradients[0])[1] < SAME:
-            yield self.eager.train(others, None, accumulated)
+        begin = self.reference.train(others[:1], first=first)
+        if errors(truth.gradients[0], begin.gradients[0])[1] < SAME:
+            yield self.eager.train(others, first=first)
 
 
 def is_one(torch, subject):

@@ -2,10 +2,12 @@
 
 import math
 
-from compilegate_runtime.equivalence.compare import compared
+from compilegate_runtime.equivalence.arithmetic import SINGLE
+from compilegate_runtime.equivalence.compare import compared, worst
 from compilegate_runtime.equivalence.unseen import Unseen
 
 STEPS = 4
+DOUBTFUL = 12.0  # a ratio that sound compilers seldom have
 HELD_OUT = 2  # batches of the evaluation
 
 
@@ -13,34 +15,37 @@ def gradients(subject, arithmetic):
     """Gradients of every weight in the first steps, and the buffers after each of them."""
     if len(subject.batches) < STEPS:
         raise Unseen("too_few_batches", f"{len(subject.batches)} of {STEPS}")
-    trained = arithmetic.trained("gradients", subject.batches[:STEPS])
-    yield _gradients("gradients", subject, arithmetic, trained, total=True)
+    steps = [[batch] for batch in subject.batches[:STEPS]]
+    made, (truth, compiled, eagers) = _gradients(subject, arithmetic, "gradients", steps)
+    yield _part("gradients", arithmetic, made)
     names = [name for name, _ in subject.model.named_buffers()]
     if names:
-        yield _compared("buffers", names, arithmetic, trained, "buffers")
+        eager = [one.buffers for one in eagers]
+        made = compared(names, truth.buffers, compiled.buffers, eager, arithmetic.epsilon)
+        yield _part("buffers", arithmetic, _without_total(made))
 
 
 def last_batch(subject, arithmetic):
     """The smaller batch at the end of an epoch, for which code of its own was compiled."""
     if subject.last_batch is not None:
-        yield _one_step("last_batch", subject, arithmetic, [subject.last_batch])
+        yield _again(subject, arithmetic, "last_batch", [subject.last_batch])
 
 
 def recompiled(subject, arithmetic):
     """Batches for which the run compiled other graphs than for the first ones."""
     made = [
-        _one_step("recompiled", subject, arithmetic, [one], number)
+        _again(subject, arithmetic, "recompiled", [one], number)
         for number, one in enumerate(subject.recompiled)
     ]
     if made:
-        yield max(made, key=lambda one: math.inf if one["ratio"] is None else one["ratio"])
+        yield worst(made)
 
 
 def accumulation(subject, arithmetic):
     """Gradients that several calls add up."""
     count = min(subject.accumulation, len(subject.batches))
     if count > 1:
-        yield _one_step("accumulation", subject, arithmetic, subject.batches[:count])
+        yield _again(subject, arithmetic, "accumulation", subject.batches[:count])
 
 
 def evaluation(subject, arithmetic):
@@ -49,33 +54,57 @@ def evaluation(subject, arithmetic):
         return
     truth, compiled, eagers = arithmetic.computed(subject.evaluation[:HELD_OUT])
     names = [f"output {number + 1}" for number in range(len(truth[0]))]
-    figures = compared(names, truth, compiled, eagers, arithmetic.epsilon)
-    yield _part("evaluation", arithmetic, figures)
+    made = compared(names, truth, compiled, eagers, arithmetic.epsilon)
+    yield _part("evaluation", arithmetic, _without_total(made))
 
 
-PARTS = (gradients, last_batch, recompiled, accumulation, evaluation)
+def optimizer(subject, arithmetic):
+    """A step of the optimizer, where the run compiled it."""
+    compiled = subject.optimizer is not None and subject.compiled_step is not None
+    if compiled and arithmetic.is_the_jobs:
+        yield _part("optimizer", arithmetic, _without_total(arithmetic.optimizer_moved()))
 
 
-def _one_step(part, subject, arithmetic, batches, number=0):
-    trained = arithmetic.trained((part, number), batches, accumulated=len(batches))
-    return _gradients(part, subject, arithmetic, trained)
+def randomness(subject, arithmetic):
+    """What the compiled code draws at random, where the model does."""
+    batch = subject.batches[0]
+    if not arithmetic.draws(batch):
+        return
+    found = [arithmetic.random_losses(batch)] if arithmetic.is_the_jobs else []
+    if arithmetic.name == SINGLE:
+        found += arithmetic.own_numbers(batch)
+    ratio, where = max(found)
+    figures = {"compared": len(found), "ratio": ratio if ratio < math.inf else None, "where": where}
+    yield {"part": "randomness", "arithmetic": arithmetic.name, **figures}
 
 
-def _gradients(part, subject, arithmetic, trained, *, total=False):
-    names = [name for name, one in subject.model.named_parameters() if one.requires_grad]
-    return _compared(part, names, arithmetic, trained, "gradients", total=total)
+PARTS = (randomness, gradients, last_batch, recompiled, accumulation, evaluation, optimizer)
 
 
-def _compared(part, names, arithmetic, trained, field, *, total=False):
-    truth, compiled, eagers = trained
-    figures = compared(
-        names, getattr(truth, field), getattr(compiled, field),
-        [getattr(one, field) for one in eagers], arithmetic.epsilon,
-    )  # fmt: skip
-    return _part(part, arithmetic, figures, total=total)
+def _again(subject, arithmetic, part, batches, number=0):
+    """Some steps on the same batches, between which the weights move."""
+    made, _ = _gradients(subject, arithmetic, (part, number), [batches] * STEPS)
+    return _part(part, arithmetic, _without_total(made))
 
 
-def _part(part, arithmetic, figures, *, total=False):
-    if not total:
-        del figures["total"]
+def _gradients(subject, arithmetic, name, steps):
+    """(figures, what they are of); a large ratio is looked at in twice as many steps."""
+    names = [one for one, weight in subject.model.named_parameters() if weight.requires_grad]
+    truth, compiled, eagers = trained = arithmetic.trained(name, steps)
+    eager = [one.gradients for one in eagers]
+    made = compared(names, truth.gradients, compiled.gradients, eager, arithmetic.epsilon)
+    if made["ratio"] is not None and made["ratio"] > DOUBTFUL:
+        more, others, moved = arithmetic.trained(name, steps, first=len(steps))
+        made = compared(
+            names, truth.gradients + more.gradients, compiled.gradients + others.gradients,
+            [a + b.gradients for a, b in zip(eager, moved)], arithmetic.epsilon,  # noqa: B905
+        )  # fmt: skip
+    return made, trained
+
+
+def _part(part, arithmetic, figures):
     return {"part": part, "arithmetic": arithmetic.name, **figures}
+
+
+def _without_total(figures):
+    return {key: value for key, value in figures.items() if key != "total"}

@@ -1,9 +1,8 @@
 """One model trained for some steps in several ways: compiled, eager, in double precision.
 
-Each way begins with the same weights, sees the same batches, and moves the weights by its own
-gradients, so that what shows only after a step (a stale buffer, an error that grows) is seen. A
-step moves them by RATE of their length along the gradient. Unlike Adam's, whose first steps are the
-gradient's signs, it is a smooth function of the gradient: rounding stays rounding.
+Each way sees the same batches. Between steps the weights move, so that what shows only then (a
+stale buffer, a weight that was compiled in) is seen: every way by the same noise, not by its own
+gradient, whose error would grow from step to step.
 """
 
 import contextlib
@@ -14,7 +13,7 @@ from compilegate_runtime.equivalence import surroundings
 from compilegate_runtime.equivalence.compare import sampled
 from compilegate_runtime.equivalence.unseen import Unseen
 
-RATE = 1e-3
+SHIFT = 2e-4  # of the weights' length, to each side of them
 # Keeps fp16's small gradients above zero, as a gradient scaler does.
 FP16_SCALE = 2.0**12
 
@@ -46,21 +45,70 @@ class Side:
         with self._weights.placed(self._dtype):
             yield
 
-    def train(self, batches, tapes=None, accumulated=1):
-        """``Trained`` by a step for each ``accumulated`` of the batches; a tape for each step."""
-        groups = [batches[at : at + accumulated] for at in range(0, len(batches), accumulated)]
+    def train(self, steps, tapes=None, first=0, variation=0):
+        """``Trained`` by steps of one or several batches each, with a tape each.
+
+        ``first`` is the number of the first one. With a ``variation`` weights are rounded another
+        way, by its number.
+        """
         made = Trained([], [], [])
         with self.placed():
-            for number, group in enumerate(groups):
+            for number, batches in enumerate(steps, first):
                 self._clock.check()
+                self._weights.move(number, variation)
                 surroundings.seed(self._torch, number)
                 self._subject.model.zero_grad(set_to_none=True)
-                with self._around(tapes[number] if tapes else []):
-                    for batch in group:
-                        self._backward(batch, accumulated)
+                with self._around(tapes[number - first] if tapes else []):
+                    for batch in batches:
+                        self._backward(batch, len(batches))
                 made.random.append(surroundings.random_state(self._torch))
                 self._take(made)
         return made
+
+    def gradients(self, batch):
+        """A gradient by weight, at the weights that are placed now."""
+        with self._around([]):
+            self._backward(batch, 1)
+        return {
+            one: one.grad.detach() / self._scale
+            for one in self._subject.model.parameters()
+            if one.grad is not None
+        }
+
+    def losses(self, batch, count, after=lambda: None):
+        """Losses of so many calls, with random numbers that go on from call to call."""
+        made = []
+        with self.placed():
+            surroundings.seed(self._torch, 0)
+            for _ in range(count):
+                made.append(self._loss(batch))
+                after()
+        return made
+
+    def slopes(self, batch, seeds):
+        """|slope of the loss along the gradient, as a share of what the gradient says, - 1|."""
+        with self.placed():
+            return [self._slope(batch, one) for one in range(seeds)]
+
+    def _slope(self, batch, seed):
+        torch, losses = self._torch, []
+        self._subject.model.zero_grad(set_to_none=True)
+        surroundings.seed(torch, seed)
+        gradients = self.gradients(batch)
+        length = _norm(torch, gradients.values())
+        shift = SHIFT * _norm(torch, gradients) / length
+        for share in (1.0, -2.0, 1.0):  # there, to the other side, and back
+            with torch.no_grad():
+                for weight, gradient in gradients.items():
+                    weight.add_(gradient, alpha=share * shift)
+            surroundings.seed(torch, seed)
+            losses.append(self._loss(batch))
+        return abs((losses[0] - losses[1]) / (2 * shift * length**2) - 1)
+
+    def _loss(self, batch):
+        self._clock.check()
+        with self._around([]), self._forward():
+            return float(scalar(self._torch, self._loss_of(self._copy(batch))).detach())
 
     def compute(self, batches):
         """What the evaluation computes of each batch, without gradients, in evaluation mode."""
@@ -92,7 +140,7 @@ class Side:
         (loss * self._scale).backward()
 
     def _take(self, made):
-        """Keep the gradients, move the weights, keep the buffers."""
+        """Keep gradients and buffers."""
         torch, model = self._torch, self._subject.model
         trained = [one for one in model.parameters() if one.requires_grad]
         with torch.no_grad():
@@ -100,11 +148,6 @@ class Side:
                 if one.grad is not None and self._scale != 1:
                     one.grad.div_(self._scale)
             made.gradients.append([sampled(torch, one.grad, len(trained)) for one in trained])
-            moved = [one for one in trained if one.grad is not None]
-            length = _norm(torch, [one.grad for one in moved])
-            rate = RATE * _norm(torch, moved) / length if 0 < length < float("inf") else 0.0
-            for one in moved:
-                one.add_(one.grad.to(one.dtype), alpha=-rate)
             made.buffers.append([sampled(torch, one) for one in model.buffers()])
 
 

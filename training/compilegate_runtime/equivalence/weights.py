@@ -7,6 +7,9 @@ share it in the wider type too.
 
 import contextlib
 
+RATE = 1e-3  # by which weights move between steps, of their length
+NO_LENGTH = 1e-2  # that of weights which are all zero
+ROUNDINGS = 4  # by which a variation rounds otherwise, at most
 CONTAINERS = ("_parameters", "_buffers", "_modules")
 
 
@@ -24,7 +27,12 @@ class Weights:
         self._gradients = [(one, one.grad) for one in model.parameters()]
         self._attributes = [dict(one.__dict__) for one in self._modules]
         self._members = [[dict(one.__dict__[name]) for name in CONTAINERS] for one in self._modules]
-        self._wide = {}
+        self._trained = [
+            (own, start)
+            for own, start in zip(self._own, self._start)  # noqa: B905 - Python 3.8
+            if own.requires_grad
+        ]
+        self._wide, self._placed = {}, {}
 
     @contextlib.contextmanager
     def placed(self, dtype=None):
@@ -34,13 +42,34 @@ class Weights:
         """
         self.restore()
         try:
-            if dtype is not None:
-                self._swap(self._in_type(dtype))
+            self._placed = {} if dtype is None else self._in_type(dtype)
+            self._swap(self._placed)
             for weight, _ in self._gradients:
                 weight.grad = None
             yield
         finally:
+            self._placed = {}
             self.restore()
+
+    def move(self, number, variation=0):
+        """Let weights be those of a step: the starting ones, and after the first near to them.
+
+        They are the same numbers in every type. In a ``variation`` each is some roundings away.
+        """
+        torch = self._torch
+        with torch.no_grad():
+            for place, (own, start) in enumerate(self._trained):
+                value = start
+                if number:
+                    length = float(start.float().square().mean().sqrt()) or NO_LENGTH
+                    noise = _noise(torch, start, number, place)
+                    value = (start + noise * (RATE * length)).to(start.dtype)
+                now = self._placed.get(id(own), own)
+                if variation:
+                    noise = _noise(torch, start, -variation, place)
+                    epsilon = torch.finfo(now.dtype).eps
+                    value = value.to(now.dtype) * (1 + ROUNDINGS * epsilon * noise)
+                now.copy_(value)
 
     def changes(self):
         """What has become another attribute of a module since it was placed."""
@@ -103,6 +132,14 @@ class Weights:
                 wide[id(own)].copy_(own)
                 wide[id(own)].grad = None
         return wide
+
+
+def _noise(torch, tensor, number, place):
+    """Numbers between -1 and 1, the same ones whenever they are asked for."""
+    generator = torch.Generator(tensor.device)
+    generator.manual_seed((number % 1009) * 100003 + place)
+    drawn = torch.rand(tensor.shape, generator=generator, device=tensor.device)
+    return drawn * 2 - 1
 
 
 def _bases(torch, tensors, dtype):

@@ -1,0 +1,100 @@
+"""A compiled optimizer's step beside its own eager one, both against double precision.
+
+Every side makes the same steps from the same weights, state and gradients. What is compared is how
+far each weight moved, and what the optimizer keeps of each (moments), kind by kind: they differ by
+orders of magnitude, and one floor for all would hide the smaller.
+"""
+
+import copy
+
+from compilegate_runtime.equivalence.compare import compared, sampled, worst
+from compilegate_runtime.equivalence.unseen import Unseen
+
+STEPS = 2
+
+
+def figures_of(torch, subject, weights, gradients_of):
+    """The worst of all kinds. ``gradients_of()`` gives a gradient by weight, of a first batch."""
+    optimizer = subject.optimizer
+    with weights.placed():
+        gradients = gradients_of()
+        names = {one: name for name, one in subject.model.named_parameters()}
+        trained = [one for one in _parameters(optimizer) if one in gradients and one in names]
+        if not trained:
+            raise Unseen("no_gradient", "the optimizer moves no weight of the model")
+        kept = _Kept(torch, optimizer)
+        twin = _in_double(torch, optimizer)
+        there = dict(zip(_parameters(optimizer), _parameters(twin)))  # noqa: B905 - Python 3.8
+        of_twin = {there[one]: gradients[one].double() for one in trained}
+        of_own = {one: gradients[one] for one in trained}
+        try:
+            compiled = _steps(torch, optimizer, of_own, subject.compiled_step)
+            kept.restore()
+            with torch.compiler.set_stance("force_eager"):
+                eager = _steps(torch, optimizer, of_own, lambda: type(optimizer).step(optimizer))
+                truth = _steps(torch, twin, of_twin, lambda: type(twin).step(twin))
+        finally:
+            kept.restore()
+    of = [names[one] for one in trained]
+    epsilon = max(torch.finfo(one.dtype).eps for one in trained)
+    return worst(
+        compared(of, truth[kind], compiled[kind], [eager[kind]], epsilon) for kind in truth
+    )
+
+
+def _parameters(optimizer):
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def _in_double(torch, optimizer):
+    """An optimizer of its own weights, in double precision, that goes on as this one would."""
+    twin = copy.deepcopy(optimizer)
+    for weight in _parameters(twin):
+        weight.data = weight.data.double()
+        state = twin.state.get(weight, {})
+        for name, value in state.items():
+            if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dim():
+                state[name] = value.double()
+    return twin
+
+
+def _steps(torch, optimizer, gradients, step):
+    """By kind and step: what became of each weight."""
+    made = {}
+    for _ in range(STEPS):
+        before = {one: one.detach().clone() for one in gradients}
+        for weight, gradient in gradients.items():
+            weight.grad = gradient.clone()
+        step()
+        kinds = {"moved": [sampled(torch, one.detach() - before[one]) for one in gradients]}
+        for name in sorted({name for one in gradients for name in optimizer.state.get(one, {})}):
+            values = [optimizer.state.get(one, {}).get(name) for one in gradients]
+            if all(isinstance(one, torch.Tensor) and one.dim() for one in values):
+                kinds[name] = [sampled(torch, one) for one in values]
+        for kind, values in kinds.items():
+            made.setdefault(kind, []).append(values)
+    return made
+
+
+class _Kept:
+    """Weights, state and settings of an optimizer, put back where they lie."""
+
+    def __init__(self, torch, optimizer):
+        self._torch, self._optimizer = torch, optimizer
+        self._tensors = [(one, one.detach().clone()) for one in _parameters(optimizer)]
+        self._state = [(key, self._copied(one)) for key, one in optimizer.state.items()]
+        self._groups = [(one, self._copied(one)) for one in optimizer.param_groups]
+
+    def _copied(self, values):
+        tensors = [one for one in values.values() if isinstance(one, self._torch.Tensor)]
+        self._tensors += [(one, one.detach().clone()) for one in tensors]
+        return dict(values)
+
+    def restore(self):
+        self._optimizer.state.clear()
+        self._optimizer.state.update((key, dict(values)) for key, values in self._state)
+        for group, values in self._groups:
+            group.update(values)
+        with self._torch.no_grad():
+            for tensor, value in self._tensors:
+                tensor.copy_(value)

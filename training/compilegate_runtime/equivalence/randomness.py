@@ -1,0 +1,134 @@
+"""Random numbers of compiled code, by their distribution.
+
+A compiler draws other numbers than eager code, so that nothing can be compared one by one. What it
+draws is held against what eager code draws, or what it has to be, in standard errors:
+
+    losses of one batch, eager and compiled, N each     mean, variance, correlation of neighbours
+    a dropout layer's mask, kept with chance q          (kept - n q) / sqrt(n q (1 - q))
+    a mask and that of the next step, of the next       agreements, of which a = q^2 + (1 - q)^2
+    value, of another layer                             of n are expected
+    what is kept / (input / q) - 1                      in units of the arithmetic's epsilon
+
+Losses that repeat where eager's differ come from a generator that stands still: no finite number.
+
+A backward pass may draw another mask than its forward pass. With one seed throughout, and a step h
+along the gradient g,
+
+    (loss(w + h g) - loss(w - h g)) / (2 h |g|^2) = 1        up to the curvature of the loss
+
+What is missing from 1 is compared with eager code's, at the seeds of its own.
+"""
+
+import math
+
+LOSSES = 32
+SEEDS = 3
+STRAIGHT = 1e-3  # the least that eager code's difference from 1 counts
+MASKED = 2**18  # values of a mask that are looked at
+
+
+def of_losses(torch, eager, compiled):
+    """(largest standard error, what it is of) by which losses differ in distribution."""
+    eager, compiled = (torch.tensor(one, dtype=torch.float64) for one in (eager, compiled))
+    if len(set(compiled.tolist())) < len(set(eager.tolist())) / 2:
+        return math.inf, "losses that repeat"
+    count = len(eager)
+    before, after = eager.var(), compiled.var()
+    centred = compiled - compiled.mean()
+    neighbours = (centred[1:] * centred[:-1]).sum() / centred.square().sum() * math.sqrt(count)
+    return _largest([
+        ((compiled.mean() - eager.mean()) / ((before + after) / count).sqrt(), "mean loss"),
+        ((after / before).log() / 2 * math.sqrt(count - 1), "variance of the loss"),
+        (neighbours, "losses of neighbouring steps"),
+    ])  # fmt: skip
+
+
+def of_slopes(eager, compiled):
+    """(ratio, what it is of) of how far slopes along the gradient are from its square."""
+    return max(compiled) / max(STRAIGHT, *eager), "backward pass"
+
+
+class Masks:
+    """Dropout layers of a model, watched while it is compiled and called."""
+
+    def __init__(self, torch, model):
+        self._torch, self._held, self._seen, self._hooks = torch, {}, {}, []
+        self._layers = {
+            name: one
+            for name, one in model.named_modules()
+            if type(one) is torch.nn.Dropout and 0 < one.p < 1 and not one.inplace
+        }
+
+    def watch(self):
+        """Hold what each layer was given and gave last, from here on."""
+        for name, layer in self._layers.items():
+            self._held[name], self._seen[name] = _Held(), []
+            self._hooks.append(layer.register_forward_hook(self._held[name]))
+
+    def keep(self):
+        """Keep what was held of the last call."""
+        for name, held in self._held.items():
+            self._seen[name].append((held.given, held.made))
+
+    def release(self):
+        """Watch no longer."""
+        for hook in self._hooks:
+            hook.remove()
+
+    def differences(self, epsilon):
+        """(largest standard error, what it is of), of the last two calls of every layer."""
+        found, last = [(0.0, "")], None
+        for name, calls in self._seen.items():
+            kept = 1 - self._layers[name].p
+            first, second = (self._mask(*call) for call in calls[-2:])
+            found += [
+                (_beyond(first, kept), f"{name}: share that is kept"),
+                (self._agreement(first, second, kept), f"{name}: neighbouring steps"),
+                (self._agreement(first[1:], first[:-1], kept, once=False), f"{name}: neighbours"),
+                (self._scale(*calls[-1], kept) / epsilon, f"{name}: scale"),
+            ]
+            if last is not None and last[1] == kept:
+                found.append((self._agreement(first, last[0], kept), f"{name}: previous layer"))
+            last = first, kept
+        return _largest(found)
+
+    def _mask(self, given, made):
+        """Which values were kept, of those that are not 0 by themselves."""
+        given, made = (one.reshape(-1)[:MASKED] for one in (given, made))
+        return (made != 0)[given != 0].double().cpu()
+
+    def _scale(self, given, made, kept):
+        there = (made != 0) & (given != 0)
+        return float((made[there] * kept / given[there] - 1).abs().max()) if there.any() else 0.0
+
+    def _agreement(self, one, other, kept, *, once=True):
+        """Agreements beyond chance, each value in one of them; of a mask with itself in two."""
+        count = min(len(one), len(other))
+        expected = kept**2 + (1 - kept) ** 2
+        spread = expected * (1 - expected)
+        if not once:
+            spread += 2 * (kept**3 + (1 - kept) ** 3 - expected**2)
+        agreed = float((one[:count] == other[:count]).sum())
+        return _standard(agreed, count, expected, spread)
+
+
+class _Held:
+    """What went in and came out last; attributes, since code is compiled for a list's length."""
+
+    given = made = None
+
+    def __call__(self, _module, given, made):
+        self.given, self.made = given[0].detach(), made.detach()
+
+
+def _beyond(mask, kept):
+    return _standard(float(mask.sum()), len(mask), kept, kept * (1 - kept))
+
+
+def _standard(seen, count, expected, spread):
+    return (seen - count * expected) / math.sqrt(count * spread) if count and spread else 0.0
+
+
+def _largest(found):
+    values = [(abs(float(value)), name) for value, name in found]
+    return max(values, key=lambda one: math.inf if math.isnan(one[0]) else one[0])
