@@ -22,7 +22,7 @@ from compilegate.domain.records.flags import HUMAN
 from compilegate.domain.records.ledger import DrainMark
 from compilegate.domain.utc import iso
 from compilegate.usecases.drain_mark import drain_mark
-from compilegate.usecases.equivalence import restore_classes, revoked_by, revoked_classes
+from compilegate.usecases.equivalence import restore_classes, revoked_classes
 from compilegate.usecases.operations.drain import Deployment, Drainage, begin_drain, end_drain
 from compilegate.usecases.operations.drain import unlock as release
 from compilegate.usecases.registered import workload_names
@@ -269,7 +269,13 @@ def _restore_classes(
     invocation: Invocation, cloud: Cloud, workload: str, override: Override, *, yes: bool
 ) -> None:
     """Let the equivalence check count again where an alarm of this workload ended that."""
-    revoked = revoked_by(workload, cloud.services)
+    ledger = cloud.services.ledger
+    revoked = [one for one in revoked_classes(ledger) if one.workload == workload]
+    if not revoked:
+        raise InvalidInputError(
+            "has revoked no class of the equivalence check", field="WORKLOAD", value=workload,
+            fix=f"see `{cloud.command('status')}`",
+        )  # fmt: skip
     classes = " and ".join(one.job_class for one in revoked)
     effect = f"its alarms no longer revoke {classes} of the equivalence check"
     confirm([f"{workload}: {effect}."], yes=yes, as_json=invocation.as_json)
@@ -277,6 +283,6 @@ def _restore_classes(
     document = {
         "workload": workload,
         "restored": [one.to_entry() for one in revoked],
-        "revoked": [one.to_entry() for one in revoked_classes(cloud.services.ledger)],
+        "revoked": [one.to_entry() for one in revoked_classes(ledger)],
     }
     invocation.answer(document, "unlock_equivalence")

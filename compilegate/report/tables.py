@@ -23,7 +23,6 @@ from compilegate.domain.formats import (
     shown,
     significant,
 )
-from compilegate.domain.judging.equivalence import read_check
 from compilegate.domain.judging.evidence import PROBATION, Evidence, FullRun, SpeedRun
 from compilegate.domain.judging.measured import Measured, MeasuredArm
 from compilegate.domain.reasons import Severity
@@ -213,14 +212,8 @@ def _equivalence_table(measured: Measured) -> Table:
     """What the equivalence check compared, and what of the model it did not look at."""
     faults = measured.evidence.equivalence
     bounds = faults.bounds if faults else {}
-    checks = [
-        (arm.name, check)
-        for arm in measured.candidates
-        for run in arm.arm.runs
-        if (check := read_check(run.record.get("equivalence"))) is not None
-    ]
     listed = []
-    for arm, check in checks:
+    for arm, check in [(one.name, made) for one in measured.candidates for made in one.checks]:
         listed += [
             (arm, check.weights, f"{one.part} {one.arithmetic}", count(one.compared),
              shown(one.ratio, significant), shown(bounds.get(one.name), significant), one.where)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from compilegate import facts
-from compilegate.domain.claims import command_at
 from compilegate.domain.codec import read, write
-from compilegate.domain.errors import InvalidInputError, UnreadableRecordError
+from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.faults import FaultTable
 from compilegate.domain.flag_change import Override
 from compilegate.domain.judging.equivalence import equivalence_of
@@ -66,20 +65,6 @@ def revoke_class(workload: str, review: Review, services: Services) -> None:
     if faults is not None:
         record = ClassRevoked(review.at, str(review.decision_id), workload, faults.words, reason)
         services.ledger.append(DEPLOYMENT, record)
-
-
-def revoked_by(workload: str, services: Services) -> Sequence[ClassRevoked]:
-    """What is revoked because of a workload's alarms.
-
-    Raises InvalidInputError where nothing is.
-    """
-    revoked = [one for one in revoked_classes(services.ledger) if one.workload == workload]
-    if not revoked:
-        raise InvalidInputError(
-            "has revoked no class of the equivalence check", field="WORKLOAD", value=workload,
-            fix=f"see `{command_at('compilegate status', services.settings.stage)}`",
-        )  # fmt: skip
-    return revoked
 
 
 def restore_classes(

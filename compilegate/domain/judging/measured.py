@@ -16,6 +16,7 @@ from compilegate.domain.decision import JUDGE_VERSION, SIGNS, Decision, QualityF
 from compilegate.domain.errors import InvalidEvidenceError
 from compilegate.domain.formats import plural
 from compilegate.domain.judging.comparison import Comparison, Samples, compare, samples_of
+from compilegate.domain.judging.equivalence import Check, read_check
 from compilegate.domain.judging.evidence import (
     PROBATION,
     Arm,
@@ -79,6 +80,12 @@ class MeasuredArm:
     def steady(self) -> list[Segment]:
         """The segments that have a steady state."""
         return [block.segment for block in self.blocks.values() if block.segment]
+
+    @property
+    def checks(self) -> list[Check]:
+        """The equivalence checks that its runs recorded."""
+        checks = (read_check(run.record.get("equivalence")) for run in self.arm.runs)
+        return [check for check in checks if check is not None]
 
     @property
     def failed(self) -> Ended | None:
