@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from compilegate.domain.records.ledger import DrainMark, Record, all_of
+from compilegate.domain.records.ledger import DamagedRecord, DrainMark, Record
 
 # How long the deployment's own clean-up of a stopped trial may take before the drain does it.
 CLEAN_UP_SECONDS = 60.0
@@ -21,7 +21,13 @@ def latest_mark(records: Iterable[Record]) -> DrainMark | None:
 
     Raises UnreadableRecordError where one is damaged: it may be the one that holds.
     """
-    return max(all_of(DrainMark, records), key=lambda mark: mark.version, default=None)
+    marks = []
+    for record in records:
+        if isinstance(record, DamagedRecord) and record.kind == DrainMark.kind:
+            raise record.error
+        if isinstance(record, DrainMark):
+            marks.append(record)
+    return max(marks, key=lambda mark: mark.version, default=None)
 
 
 class RunPhase(StrEnum):

@@ -21,7 +21,7 @@ from compilegate.domain.judging.evidence_file import read_evidence
 from compilegate.domain.judging.probation import REVOKED
 from compilegate.domain.ledger_keys import DEPLOYMENT, EQUIVALENCE_ENTRIES
 from compilegate.domain.records.flags import HUMAN
-from compilegate.domain.records.ledger import ClassRestored, ClassRevoked, all_of
+from compilegate.domain.records.ledger import ClassRestored, ClassRevoked
 from compilegate.domain.records.production import Review
 from compilegate.domain.utc import iso
 from compilegate.ports import Ledger, Services
@@ -46,9 +46,12 @@ def revoked_classes(ledger: Ledger) -> list[ClassRevoked]:
 
     Raises UnreadableRecordError where one cannot be read. A damaged restoration counts for nothing.
     """
-    entries = ledger.history(DEPLOYMENT, EQUIVALENCE_ENTRIES).records
-    restored = {one.decision_id for one in entries if isinstance(one, ClassRestored)}
-    revoked = all_of(ClassRevoked, entries)
+    past = ledger.history(DEPLOYMENT, EQUIVALENCE_ENTRIES)
+    for record in past.damaged:
+        if record.kind == ClassRevoked.kind:
+            raise record.error
+    restored = {one.decision_id for one in past.records if isinstance(one, ClassRestored)}
+    revoked = (one for one in past.records if isinstance(one, ClassRevoked))
     return [one for one in revoked if one.decision_id not in restored]
 
 

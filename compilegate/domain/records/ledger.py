@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, get_args
 
@@ -11,7 +11,6 @@ from compilegate.domain.errors import UnreadableRecordError
 from compilegate.domain.records import (
     LAST_SECOND,
     LedgerRecord,
-    LedgerRecordT,
     production,
     trials,
 )
@@ -161,17 +160,6 @@ _READERS: dict[str, Callable[[Entry], Record]] = {
 }
 _READERS[production.RegistrationChange.RETIRED] = production.RegistrationChange.from_entry
 KINDS = tuple(_READERS)
-
-
-def all_of(kind: type[LedgerRecordT], records: Iterable[Record]) -> list[LedgerRecordT]:
-    """The records of a kind; raises UnreadableRecordError where one of it is damaged."""
-    chosen: list[LedgerRecordT] = []
-    for record in records:
-        if isinstance(record, DamagedRecord) and record.kind == str(kind.kind):
-            raise record.error
-        if isinstance(record, kind):
-            chosen.append(record)
-    return chosen
 
 
 def read(entry: Entry) -> Record:
